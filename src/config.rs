@@ -34,6 +34,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 pub use self::allowed::AllowedFolders;
 pub use self::check::added_server;
+pub(crate) use self::check::unknown_tool;
 pub use self::error::{ConfigError, ConfigErrors, HINT};
 pub use self::hosts::{HostEntry, Managers, PackageManager, PortList, manager_hosts};
 pub use self::load::{Environment, Loaded, Override, Sources, load};

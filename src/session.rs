@@ -18,6 +18,7 @@ mod providers;
 mod requests;
 pub(crate) mod resolve;
 mod restore;
+mod scope;
 mod sends;
 mod sessions;
 

@@ -45,6 +45,7 @@ pub use self::mcp::added_server;
 #[cfg(test)]
 pub(crate) use self::server::LOCKABLE;
 pub(crate) use self::server::PROVIDERS;
+pub(crate) use self::workflows::unknown_tool;
 
 fn core_tools() -> [&'static str; 8] {
     CORE_TOOLS.map(|(name, _)| name)

@@ -291,7 +291,7 @@ impl Session {
             .as_deref()
             .unwrap_or(&self.defaults.workflow);
         let workflow = resolve::workflow(name, config)?;
-        let scope = resolve::scope(workflow, wanted.tool_permissions.as_ref())?;
+        let scope = super::scope::scope(workflow, wanted.tool_permissions.as_ref(), config)?;
         let tools = self.shared.workspace.registry.snapshot();
         Ok(Event::ToolListResult(answer::Tools {
             tools: tools

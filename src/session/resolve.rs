@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::defaults::Defaults;
 use super::providers::no_provider;
+use super::scope::scope;
 use crate::config::{ChatConfig, Config, ProviderConfig, ProviderKind};
 use crate::exchange::context::Setup;
 use crate::message::{MessageId, Part, SessionId, TrustLevel, image};
-use crate::permission::{Limits, PermissionMap, Scope, Workflow};
+use crate::permission::{Limits, Workflow};
 use crate::protocol::SessionCode;
 use crate::protocol::command::{ChatSend, Layer};
 use crate::protocol::content::Content;
@@ -44,7 +45,7 @@ pub(crate) fn setup(
     let name = send.workflow.as_deref().unwrap_or(&defaults.workflow);
     allow_send(send, config, providers.default_id())?;
     let workflow = workflow(name, config)?;
-    let scope = scope(workflow, send.tool_permissions.as_ref())?;
+    let scope = scope(workflow, send.tool_permissions.as_ref(), config)?;
     let tools = workspace.registry.snapshot();
     let offers_tools = tools.values().any(|tool| scope.allows(tool.spec()));
     allow_limits(send.limits, workflow, config, offers_tools)?;
@@ -91,15 +92,6 @@ pub(crate) fn setup(
         provider_id,
         first_model: instance.first_model,
     })
-}
-
-/// Returns what a workflow and a client's map come to.
-pub(crate) fn scope(
-    workflow: Option<&Workflow>,
-    narrowed: Option<&PermissionMap>,
-) -> Result<Scope, SessionError> {
-    Scope::new(workflow.map(|workflow| &workflow.permissions), narrowed)
-        .map_err(|message| invalid(format!("field `toolPermissions`: {message}")))
 }
 
 /// Finds a workflow; none where the name is empty.

@@ -56,6 +56,16 @@ async fn bad_frames_are_reported_and_the_socket_goes_on() {
             "there is no provider `nobody`; there are: ",
         ),
         (
+            r#"{"type":"chat:send","content":"x","toolPermissions":{"bsh":{"allowed":true}}}"#,
+            "invalid_payload",
+            "there is no such tool; did you mean \"bash\"?",
+        ),
+        (
+            r#"{"type":"tool:list","toolPermissions":{"bsh":{"allowed":true}}}"#,
+            "invalid_payload",
+            "`bsh`: there is no such tool",
+        ),
+        (
             r#"{"type":"tool:expose","port":"x"}"#,
             "invalid_payload",
             "field `port`: must be a number from 1 to 65535",

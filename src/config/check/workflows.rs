@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::ProviderConfig;
 use super::super::error::nearest;
 use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings};
+use super::super::{ProviderConfig, ToolsConfig};
 use super::findings::Findings;
 use super::{core_tools, providers};
 use crate::message::WITH_BASH;
@@ -111,15 +111,29 @@ fn check_tool(workflow: &str, tool: &str, findings: &mut Findings<'_>) {
         let message = "it goes with `bash`, and is allowed where that is; name `bash`";
         return findings.refuse(&path, message);
     }
+    findings.refuse(&path, no_such_tool(tool));
+}
+
+/// Says that a client's permissions name a tool that there cannot be; `None` where there may be one. Tools of MCP servers
+/// come and go, so any name of theirs may be one.
+pub(crate) fn unknown_tool(tool: &str, config: &ToolsConfig) -> Option<String> {
+    let is_known = core_tools().contains(&tool)
+        || WITH_BASH.contains(&tool)
+        || config.custom.iter().any(|custom| custom.name == tool)
+        || tool.starts_with("mcp__")
+        || tool.contains('*');
+    (!is_known).then(|| no_such_tool(tool))
+}
+
+fn no_such_tool(tool: &str) -> String {
     let near = match nearest(tool, core_tools()) {
         Some(near) => format!("did you mean {near:?}? "),
         None => String::new(),
     };
-    let message = format!(
+    format!(
         "there is no such tool; {near}allowed: {}, and mcp__SERVER__TOOL, in which * stands for any text",
         core_tools().join(", ")
-    );
-    findings.refuse(&path, message);
+    )
 }
 
 fn check_glob(path: &[&str], glob: &str, findings: &mut Findings<'_>) {
