@@ -116,7 +116,12 @@ pub fn refused_to_commands(path: &Path, home: Option<&Path>) -> Option<String> {
         Err(error) => return Some(error.to_string()),
     };
     if let Some(reason) = refusal(path, home).or_else(|| refusal(&canonical, home)) {
-        return Some(reason.to_owned());
+        let mut places = [path, &canonical].into_iter();
+        let instead = match places.any(|place| of_the_system(place).is_some()) {
+            true => "; name one of your own, such as one in the home, or below /opt, /srv or /mnt",
+            false => "",
+        };
+        return Some(format!("{reason}{instead}"));
     }
     // As its text stands, without `.` and a slash at its end.
     if path.components().ne(canonical.components()) {

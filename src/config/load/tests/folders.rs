@@ -42,7 +42,7 @@ fn what_is_no_folder_for_commands_is_refused_with_its_key() {
         (
             "read_write = ['/etc/ssl']",
             "tools.bash.read_write",
-            "folder /etc/ssl: it belongs to the system",
+            "folder /etc/ssl: it belongs to the system; name one of your own, such as one in the home",
         ),
         (
             "read_write = ['/usr/share']",
