@@ -203,6 +203,15 @@ async fn an_endpoint_is_tried() {
     }
 }
 
+#[tokio::test]
+async fn port_0_is_whichever_is_free() {
+    let (_place, machine) = machine("[server]\nport = 0\n");
+    let findings = place::port(&machine.unwrap()).await;
+    let text = finding::text(&findings);
+    assert!(text.starts_with("ok"), "{text}");
+    assert!(text.contains("the system chooses a free one"), "{text}");
+}
+
 #[test]
 fn the_port_may_be_named() {
     let arguments = Arguments::try_parse_from(["outrigger", "doctor", "--port", "99"]).unwrap();
