@@ -262,7 +262,7 @@ pub enum OnViolation {
 pub enum TrustLevel {
     /// Every call is asked for.
     Supervised,
-    /// Dangerous tools are asked for.
+    /// What can change something is asked for.
     #[default]
     Guided,
     /// Only what goes beyond the scope is asked for.

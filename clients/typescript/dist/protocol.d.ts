@@ -27,7 +27,7 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
  * How much is done without asking the user.
  *
  * - `supervised`: Every call is asked for.
- * - `guided`: Dangerous tools are asked for.
+ * - `guided`: What can change something is asked for.
  * - `autonomous`: Only what goes beyond the scope is asked for.
  */
 export type TrustLevel = "supervised" | "guided" | "autonomous";
