@@ -348,8 +348,18 @@ test("a server in the background is looked at by a click", timed, (t) =>
     if (!/b1 is running/.test(result)) return t.skip(`no server runs here: ${result}`);
     const row = page.locator("#notices .notice", { hasText: "listens on port" });
     await row.waitFor();
+    const reload = async () => {
+      await page.reload();
+      await page.locator("#link[data-state=open]").waitFor();
+      await row.waitFor();
+      assert.equal(await row.count(), 1);
+    };
+    // The page knows of it again, and later of where it was exposed.
+    await reload();
     await row.getByRole("button", { name: "Open it" }).click();
     const link = row.locator("a");
+    await link.waitFor();
+    await reload();
     await link.waitFor();
     assert.match(await link.getAttribute("href"), /^http:\/\/127\.0\.0\.1:\d+\/$/);
     const [tab] = await Promise.all([page.context().waitForEvent("page"), link.click()]);

@@ -209,21 +209,34 @@ function complain(/** @type {any} */ error) {
 const portRows = new Map();
 
 /** A command in the background listens on a port; a button has this machine lead there. */
-function portOpen(/** @type {any} */ { conversationId, background, port }) {
+function portOpen(/** @type {any} */ { conversationId, background, port, url }) {
   const rows = portRows.get(background.id) ?? new Map();
   portRows.set(background.id, rows);
   rows.get(port)?.remove();
-  const open = el("button", { type: "button", class: "small", onclick: expose }, "Open it");
+  const link = (/** @type {string} */ to) => el("a", { href: to, target: "_blank", rel: "noopener noreferrer" }, to);
+  const open = url ? link(url) : el("button", { type: "button", class: "small", onclick: expose }, "Open it");
   rows.set(port, notice(`${background.id} listens on port ${port}: ${background.command}`, "info", ...(exposes ? [open] : [])));
   async function expose() {
     open.disabled = true;
     try {
       const { url } = await ask("tool:expose", { conversationId, port });
-      const link = el("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, url);
-      open.replaceWith(link);
+      open.replaceWith(link(url));
     } catch (error) {
       open.disabled = false;
       complain(error);
+    }
+  }
+}
+
+/** How commands stand after a replay, in which nothing is said of their ports: some have ended since. */
+function portsKnown(/** @type {any} */ { conversations }) {
+  for (const { conversationId, background: commands } of conversations) {
+    for (const background of commands ?? []) {
+      portsClosed(background);
+      if (background.status !== "running") continue;
+      for (const { port, url } of background.ports ?? []) {
+        if (!portRows.get(background.id)?.has(port)) portOpen({ conversationId, background, port, url });
+      }
     }
   }
 }
@@ -619,6 +632,7 @@ function greeted(/** @type {any} */ it) {
   welcome(it);
   // Its answer comes after everything that was missed.
   void ask("session:state", {})
+    .then(portsKnown)
     .catch(() => {})
     .then(() => {
       isReplaying = false;
