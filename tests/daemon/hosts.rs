@@ -81,6 +81,8 @@ async fn each_host_is_asked_for_once_in_a_conversation() {
             "not connected to two.invalid (the user denied it: not that one)",
         ),
         (4, "No route to host"),
+        (0, "not connected to one.invalid (failed to lookup"),
+        (4, "not connected to listed.invalid (failed to lookup"),
         (5, "Permission denied"),
         (
             6,

@@ -74,6 +74,8 @@ pub struct HostQuestion {
     pub port: u16,
     /// The answer; dropping it refuses.
     pub answer: oneshot::Sender<bool>,
+    /// Why the name could not be looked up after the answer; dropped where it could, or was not.
+    pub not_found: oneshot::Receiver<String>,
 }
 
 /// A host that a command names.

@@ -54,8 +54,10 @@ impl<'a> Hosts<'a> {
     ) -> T {
         let mut command = pin!(command);
         tokio::select! {
-            ended = &mut command => return ended,
+            // What became of the last question is noted before its command's end.
+            biased;
             () = self.answer(questions) => {}
+            ended = &mut command => return ended,
         }
         command.await
     }
@@ -104,9 +106,14 @@ pub(super) async fn answer_by_list(
 }
 
 impl Decider<'_> {
-    /// Decides and answers; returns the host and why, where it is refused.
+    /// Decides and answers; returns the host and why, where it is refused or there is no such name.
     async fn decide(self, question: HostQuestion) -> Option<(String, String)> {
-        let HostQuestion { host, port, answer } = question;
+        let HostQuestion {
+            host,
+            port,
+            answer,
+            not_found,
+        } = question;
         let name = host.to_string();
         let refused = |reason: &str| HostVerdict::Refused(reason.to_owned());
         let is_listed = {
@@ -129,7 +136,8 @@ impl Decider<'_> {
             .send(verdict == HostVerdict::Allowed)
             .unwrap_or_default();
         match verdict {
-            HostVerdict::Allowed => None,
+            // The command sees no more than that nothing is there.
+            HostVerdict::Allowed => Some((name, not_found.await.ok()?)),
             HostVerdict::Refused(reason) => Some((name, reason)),
         }
     }

@@ -43,12 +43,18 @@ impl Rules {
         if !self.allow_port(port) {
             return Err(Errno::ACCESS.into());
         }
-        self.ask(host.clone(), port).await?;
+        let not_found = self.ask(host.clone(), port).await?;
         let targets: Vec<SocketAddr> = match host {
             Host::Address(address) => vec![(address, port).into()],
             Host::Name(name) => {
                 let found = look_up(name, port, Arc::clone(lookups)).await;
-                let mut found = found.map_err(|_| Errno::HOSTUNREACH)?;
+                let mut found = found.map_err(|error| {
+                    // Whoever decided may have gone meanwhile.
+                    if let Some(not_found) = not_found {
+                        not_found.send(error.to_string()).unwrap_or_default();
+                    }
+                    Errno::HOSTUNREACH
+                })?;
                 let may_be_private = self.hosts.is_none();
                 found.retain(|to| may_be_private || is_public(to.ip()));
                 found
@@ -69,16 +75,23 @@ impl Rules {
         is_listed && Some(port) != self.own_port
     }
 
-    /// Waits for the answer of whoever decides about hosts, where somebody does.
-    async fn ask(&self, host: Host, port: u16) -> io::Result<()> {
+    /// Waits for the answer of whoever decides about hosts, where somebody does; returns how they are told that a name they
+    /// allowed cannot be looked up.
+    async fn ask(&self, host: Host, port: u16) -> io::Result<Option<oneshot::Sender<String>>> {
         let Some(hosts) = &self.hosts else {
-            return Ok(());
+            return Ok(None);
         };
         let (answer, allowed) = oneshot::channel();
-        let question = HostQuestion { host, port, answer };
+        let (tell, not_found) = oneshot::channel();
+        let question = HostQuestion {
+            host,
+            port,
+            answer,
+            not_found,
+        };
         let asked = hosts.send(question).await.is_ok();
         match asked && allowed.await.unwrap_or(false) {
-            true => Ok(()),
+            true => Ok(Some(tell)),
             false => Err(Errno::ACCESS.into()),
         }
     }
@@ -166,6 +179,9 @@ fn is_own(to: SocketAddr) -> bool {
 mod tests {
     use super::*;
 
+    /// Nobody is asked for it: it has a blank.
+    const NO_HOST: &str = "no host";
+
     fn host(text: &str) -> Host {
         text.parse()
             .map_or_else(|_| Host::Name(text.to_owned()), Host::Address)
@@ -230,10 +246,12 @@ mod tests {
         let (hosts, mut questions) = mpsc::channel::<HostQuestion>(1);
         let asking = tokio::spawn(async move {
             let mut asked = Vec::new();
-            while let Some(HostQuestion { host, port, answer }) = questions.recv().await {
-                let allowed = host.to_string() != "203.0.113.8";
+            while let Some(question) = questions.recv().await {
+                let (host, port) = (question.host.to_string(), question.port);
+                let is_no_host = host == NO_HOST;
+                question.answer.send(host != "203.0.113.8").unwrap();
                 asked.push(format!("{host} {port}"));
-                answer.send(allowed).unwrap();
+                assert_eq!(question.not_found.await.is_ok(), is_no_host, "{host}");
             }
             asked
         });
@@ -244,6 +262,7 @@ mod tests {
             ("203.0.113.7", 80, false),
             // Leads to this machine, whoever allowed it.
             ("localhost", 443, false),
+            (NO_HOST, 443, false),
         ] {
             let targets = rules.targets(host(to), port, &lookups()).await;
             assert_eq!(targets.is_ok(), allowed, "{to} {targets:?}");
@@ -252,7 +271,12 @@ mod tests {
         let asked = asking.await.unwrap();
         assert_eq!(
             asked,
-            ["203.0.113.7 443", "203.0.113.8 443", "localhost 443"]
+            [
+                "203.0.113.7 443",
+                "203.0.113.8 443",
+                "localhost 443",
+                "no host 443"
+            ]
         );
         // Nobody decides any more.
         let (hosts, questions) = mpsc::channel(1);
