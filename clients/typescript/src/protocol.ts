@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: dff3a462bf00b31237880844aa9968a3ea7a399f4814a5479d0793c6b3df2aa7
+// SHA-256 of it: 9fda0c2da0b9260a9b698ac3917403b7b821440ebbf2cec9a11cfe7159ced3db
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -372,6 +372,7 @@ export type StopReason =
  * - `exchange_timeout`: The exchange took longer than it may.
  * - `queue_full`: The conversation's queue is full.
  * - `conversation_busy`: The conversation runs an exchange, and the send asked to be rejected then.
+ * - `interrupted`: The daemon stopped while the exchange ran.
  * - `internal`: A fault of the daemon.
  */
 export type ChatCode =
@@ -391,6 +392,7 @@ export type ChatCode =
   | "exchange_timeout"
   | "queue_full"
   | "conversation_busy"
+  | "interrupted"
   | "internal";
 /**
  * What sort of tool it is.
@@ -1332,9 +1334,18 @@ export interface Ready {
    */
   resumed: boolean;
   /**
-   * How long the session outlives its last socket, in milliseconds.
+   * How long what runs goes on after the session's last socket, in milliseconds; without a store, also how long the
+   * session can be resumed.
    */
   resumeGraceMs: number;
+  /**
+   * Whether the session is kept: it can be resumed after the daemon was started anew, too.
+   */
+  persistent: boolean;
+  /**
+   * How often the session was begun, the first time included: it was begun anew where it is more than before.
+   */
+  epoch: number;
   /**
    * The session's trust level.
    */

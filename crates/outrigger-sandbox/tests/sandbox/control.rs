@@ -263,7 +263,9 @@ async fn two_hundred_commands_leave_no_process_no_descriptor_and_no_directory() 
         run(&sandbox, &world.bash("true")).await;
         eventually("no directory", || is_empty(&world.temporary()));
         no_child(mode).await;
-        assert_eq!(descriptors(), before, "{mode}");
+        // Fewer where the first one's look after the start still had one open; a leak would be of fifty.
+        let now = descriptors();
+        assert!(now <= before, "{mode}: {now}, {before} before");
     }
 }
 
