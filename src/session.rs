@@ -10,6 +10,7 @@
 mod defaults;
 mod feed;
 mod gap;
+mod kept;
 pub(crate) mod live;
 pub mod log;
 mod mcp;
@@ -23,8 +24,8 @@ mod sends;
 mod sessions;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -138,6 +139,8 @@ impl Handle {
 
 struct Session {
     daemon: Arc<Daemon>,
+    /// The others.
+    sessions: Weak<Sessions>,
     ready: Ready,
     feed: Arc<Feed>,
     inbox: mpsc::Receiver<Message>,
@@ -179,7 +182,7 @@ struct ConversationHandle {
 
 impl Session {
     fn new(
-        daemon: Arc<Daemon>,
+        (daemon, sessions): (Arc<Daemon>, Weak<Sessions>),
         workspace: Arc<Workspace>,
         ready: Ready,
         feed: Arc<Feed>,
@@ -222,6 +225,7 @@ impl Session {
             ends_at: None,
             cancel: daemon.stop.child_token(),
             daemon,
+            sessions,
             ready,
             feed,
             inbox,

@@ -444,6 +444,11 @@ impl Shared {
     }
 }
 
+/// Returns the words of a message as the store has it.
+pub(crate) fn said(body: &str) -> String {
+    body::said(body)
+}
+
 /// Returns the first words of a message, as a name; `None` where it has no words.
 fn title(parts: &[Part]) -> Option<String> {
     let text = parts.iter().find_map(|part| match part {
@@ -459,7 +464,7 @@ fn title(parts: &[Part]) -> Option<String> {
     Some(format!("{}…", whole.unwrap_or(&cut).trim_end()))
 }
 
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     Timestamp::now().as_millisecond()
 }
 

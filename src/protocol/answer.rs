@@ -1,5 +1,7 @@
 //! Payloads of the answers to requests.
 
+mod sessions;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +13,9 @@ use super::record::ExecutionRecord;
 use crate::message::{
     BackgroundCommand, ConversationId, InputId, MessageId, Model, OnViolation, OutputStream,
     ProviderInfo, ToolId, ToolSpec, TrustLevel,
+};
+pub use sessions::{
+    KeptSession, SessionChanged, SessionDeleted, SessionForked, SessionPage, Snippet,
 };
 
 /// Payload of `session:configure-result`: the values now in force.

@@ -2,6 +2,7 @@
 
 mod examples;
 mod mcp;
+mod sessions;
 mod short;
 
 use std::num::NonZeroU16;
@@ -19,6 +20,7 @@ use crate::permission::{Limits, PermissionMap};
 
 pub use examples::examples;
 pub use mcp::{McpAdd, McpGetPrompt, McpName, McpReadResource};
+pub use sessions::{SessionArchive, SessionDelete, SessionFork, SessionList, SessionRename};
 
 /// A request, told apart by its `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +32,21 @@ pub enum Command {
     /// Goes on with an earlier session on this socket.
     #[serde(rename = "session:resume")]
     SessionResume(Resume),
+    /// Lists the sessions that are kept.
+    #[serde(rename = "session:list")]
+    SessionList(SessionList),
+    /// Names a session.
+    #[serde(rename = "session:rename")]
+    SessionRename(SessionRename),
+    /// Puts a session away, or takes it back.
+    #[serde(rename = "session:archive")]
+    SessionArchive(SessionArchive),
+    /// Deletes a session for good.
+    #[serde(rename = "session:delete")]
+    SessionDelete(SessionDelete),
+    /// Makes a session of what was said in one, up to a message.
+    #[serde(rename = "session:fork")]
+    SessionFork(SessionFork),
     /// Asks for a sign of life; whatever it carries is ignored.
     #[serde(rename = "session:ping")]
     SessionPing(Empty),

@@ -147,6 +147,21 @@ pub enum Event {
     /// Answers `provider:list`.
     #[serde(rename = "provider:list-result")]
     ProviderListResult(answer::Providers),
+    /// Answers `session:list`.
+    #[serde(rename = "session:list-result")]
+    SessionListResult(answer::SessionPage),
+    /// Answers `session:rename`.
+    #[serde(rename = "session:rename-result")]
+    SessionRenameResult(answer::SessionChanged),
+    /// Answers `session:archive`.
+    #[serde(rename = "session:archive-result")]
+    SessionArchiveResult(answer::SessionChanged),
+    /// Answers `session:delete`.
+    #[serde(rename = "session:delete-result")]
+    SessionDeleteResult(answer::SessionDeleted),
+    /// Answers `session:fork`.
+    #[serde(rename = "session:fork-result")]
+    SessionForkResult(answer::SessionForked),
     /// Answers `provider:configure`.
     #[serde(rename = "provider:configure-result")]
     ProviderConfigureResult(answer::ProviderConfigured),

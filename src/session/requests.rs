@@ -35,6 +35,11 @@ impl Session {
             Command::SessionResume(_) => Err(invalid(
                 "session:resume must be the first frame of a socket and name another session",
             )),
+            Command::SessionList(wanted) => return self.list_sessions(wanted, id),
+            Command::SessionRename(wanted) => return self.rename_session(wanted, id),
+            Command::SessionArchive(wanted) => return self.archive_session(wanted, id),
+            Command::SessionDelete(wanted) => return self.delete_session(wanted, id),
+            Command::SessionFork(wanted) => return self.fork_session(wanted, id),
             Command::SessionPing(_) => Ok(Event::SessionPingResult(command::Empty {})),
             Command::SessionState(_) => return self.state(id).await,
             Command::ChatHistory(wanted) => return self.history(wanted, id).await,
@@ -263,7 +268,7 @@ impl Session {
     }
 
     /// Answers later, where there is a permit for it; `problem` says that there is none.
-    fn answer_with_permit(
+    pub(super) fn answer_with_permit(
         &self,
         permits: &Arc<Semaphore>,
         problem: &str,

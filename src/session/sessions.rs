@@ -175,7 +175,7 @@ impl Sessions {
             feed.append(Event::SessionReady(Box::new(ready.clone())), None);
         }
         let spare = Arc::clone(&handle.spare);
-        let daemon = Arc::clone(&self.daemon);
+        let daemon = (Arc::clone(&self.daemon), Arc::downgrade(self));
         let known = restored.as_mut();
         let session = Session::new(daemon, workspace, ready, feed, messages, spare, known);
         let listed = Listed {
@@ -258,6 +258,17 @@ impl Sessions {
         self.live.lock().get(id).cloned()
     }
 
+    /// Ends a session that lives, with all that runs in it, and waits for that. None is begun anew until what this returns
+    /// is dropped.
+    pub(super) async fn end(&self, id: &SessionId) -> impl Sized + '_ {
+        let one = self.opening.lock().await;
+        if let Some(live) = self.find(id) {
+            live.discard().await;
+            live.ended.cancelled().await;
+        }
+        one
+    }
+
     /// Waits until a session has ended while the daemon goes on.
     pub async fn lost(&self, session: &Handle) {
         session.ended.cancelled().await;
@@ -301,7 +312,7 @@ fn make_room(live: &HashMap<SessionId, Handle>) -> bool {
     live.values().any(makes_room)
 }
 
-fn new_id() -> Option<SessionId> {
+pub(super) fn new_id() -> Option<SessionId> {
     use base64::Engine as _;
 
     let mut bytes = [0; 16];

@@ -40,6 +40,10 @@ impl Store for Slow {
         async { Ok(None) }.boxed()
     }
 
+    fn has(&self, _: &str) -> BoxFuture<'static, Result<bool, Error>> {
+        async { Ok(false) }.boxed()
+    }
+
     fn list(&self, _: Listing) -> BoxFuture<'static, Result<Page, Error>> {
         async { Ok(Page::default()) }.boxed()
     }

@@ -52,6 +52,7 @@ mod redaction;
 mod resume;
 mod searches;
 mod secrets;
+mod sessions;
 mod slow;
 mod steering;
 mod switching;

@@ -39,6 +39,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `None` where there is no such session.
     fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>>;
 
+    /// Returns whether there is such a session.
+    fn has(&self, session: &str) -> BoxFuture<'static, Result<bool, Error>>;
+
     /// Returns a page of sessions, the one that changed last first.
     fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>>;
 

@@ -137,14 +137,15 @@ impl Sqlite {
         .boxed()
     }
 
-    /// Waits until what was given before is safe, then reads.
+    /// Waits until what was given before is safe, or cannot be now, then reads.
     fn read_all<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let store = self.clone();
         async move {
-            store.flush().await?;
+            // What is not safe is not found, which is no reason to find nothing.
+            store.flush().await.ok();
             store.read(read).await
         }
         .boxed()
@@ -176,6 +177,11 @@ impl Store for Sqlite {
                 .map(Some)
         }
         .boxed()
+    }
+
+    fn has(&self, session: &str) -> BoxFuture<'static, Result<bool, Error>> {
+        let session = session.to_owned();
+        self.read_all(move |connection| read::has(connection, &session))
     }
 
     fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>> {

@@ -1,8 +1,13 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 27] = [
+const EXAMPLES: [&str; 32] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
+    r#"{"type":"session:list","query":"login","limit":20}"#,
+    r#"{"type":"session:rename","title":"Login page"}"#,
+    r#"{"type":"session:archive","archived":true}"#,
+    r#"{"type":"session:delete","sessionId":"…"}"#,
+    r#"{"type":"session:fork","before":4}"#,
     r#"{"type":"session:ping"}"#,
     r#"{"type":"session:state"}"#,
     r#"{"type":"chat:send","content":"hi"}"#,

@@ -158,6 +158,12 @@ fn attachments(
     Ok(attachments)
 }
 
+pub(super) fn has(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM session WHERE id = ?1")?
+        .exists([id])
+}
+
 /// Returns a page of sessions.
 pub(super) fn list(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
     match wanted.query.as_deref().map(words_of) {

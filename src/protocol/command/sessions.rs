@@ -1,0 +1,98 @@
+//! Requests about kept sessions: this one and others.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::default_conversation;
+use crate::message::{ConversationId, SessionId};
+
+/// Payload of `session:list`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SessionList {
+    /// Words that the user or the model said, or that are in the name; each has to be there, the last one perhaps as a
+    /// beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// Only those that work in this folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Those that were put away, instead of the others.
+    pub archived: bool,
+    /// At most so many; 1 to 200, 50 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// `nextCursor` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// Payload of `session:rename`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRename {
+    /// Which session; this one where absent.
+    #[serde(default, alias = "session_id", skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Its name, 1 to 200 characters.
+    pub title: String,
+}
+
+/// Payload of `session:archive`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionArchive {
+    /// Which session; this one where absent.
+    #[serde(default, alias = "session_id", skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Whether it is put away; `false` takes it back.
+    #[serde(default = "yes")]
+    pub archived: bool,
+}
+
+/// Payload of `session:delete`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionDelete {
+    /// Which session; not this one.
+    #[serde(alias = "session_id")]
+    pub session_id: SessionId,
+}
+
+/// Payload of `session:fork`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionFork {
+    /// Which session; this one where absent.
+    #[serde(default, alias = "session_id", skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// With `before`: the conversation that is taken; `default` where absent.
+    #[serde(
+        default,
+        alias = "conversation_id",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub conversation_id: Option<ConversationId>,
+    /// The place of the first message that is left out, counted from 0 as in `chat:history`; all of all conversations are
+    /// taken where neither is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+}
+
+impl SessionFork {
+    /// Returns the one conversation that is taken, where not all are, and up to where.
+    pub fn part(&self) -> Option<(ConversationId, u64)> {
+        if self.conversation_id.is_none() && self.before.is_none() {
+            return None;
+        }
+        let id = self.conversation_id.clone();
+        Some((
+            id.unwrap_or_else(default_conversation),
+            self.before.unwrap_or(u64::MAX),
+        ))
+    }
+}
+
+fn yes() -> bool {
+    true
+}

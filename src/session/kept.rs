@@ -1,0 +1,265 @@
+//! Requests about kept sessions: to list and search them, to name, put away, delete and fork one.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use outrigger_store::{Change, Listing, TitleBy};
+
+use super::Session;
+use super::resolve::invalid;
+use super::sessions::new_id;
+use crate::message::{ConversationId, SessionId};
+use crate::protocol::command::{
+    SessionArchive, SessionDelete, SessionFork, SessionList, SessionRename,
+};
+use crate::protocol::event::{Event, SessionError};
+use crate::protocol::{RequestId, SessionCode, answer};
+use crate::store::{self, Sqlite, Store as _, now};
+
+/// Sessions of a page where the request does not say, and the most.
+const PAGE: usize = 50;
+const MAX_PAGE: usize = 200;
+
+/// The longest name of a session, in characters.
+const MAX_TITLE: usize = 200;
+
+/// The longest piece of a message in a list, in characters, and how many of them stand before the words.
+const SNIPPET: usize = 160;
+const BEFORE: usize = 40;
+
+impl Session {
+    pub(super) fn list_sessions(&self, wanted: SessionList, id: Option<&RequestId>) {
+        let limit = wanted.limit.unwrap_or(PAGE);
+        if !(1..=MAX_PAGE).contains(&limit) {
+            let problem = format!("session:list: field `limit` must be 1 to {MAX_PAGE}");
+            return self.answer(id, Event::SessionError(invalid(problem)));
+        }
+        let sessions = self.sessions.clone();
+        self.with_store(id, async move |store| {
+            let query = wanted.query.clone();
+            let page = store.list(Listing {
+                query: wanted.query,
+                project: wanted.project,
+                archived: wanted.archived,
+                limit,
+                cursor: wanted.cursor,
+            });
+            let page = page.await.map_err(failed)?;
+            let sessions = sessions.upgrade();
+            let live = |id: &SessionId| {
+                let sessions = sessions.as_ref();
+                sessions.is_some_and(|sessions| sessions.find(id).is_some())
+            };
+            let query = query.unwrap_or_default();
+            let listed = page.sessions.into_iter();
+            Ok(Event::SessionListResult(answer::SessionPage {
+                sessions: listed.map(|it| shown(it, &query, live)).collect(),
+                next_cursor: page.next,
+            }))
+        });
+    }
+
+    pub(super) fn rename_session(&self, wanted: SessionRename, id: Option<&RequestId>) {
+        let title = wanted.title.trim().to_owned();
+        let fits = (1..=MAX_TITLE).contains(&title.chars().count());
+        if !fits || title.chars().any(char::is_control) {
+            let problem = format!(
+                "session:rename: field `title` must have 1 to {MAX_TITLE} characters, and no line breaks"
+            );
+            return self.answer(id, Event::SessionError(invalid(problem)));
+        }
+        let by = TitleBy::User;
+        self.change(
+            wanted.session_id,
+            Change::Title { title, by },
+            id,
+            |changed| Event::SessionRenameResult(changed),
+        );
+    }
+
+    pub(super) fn archive_session(&self, wanted: SessionArchive, id: Option<&RequestId>) {
+        let at_ms = wanted.archived.then(now);
+        self.change(
+            wanted.session_id,
+            Change::Archived { at_ms },
+            id,
+            |changed| Event::SessionArchiveResult(changed),
+        );
+    }
+
+    /// Deletes another session. What runs in it is cancelled first.
+    pub(super) fn delete_session(&self, wanted: SessionDelete, id: Option<&RequestId>) {
+        let session_id = wanted.session_id;
+        if session_id == self.ready.session_id {
+            let problem = "session:delete: field `sessionId` names this session; delete it from another one, such as a new socket's";
+            return self.answer(id, Event::SessionError(invalid(problem)));
+        }
+        let sessions = self.sessions.clone();
+        self.with_store(id, async move |store| {
+            exists(&store, &session_id).await?;
+            // Nobody begins it anew meanwhile.
+            let sessions = sessions.upgrade();
+            let _one = match &sessions {
+                Some(sessions) => Some(sessions.end(&session_id).await),
+                None => None,
+            };
+            write(&store, &session_id, Change::Delete).await?;
+            Ok(Event::SessionDeleteResult(answer::SessionDeleted {
+                session_id,
+            }))
+        });
+    }
+
+    /// Makes a session of what was said in one.
+    pub(super) fn fork_session(&self, wanted: SessionFork, id: Option<&RequestId>) {
+        if wanted.before == Some(0) {
+            let problem = "session:fork: field `before` must be 1 at least: a fork before the first message is a new session";
+            return self.answer(id, Event::SessionError(invalid(problem)));
+        }
+        let from = self.or_this(wanted.session_id.clone());
+        self.with_store(id, async move |store| {
+            exists(&store, &from).await?;
+            let part = wanted.part();
+            let part = part.map(|(id, place): (ConversationId, u64)| (id.to_string(), place));
+            let session_id = new_id().ok_or_else(|| {
+                SessionError::new(SessionCode::Internal, "no random numbers for an id")
+            })?;
+            let fork = Change::Fork {
+                from: from.to_string(),
+                before: part,
+                at_ms: now(),
+            };
+            write(&store, &session_id, fork).await?;
+            Ok(Event::SessionForkResult(answer::SessionForked {
+                session_id,
+            }))
+        });
+    }
+
+    fn or_this(&self, named: Option<SessionId>) -> SessionId {
+        named.unwrap_or_else(|| self.ready.session_id.clone())
+    }
+
+    /// Changes what is known of a session.
+    fn change(
+        &self,
+        named: Option<SessionId>,
+        change: Change,
+        id: Option<&RequestId>,
+        answer: impl FnOnce(answer::SessionChanged) -> Event + Send + 'static,
+    ) {
+        let session_id = self.or_this(named);
+        self.with_store(id, async move |store| {
+            exists(&store, &session_id).await?;
+            write(&store, &session_id, change).await?;
+            Ok(answer(answer::SessionChanged { session_id }))
+        });
+    }
+
+    /// Answers later, with what the store says.
+    fn with_store<F>(&self, id: Option<&RequestId>, work: impl FnOnce(Sqlite) -> F)
+    where
+        F: Future<Output = Result<Event, SessionError>> + Send + 'static,
+    {
+        let Some(store) = self.daemon.store.clone() else {
+            let problem = "sessions are not kept here (store.enabled)";
+            let error = SessionError::new(SessionCode::Forbidden, problem);
+            return self.answer(id, Event::SessionError(error));
+        };
+        let work = work(store);
+        let problem = "too many requests about sessions at once; try again";
+        self.answer_with_permit(&Arc::clone(&self.output_reads), problem, id, async move {
+            work.await.unwrap_or_else(Event::SessionError)
+        });
+    }
+}
+
+async fn exists(store: &Sqlite, id: &SessionId) -> Result<(), SessionError> {
+    match store.has(id.as_str()).await.map_err(failed)? {
+        true => Ok(()),
+        false => Err(SessionError::new(
+            SessionCode::SessionNotFound,
+            format!("no session `{id}` is kept; session:list says which are"),
+        )),
+    }
+}
+
+/// Writes a change and waits until it is safe.
+async fn write(store: &Sqlite, id: &SessionId, change: Change) -> Result<(), SessionError> {
+    let (done, written) = tokio::sync::oneshot::channel();
+    let told = Box::new(move |result| drop(done.send(result)));
+    store.write(id.as_str(), vec![change], told);
+    let written = written.await.unwrap_or(Err(store::Error::Closed));
+    written.map_err(failed)
+}
+
+fn failed(error: store::Error) -> SessionError {
+    SessionError::new(SessionCode::Internal, error.to_string())
+}
+
+fn shown(
+    listed: outrigger_store::Listed,
+    query: &str,
+    live: impl Fn(&SessionId) -> bool,
+) -> answer::KeptSession {
+    let time = |ms| {
+        let time = Timestamp::from_millisecond(ms).unwrap_or_default();
+        format!("{time:.3}")
+    };
+    let session_id = SessionId::new(listed.id);
+    answer::KeptSession {
+        live: live(&session_id),
+        session_id,
+        title: listed.title,
+        project: listed.project,
+        created_at: time(listed.created_ms),
+        updated_at: time(listed.updated_ms),
+        archived: listed.archived_ms.is_some(),
+        messages: listed.messages,
+        snippet: listed.snippet.map(|snippet| answer::Snippet {
+            conversation_id: ConversationId::new(snippet.conversation),
+            place: snippet.place,
+            text: piece(&store::said(&snippet.text), query),
+        }),
+    }
+}
+
+/// Returns the piece of a text in which the first of the words stands.
+fn piece(text: &str, query: &str) -> String {
+    let lower = text.to_lowercase();
+    let words = query.split(|c: char| !c.is_alphanumeric());
+    let mut found = words.filter(|word| !word.is_empty());
+    let at = found.find_map(|word| lower.find(&word.to_lowercase()));
+    // Lower case may have other lengths; near enough, and cut between characters.
+    let at = at.map_or(0, |at| lower.get(..at).map_or(0, |it| it.chars().count()));
+    let from = at.saturating_sub(BEFORE);
+    let all = text.chars().count();
+    let kept: String = text.chars().skip(from).take(SNIPPET).collect();
+    let (before, after) = (from > 0, from + SNIPPET < all);
+    let kept = kept.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!(
+        "{}{kept}{}",
+        if before { "…" } else { "" },
+        if after { "…" } else { "" }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_is_where_the_words_are() {
+        let long = format!("{} needle {}", "a ".repeat(100), "b ".repeat(100));
+        let found = piece(&long, "NEEDLE \"x");
+        assert!(found.starts_with('…') && found.ends_with('…'), "{found}");
+        assert!(found.contains("needle"), "{found}");
+        for (text, query, expected) in [
+            ("short", "nothing", "short"),
+            ("two\n lines", "lines", "two lines"),
+            ("", "x", ""),
+        ] {
+            assert_eq!(piece(text, query), expected);
+        }
+    }
+}

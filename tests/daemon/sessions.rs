@@ -1,0 +1,203 @@
+//! Requests about kept sessions: lists, search, names, what is put away, deleted and forked.
+
+use serde_json::{Value, json};
+
+use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider};
+
+fn session_of(client: &Client) -> String {
+    let id = client.seen[0]["payload"]["sessionId"].as_str();
+    id.unwrap().to_owned()
+}
+
+/// Has a session in which this was said and answered.
+async fn said(daemon: &Daemon, provider: &Provider, text: &str, answer: &str) -> Client {
+    provider.then(Turn::text(answer));
+    let mut client = daemon.connect().await;
+    client.say(text).await;
+    client.until("chat:stream-end").await;
+    client
+}
+
+/// Returns the ids of a page.
+async fn listed(client: &mut Client, mut wanted: Value) -> Vec<String> {
+    wanted["type"] = json!("session:list");
+    let answer = client.ask(wanted).await;
+    let sessions = answer["payload"]["sessions"].as_array();
+    let sessions = sessions.unwrap_or_else(|| panic!("{answer}"));
+    let ids = sessions.iter().map(|it| it["sessionId"].as_str());
+    ids.map(|id| id.unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn sessions_are_listed_and_found_by_what_was_said() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let first = said(
+        &daemon,
+        &provider,
+        "Fix the login page",
+        "done: a typo in Café",
+    )
+    .await;
+    let mut second = said(&daemon, &provider, "Write a poem", "Roses are red").await;
+    let (one, two) = (session_of(&first), session_of(&second));
+    assert_eq!(
+        listed(&mut second, json!({})).await,
+        [two.clone(), one.clone()]
+    );
+    for (query, expected) in [
+        ("login", vec![one.clone()]),
+        ("cafe", vec![one.clone()]),
+        ("red ros", vec![two.clone()]),
+        ("login poem", vec![]),
+        ("\" OR 1=1; --", vec![]),
+    ] {
+        let wanted = json!({"query": query});
+        assert_eq!(listed(&mut second, wanted).await, expected, "{query}");
+    }
+    let found = second
+        .ask(json!({"type": "session:list", "query": "typo"}))
+        .await;
+    let found = &found["payload"]["sessions"][0];
+    assert_eq!(found["title"], "Fix the login page");
+    assert_eq!(found["live"], true);
+    assert_eq!(found["messages"], 2);
+    assert_eq!(found["snippet"]["text"], "done: a typo in Café");
+    assert_eq!(found["snippet"]["place"], 1);
+    assert_eq!(found["project"], daemon.project().to_str().unwrap());
+    // A page, and the next one.
+    let page = second
+        .ask(json!({"type": "session:list", "limit": 1}))
+        .await;
+    let cursor = page["payload"]["nextCursor"].clone();
+    assert_eq!(
+        listed(&mut second, json!({"limit": 1, "cursor": cursor})).await,
+        [one]
+    );
+    for limit in [0, 201] {
+        let refused = second
+            .ask(json!({"type": "session:list", "limit": limit}))
+            .await;
+        assert_eq!(refused["payload"]["code"], "invalid_payload", "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_named_put_away_and_deleted() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let first = said(&daemon, &provider, "one", "1").await;
+    let mut second = said(&daemon, &provider, "two", "2").await;
+    let (one, two) = (session_of(&first), session_of(&second));
+    let rename = json!({"type": "session:rename", "sessionId": one, "title": "  Mine  "});
+    let renamed = second.ask(rename).await;
+    assert_eq!(renamed["type"], "session:rename-result", "{renamed}");
+    let page = second
+        .ask(json!({"type": "session:list", "query": "mine"}))
+        .await;
+    assert_eq!(page["payload"]["sessions"][0]["title"], "Mine");
+    second.ask(json!({"type": "session:archive"})).await;
+    assert_eq!(listed(&mut second, json!({})).await, [one.clone()]);
+    assert_eq!(
+        listed(&mut second, json!({"archived": true})).await,
+        [two.clone()]
+    );
+    second
+        .ask(json!({"type": "session:archive", "archived": false}))
+        .await;
+    assert_eq!(listed(&mut second, json!({})).await.len(), 2);
+    for refused in [
+        json!({"type": "session:rename", "title": " "}),
+        json!({"type": "session:rename", "title": "a\nb"}),
+        json!({"type": "session:rename", "title": "x".repeat(201)}),
+        json!({"type": "session:delete", "sessionId": two}),
+        json!({"type": "session:fork", "before": 0}),
+    ] {
+        let answer = second.ask(refused).await;
+        assert_eq!(answer["payload"]["code"], "invalid_payload", "{answer}");
+    }
+    for unknown in ["../../etc/passwd", "'; DROP TABLE session; --", ""] {
+        for kind in [
+            "session:rename",
+            "session:archive",
+            "session:delete",
+            "session:fork",
+        ] {
+            let request = json!({"type": kind, "sessionId": unknown, "title": "x"});
+            let answer = second.ask(request).await;
+            assert_eq!(answer["payload"]["code"], "session_not_found", "{answer}");
+        }
+    }
+    let deleted = second
+        .ask(json!({"type": "session:delete", "sessionId": one}))
+        .await;
+    assert_eq!(deleted["type"], "session:delete-result", "{deleted}");
+    assert_eq!(listed(&mut second, json!({})).await, [two]);
+    assert!(
+        listed(&mut second, json!({"query": "mine"}))
+            .await
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_session_is_deleted_with_what_runs_in_it() {
+    let provider = Provider::start().await;
+    let (turn, mut pause) = Turn::paused(
+        &[json!({"content": "a"})],
+        &[json!({"content": "b"})],
+        "stop",
+    );
+    provider.then(turn);
+    let daemon = Daemon::start(&provider).await;
+    let mut first = daemon.connect().await;
+    first.say("go").await;
+    pause.reached().await;
+    let one = session_of(&first);
+    let mut second = daemon.connect().await;
+    let deleted = second
+        .ask(json!({"type": "session:delete", "sessionId": one}))
+        .await;
+    assert_eq!(deleted["type"], "session:delete-result", "{deleted}");
+    assert!(listed(&mut second, json!({})).await.is_empty());
+    let third = Client::connect(&daemon, &format!("?session={one}&after=0")).await;
+    assert_eq!(third.seen[0]["payload"]["resumed"], false);
+}
+
+#[tokio::test]
+async fn a_fork_goes_on_from_a_message_and_leaves_the_other_as_it_is() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut first = said(&daemon, &provider, "one", "1").await;
+    provider.then(Turn::text("2"));
+    first.say("two").await;
+    first.until("chat:stream-end").await;
+    let forked = first
+        .ask(json!({"type": "session:fork", "before": 2}))
+        .await;
+    let fork = forked["payload"]["sessionId"].as_str().unwrap().to_owned();
+    let mut second = Client::connect(&daemon, &format!("?session={fork}&after=0")).await;
+    assert_eq!(second.seen[0]["payload"]["resumed"], true);
+    provider.then(Turn::text("other"));
+    second.say("another two").await;
+    second.until("chat:stream-end").await;
+    let asked = provider.requests().pop().unwrap();
+    let messages = asked["messages"].as_array().unwrap();
+    let last: Vec<&Value> = messages.iter().skip(1).map(|it| &it["content"]).collect();
+    assert_eq!(last, ["one", "1", "another two"]);
+    let history = first.ask(json!({"type": "chat:history"})).await;
+    assert_eq!(history["payload"]["messages"].as_array().unwrap().len(), 4);
+    let whole = first.ask(json!({"type": "session:fork"})).await;
+    assert_eq!(whole["type"], "session:fork-result", "{whole}");
+    assert_eq!(listed(&mut first, json!({})).await.len(), 3);
+}
+
+#[tokio::test]
+async fn without_a_store_these_requests_are_refused() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::with(&provider, json!({"store": {"enabled": false}})).await;
+    let mut client = daemon.connect().await;
+    let refused = client.ask(json!({"type": "session:list"})).await;
+    assert_eq!(refused["payload"]["code"], "forbidden", "{refused}");
+}
