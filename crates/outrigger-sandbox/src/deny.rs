@@ -44,6 +44,10 @@ struct Rule {
     reason: &'static str,
 }
 
+/// Why nobody but git writes a file. Which further ones its settings name is found elsewhere
+/// ([`Roots::locate`](super::paths::Roots::locate)).
+pub(crate) const RUN_BY_GIT: &str = "git runs what it says; only git itself writes it";
+
 /// Folders into which package managers put what they fetched. Certificates and keys for tests in there are public, and a
 /// file that is hidden cannot be removed: `npm ci` would fail at it.
 const PACKAGES: &[&str] = &["node_modules", "site-packages", "dist-packages"];
@@ -85,7 +89,7 @@ const RULES: &[Rule] = &[
     Rule {
         reach: Reach::Unwritten,
         names: ".git/ .gitmodules .husky/",
-        reason: "git runs what it says; only git itself writes it",
+        reason: RUN_BY_GIT,
     },
     Rule {
         reach: Reach::Unwritten,

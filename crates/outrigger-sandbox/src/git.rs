@@ -12,6 +12,7 @@
 mod ask;
 mod references;
 mod snapshot;
+mod unwritten;
 pub(super) mod watch;
 
 use std::io::{self, Read};
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use self::ask::ask;
 pub use self::ask::is_tracked;
 pub(super) use self::references::{Cache, References};
+pub(super) use self::unwritten::unwritten;
 use super::GitAccess;
 use super::policy::{Pin, Pinned};
 

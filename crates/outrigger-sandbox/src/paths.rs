@@ -27,6 +27,7 @@ mod root;
 mod secrets;
 mod settings;
 mod tree;
+mod unwritten;
 mod walk;
 
 pub use changes::{Change, Changes, MAX_NAMED, Tree};

@@ -300,3 +300,35 @@ proptest! {
         });
     }
 }
+
+/// Git's own settings name what it runs; which files those are is tried in the sandbox's tests.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_git_runs_is_a_violation_before_and_after_the_answer() {
+    let world = World::with(&[(".githooks/pre-commit", "good\n")]);
+    let (_, write) = tools(&world);
+    let edit = super::super::file_edit::file_edit(Arc::clone(&world.roots));
+    let git = |words: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let done = git.arg("-C").arg(world.at("")).args(words).output();
+        assert!(done.unwrap().status.success(), "{words:?}");
+    };
+    git(&["init", "-q"]);
+    let new = json!({"path": ".githooks/post-commit", "content": "evil\n"});
+    let asked = world.prepare(&write, &new).unwrap();
+    // While the user thinks.
+    git(&["config", "core.hooksPath", ".githooks"]);
+    let violation = world.run(asked).await.unwrap_err();
+    assert!(violation.message.contains("git runs"), "{violation}");
+    let old = json!({"path": ".githooks/pre-commit", "oldText": "good", "newText": "evil"});
+    let attempts: [(&dyn Tool, _); 2] = [(&write, &new), (&edit, &old)];
+    for (tool, input) in attempts {
+        let refusal = world.prepare(tool, input).err();
+        assert!(
+            matches!(&refusal, Some(crate::tool::Refusal::Violation(it)) if it.message.contains("may not be written: git runs")),
+            "{refusal:?}"
+        );
+    }
+    assert_eq!(world.content(".githooks/pre-commit"), b"good\n");
+    assert!(!world.at(".githooks/post-commit").exists());
+}

@@ -8,9 +8,11 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::thread;
 
 use parking_lot::Mutex;
+use tokio::runtime::Builder;
 
 use super::{Placeholder, PlaceholderKind, ask, has_repository};
 
@@ -27,6 +29,8 @@ type Stamp = Option<(u64, u64, u64, (i64, i64))>;
 pub(crate) struct References {
     /// Each with what stands there while nothing else does.
     pub(super) places: Vec<Placeholder>,
+    /// The folder of hooks and the further files, as they are named, also outside of the root.
+    pub(super) named: Vec<PathBuf>,
     /// `user.name` and `user.email`.
     identity: [Option<String>; 2],
     sources: Vec<(Stamp, PathBuf)>,
@@ -48,10 +52,37 @@ impl References {
     }
 }
 
+/// What git answered, by root and home.
 #[derive(Debug, Default)]
-pub(crate) struct Cache(Mutex<HashMap<PathBuf, Arc<References>>>);
+pub(crate) struct Cache(Mutex<HashMap<Asked, Arc<References>>>);
+
+type Asked = (PathBuf, Option<PathBuf>);
+
+/// For the whole process: commands and file tools go by the same answer.
+static KNOWN: LazyLock<Cache> = LazyLock::new(Cache::default);
 
 impl Cache {
+    /// Returns the one of this process.
+    pub(crate) fn known() -> &'static Self {
+        &KNOWN
+    }
+
+    /// The same as [`references`](Self::references), for a thread that may block.
+    pub(super) fn wait_for(&self, root: &Path, home: Option<&Path>) -> io::Result<Arc<References>> {
+        let asked = (root.to_owned(), home.map(Path::to_owned));
+        let before = self.0.lock().get(&asked).cloned();
+        if let Some(current) = before.filter(|known| known.is_current()) {
+            return Ok(current);
+        }
+        // The caller may be a thread of a runtime, which must not wait for itself.
+        let ask = || {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(self.references(root, home))
+        };
+        let ended = |_| Err(io::Error::other("the thread that asks git ended early"));
+        thread::scope(|scope| scope.spawn(ask).join().unwrap_or_else(ended))
+    }
+
     /// Returns what the settings of a root name in it. Where git does not answer, what it answered before; an error
     /// where it never did.
     pub(crate) async fn references(
@@ -59,7 +90,8 @@ impl Cache {
         root: &Path,
         home: Option<&Path>,
     ) -> io::Result<Arc<References>> {
-        let before = self.0.lock().get(root).cloned();
+        let asked = (root.to_owned(), home.map(Path::to_owned));
+        let before = self.0.lock().get(&asked).cloned();
         let known = before.clone();
         let look = move || known.filter(|known| known.is_current());
         if let Some(current) = tokio::task::spawn_blocking(look).await? {
@@ -96,7 +128,7 @@ impl Cache {
         if roots.len() >= MAX_ROOTS {
             roots.clear();
         }
-        roots.insert(root.to_owned(), Arc::clone(&references));
+        roots.insert(asked, Arc::clone(&references));
         Ok(references)
     }
 }
@@ -137,6 +169,7 @@ fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> References {
         sources.push(file);
     }
     places.extend(hooks.map(|hooks| place(hooks, PlaceholderKind::Directory)));
+    let named = places.iter().map(|place| place.path.clone()).collect();
     let git = root.join(".git");
     places.retain(|place| {
         place.path != root && place.path.starts_with(root) && !place.path.starts_with(&git)
@@ -150,6 +183,7 @@ fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> References {
     let stamped = |file: PathBuf| (stamp_of(&file), file);
     References {
         places,
+        named,
         identity: [name, email],
         sources: sources.into_iter().map(stamped).collect(),
     }

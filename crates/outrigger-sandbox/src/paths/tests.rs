@@ -13,6 +13,8 @@ mod mounted;
 mod race;
 #[cfg(target_os = "linux")]
 pub(super) mod rights;
+#[cfg(target_os = "linux")]
+mod unwritten;
 
 /// A project, a central folder and a place outside with a secret, all in one temporary folder.
 struct World {

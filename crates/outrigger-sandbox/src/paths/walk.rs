@@ -20,7 +20,7 @@ use super::{EntryKind, PathError, Root, RootName, Roots, Target, join, or_dot};
 const MAX_LINKS: usize = 40;
 
 /// Deepest folder walked to; each level holds a handle open meanwhile.
-const MAX_DEPTH: usize = 128;
+pub(super) const MAX_DEPTH: usize = 128;
 
 const UP: &str = "..";
 
@@ -77,17 +77,21 @@ impl Located<'_> {
 
 impl Roots {
     /// Walks a mapped path and tells where it leads; changes nothing. Refused is what leads outside the roots or onto the
-    /// deny list, and what goes through a file, a missing folder, a loop of links or too deep.
+    /// deny list, and what goes through a file, a missing folder, a loop of links or too deep; and for writing, what git
+    /// runs by its settings, for which git may be waited for.
     pub fn locate(&self, target: &Target, access: Access) -> Result<Located<'_>, PathError> {
         let located = self.lead(target, MAX_DEPTH, false)?;
         let denied = match (&located.found, access) {
             (Found::Folder(_), Access::Look) => deny::denied_folder(&located.relative, access),
             _ => deny::denied(&located.relative, access),
         };
-        match denied {
-            Some(reason) => Err(forbidden(&located.shown, access, reason)),
-            None => Ok(located),
+        if let Some(reason) = denied {
+            return Err(forbidden(&located.shown, access, reason));
         }
+        if access == Access::Write {
+            self.check_git(target, &located)?;
+        }
+        Ok(located)
     }
 
     /// The same without the deny list; `deepest` is how many folders deep it goes, `further` whether links may lead to the

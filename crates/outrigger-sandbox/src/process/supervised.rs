@@ -54,7 +54,6 @@ pub(super) struct Tree {
 pub(crate) struct State {
     groups: OnceCell<Arc<Groups>>,
     ahead: Arc<Ahead>,
-    references: git::Cache,
     watches: Watches,
     closed: Closed,
     /// One token of it for each pod, until its folders are removed.
@@ -66,7 +65,6 @@ impl State {
         Self {
             groups: OnceCell::new(),
             ahead: Arc::new(Ahead::new(helper.to_owned())),
-            references: git::Cache::default(),
             watches: Watches::default(),
             closed: Closed::default(),
             pods: TaskTracker::new(),
@@ -255,7 +253,7 @@ async fn references(
     }
     let home = shared.settings.home.as_deref();
     let roots = command.read_write.iter();
-    let found = roots.map(|root| shared.state.references.references(root, home));
+    let found = roots.map(|root| git::Cache::known().references(root, home));
     try_join_all(found)
         .await
         .map_err(|error| SpawnError::refused(Step::Prepare, error))

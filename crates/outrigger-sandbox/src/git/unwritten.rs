@@ -1,0 +1,27 @@
+//! What no file tool writes: what commands see read-only, by the same finder and the same answer of git.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Cache, Pinned, protect};
+use crate::GitAccess;
+
+/// Returns the files and folders in these roots that git takes programs or settings from, also those that are not there
+/// yet; links are not followed. Looks at files and may wait for git; for a thread that may block.
+///
+/// # Errors
+/// Where git does not say what its settings name, and never did.
+pub(crate) fn unwritten(roots: &[PathBuf], home: Option<&Path>) -> io::Result<Vec<PathBuf>> {
+    // Without what the settings name: a command cannot make the folders above a missing one, a file tool may.
+    let protection = protect(roots, &[], GitAccess::ReadOnly, &[])?;
+    let pins = protection.pins.into_iter();
+    let read_only = pins.filter(|pin| pin.what == Pinned::ReadOnly);
+    let taken = protection.placeholders.into_iter();
+    let mut places: Vec<_> = read_only.map(|pin| pin.path).collect();
+    places.extend(taken.map(|placeholder| placeholder.path));
+    for root in roots {
+        let references = Cache::known().wait_for(root, home)?;
+        places.extend_from_slice(&references.named);
+    }
+    Ok(places)
+}

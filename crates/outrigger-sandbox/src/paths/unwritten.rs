@@ -1,0 +1,86 @@
+//! Files that git runs by its settings: the folder of `core.hooksPath`, and further files of settings. Their names are in
+//! no list, so they are found each time before a file is written.
+
+#[cfg(not(target_os = "linux"))]
+use std::io;
+use std::path::Path;
+#[cfg(not(target_os = "linux"))]
+use std::path::PathBuf;
+
+use super::failure::forbidden;
+use super::walk::MAX_DEPTH;
+use super::{Located, PathError, RootName, Roots, Target, without_parents};
+use crate::deny::{Access, RUN_BY_GIT, fold};
+#[cfg(target_os = "linux")]
+use crate::git::unwritten;
+
+/// Returns nothing: on this system git is not asked.
+#[cfg(not(target_os = "linux"))]
+#[expect(clippy::unnecessary_wraps, reason = "git may fail on Linux")]
+fn unwritten(_roots: &[PathBuf], _home: Option<&Path>) -> io::Result<Vec<PathBuf>> {
+    Ok(Vec::new())
+}
+
+impl Roots {
+    /// Refuses a file that git runs, by the path that was asked for and by where that leads.
+    pub(super) fn check_git(
+        &self,
+        target: &Target,
+        located: &Located<'_>,
+    ) -> Result<(), PathError> {
+        let mut roots = vec![RootName::Project, located.root];
+        roots.dedup();
+        let roots: Vec<_> = roots
+            .iter()
+            .map(|root| self.path(*root).to_owned())
+            .collect();
+        let places = unwritten(&roots, self.home.as_deref()).map_err(|error| {
+            PathError::Failed(format!(
+                "path {:?} cannot be written: {error}",
+                located.shown
+            ))
+        })?;
+        let written = [
+            (target.root, fold(&target.shown)),
+            (located.root, fold(&located.relative)),
+        ];
+        let places = places.iter().flat_map(|place| self.names_of(place));
+        for (root, place) in places {
+            let place = Path::new(&place);
+            let is_in = |(of, path): &(RootName, String)| {
+                // Of names that are folded, so not by the file system's.
+                *of == root && Path::new(path).starts_with(place)
+            };
+            if written.iter().any(is_in) {
+                return Err(forbidden(&located.shown, Access::Write, RUN_BY_GIT));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a place by its own path and by where that leads, folded, as far as either is in a root and not all of it.
+    fn names_of(&self, place: &Path) -> Vec<(RootName, String)> {
+        let Some((root, relative)) = self.strip(place, false) else {
+            return Vec::new();
+        };
+        let Some(shown) = without_parents(&relative) else {
+            return Vec::new();
+        };
+        let target = Target {
+            root,
+            relative,
+            shown,
+            folder: false,
+        };
+        // A link that leads to nothing yet is followed, too: what is made there is what git finds.
+        let led = self.lead(&target, MAX_DEPTH, false).ok();
+        let led = led.map(|led| (led.root, led.relative));
+        let mut names = vec![(root, target.shown)];
+        names.extend(led);
+        names.retain(|(_, name)| !name.is_empty());
+        names
+            .into_iter()
+            .map(|(root, name)| (root, fold(&name)))
+            .collect()
+    }
+}
