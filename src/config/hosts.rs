@@ -4,7 +4,7 @@ mod managers;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -76,7 +76,7 @@ impl HostEntry {
         if let Some((_, manager)) = manager {
             return Ok(Self::Manager(*manager));
         }
-        if let Ok(address) = text.trim_matches(['[', ']']).parse() {
+        if let Some(address) = address(text) {
             return Ok(Self::Address(address));
         }
         let (name, is_below) = match text.strip_prefix("*.") {
@@ -84,6 +84,11 @@ impl HostEntry {
             None => (text, false),
         };
         let name = name.trim_end_matches('.').to_ascii_lowercase();
+        if ends_in_number(&name) {
+            return Err(format!(
+                "{text:?} is no host: what ends in a number is read as an address, and this is none; write an address in full, such as \"10.0.0.7\" or \"fd00::7\""
+            ));
+        }
         let is_label = |label: &str| {
             let is_usual = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
             (1..=63).contains(&label.len()) && label.chars().all(is_usual)
@@ -106,6 +111,24 @@ impl HostEntry {
             }
         }
     }
+}
+
+/// Reads an address as it is usually written; one of version 6 may be in brackets, as in a URL.
+fn address(text: &str) -> Option<IpAddr> {
+    let inner = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    match inner {
+        Some(inner) => inner.parse().ok().map(|it: Ipv6Addr| it.into()),
+        None => text.parse().ok(),
+    }
+}
+
+/// Whether programs take a name for an address: they read `127.1` and `0x7f.1` as `127.0.0.1`, and no domain's last part is
+/// a number. As the URL standard has it.
+fn ends_in_number(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let is_decimal = !last.is_empty() && last.bytes().all(|it| it.is_ascii_digit());
+    let hexadecimal = last.strip_prefix("0x");
+    is_decimal || hexadecimal.is_some_and(|it| it.bytes().all(|it| it.is_ascii_hexdigit()))
 }
 
 impl fmt::Display for HostEntry {
@@ -221,6 +244,28 @@ mod tests {
             ("bücher.example", None),
             ("example..org", None),
             (" example.org", None),
+            ("fd00::7", Some("fd00::7")),
+            ("1password.com", Some("1password.com")),
+            ("7.0.0.10.in-addr.arpa", Some("7.0.0.10.in-addr.arpa")),
+            ("a.0xyz", Some("a.0xyz")),
+            // Addresses in disguise, and what is none.
+            ("127.1", None),
+            ("1.2.3", None),
+            ("999.1.1.1", None),
+            ("10.0.0.07", None),
+            ("10.0.0.7.", None),
+            ("0x7f.1", None),
+            ("0x7f.0.0.0x1", None),
+            ("a.0x", None),
+            ("2130706433", None),
+            ("*.0.0.1", None),
+            ("example.1", None),
+            ("[10.0.0.7", None),
+            ("[10.0.0.7]", None),
+            ("10.0.0.7]]]", None),
+            ("[[fd00::7]]", None),
+            ("[fd00::7", None),
+            ("[example.org]", None),
         ] {
             let entry = HostEntry::parse(text);
             assert_eq!(
@@ -234,6 +279,8 @@ mod tests {
             error.contains("\"nmp\" is no host") && error.contains("npm, pnpm"),
             "{error}"
         );
+        let error = HostEntry::parse("127.1").unwrap_err();
+        assert!(error.contains("ends in a number"), "{error}");
     }
 
     #[test]
