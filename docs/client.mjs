@@ -39,7 +39,7 @@ socket.onmessage = ({ data }) => {
     case 'chat:tool-confirm':
       // A real frontend shows tool, input, danger and preview here and asks.
       console.log(`\n\n[approving ${payload.toolName} ${JSON.stringify(payload.input)}: ${payload.reason}]\n`);
-      return send('chat:tool-approve', { toolId: payload.toolId, approved: true });
+      return send('chat:tool-approve', { toolId: payload.toolId, host: payload.host, approved: true });
     case 'chat:error': return console.error(`${payload.code}: ${payload.message}`);
     case 'chat:stream-end':
       console.log(`\n[${payload.stopReason}, ${payload.turns} turns, ${payload.toolCalls} tool calls]`);

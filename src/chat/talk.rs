@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use crate::message::{ToolId, TrustLevel};
 use crate::plain_text::frame::request_id;
 use crate::plain_text::line::{COMMANDS, Line, conversation, send};
+use crate::plain_text::question::Asked;
 use crate::plain_text::render::Screen;
 use crate::plain_text::style::{Piece, Style};
 use crate::protocol::command::{ChatCancel, Configure};
@@ -101,7 +102,7 @@ pub(super) struct Talk {
     /// When the deadline of the question on the screen is put off next, and how often; `None` where it has none.
     extension: Option<(Timestamp, Duration)>,
     /// The question that was settled while it was on the screen, and when: a line may still be typed for it.
-    passed: Option<(ToolId, Timestamp)>,
+    passed: Option<(Asked, Timestamp)>,
     denied: BTreeSet<ToolId>,
     /// The session's trust level, once it is known.
     trust: Option<TrustLevel>,
@@ -126,10 +127,10 @@ enum Typing {
     /// A message or a command.
     #[default]
     Message,
-    /// A verdict on this call.
-    Verdict(ToolId),
-    /// The edited input of this call.
-    Input(ToolId),
+    /// A verdict on this question.
+    Verdict(Asked),
+    /// The edited input of its call.
+    Input(Asked),
 }
 
 impl Talk {
@@ -158,7 +159,11 @@ impl Talk {
             Event::ChatToolConfirm(confirm) => self.confirm(confirm),
             Event::ChatToolResolved(resolved) => self.settled(resolved, event),
             Event::ChatToolExtended(it) if it.request_id.is_none() => {
-                self.extended(&it.tool_id, it.expires_at.as_deref());
+                let asked = Asked {
+                    tool_id: it.tool_id.clone(),
+                    host: it.host.clone(),
+                };
+                self.extended(&asked, it.expires_at.as_deref());
             }
             Event::SessionError(error) => self.refused(error.code, request.as_ref(), event),
             _ => self.show(event),
@@ -210,15 +215,15 @@ impl Talk {
             }
             (Typing::Message, None) if self.busy.is_some() => {}
             (Typing::Message, Some(line)) => match self.came_late(line) {
-                Some(id) => self.say_and_prompt(
+                Some(asked) => self.say_and_prompt(
                     Style::Yellow,
-                    format!("{id} was settled before this line was typed to its end; it is dropped, not sent"),
+                    format!("{asked} was settled before this line was typed to its end; it is dropped, not sent"),
                 ),
                 None => self.message(line),
             },
             (Typing::Message, None) => self.quit(true),
-            (Typing::Verdict(id), line) => self.verdict(&id, line),
-            (Typing::Input(id), line) => self.typed_input(&id, line),
+            (Typing::Verdict(asked), line) => self.verdict(&asked, line),
+            (Typing::Input(asked), line) => self.typed_input(&asked, line),
         }
         self.done()
     }

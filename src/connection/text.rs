@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use jiff::Timestamp;
 
 use crate::message::{Notice, Severity};
+use crate::plain_text::exposed_line;
 use crate::plain_text::frame::Frame;
 use crate::plain_text::line::{COMMANDS, Line, conversation, first_word};
 use crate::plain_text::question::{self, Reply};
@@ -27,6 +28,7 @@ a line            is said to the model
 y, n [REASON]     answer the open question: yes, no
 e {JSON}, a       yes with this input instead; yes, and always in this conversation
 y t3, n t3, ...   the same for the question about t3, where several are open
+y HOST, n HOST    answer the question for this host
 /input on         be asked what MCP servers want to know in the middle of a call; off
 /answer {JSON}    give them that; /decline does not; with the id where several ask: /answer i2 {JSON}
 /cancel           stop what runs";
@@ -78,7 +80,7 @@ impl Text {
         match &event {
             Event::ChatToolResolved(resolved) => self
                 .questions
-                .retain(|open| open.tool_id != resolved.tool_id),
+                .retain(|open| open.tool_id != resolved.tool_id || open.host != resolved.host),
             Event::SessionError(error) if error.code == SessionCode::ReplayGap => {
                 // Whether they were answered may be among what was missed; what follows asks those again that are open.
                 self.questions.clear();
@@ -106,13 +108,21 @@ impl Text {
     }
 
     fn question(&mut self, confirm: &ToolConfirm, now: Timestamp) -> Vec<Piece> {
-        let known = |open: &ToolConfirm| open.tool_id == confirm.tool_id;
+        let known =
+            |open: &ToolConfirm| open.tool_id == confirm.tool_id && open.host == confirm.host;
         if !self.questions.iter().any(known) {
             self.questions.push_back(confirm.clone());
         }
         let mut pieces = question::show(confirm);
         let prompt = question::prompt(confirm, now);
-        let prompt = prompt.replace("e edit", "e {JSON} edit");
+        let mut prompt = prompt.replace("e edit", "e {JSON} edit");
+        if let Some(host) = &confirm.host {
+            let host = exposed_line(host);
+            for (letter, rest) in [("y", " yes"), ("n", " no"), ("a", " always")] {
+                let named = format!("{letter} {host}{rest}");
+                prompt = prompt.replace(&format!("{letter}{rest}"), &named);
+            }
+        }
         pieces.push(Piece::line(Style::Plain, prompt.trim_end_matches(" > ")));
         self.screen.block(pieces)
     }
@@ -154,21 +164,25 @@ impl Text {
         }
         let (name, after) = first_word(rest);
         let mut open = self.questions.iter();
-        let named = open.find(|open| open.tool_id.as_str() == name);
+        // What is asked for a host is answered by its name alone: it comes in the middle of a call, when a line may be on its
+        // way that is for another question.
+        let named = open.find(|open| name_of(open) == name);
         let rest = if named.is_some() { after } else { rest };
         let reply = Reply::read(&format!("{word} {rest}"));
         if reply == Reply::Unclear {
-            return None;
+            let is_answer = Reply::read(&format!("{word} {after}")) != Reply::Unclear;
+            let mut open = self.questions.iter().filter(|_| is_answer);
+            let is_meant = |open: &&ToolConfirm| {
+                open.tool_id.as_str() == name || (after.is_empty() && open.host.is_some())
+            };
+            let meant = open.find(is_meant)?;
+            return Some(notice(&format!("say which: {word} {}", name_of(meant))));
         }
         if !is_open {
             // A late answer is no message; a line such as `no idea` is one.
             return rest.is_empty().then(|| notice("nothing is asked"));
         }
-        let ids: Vec<&str> = self
-            .questions
-            .iter()
-            .map(|open| open.tool_id.as_str())
-            .collect();
+        let ids: Vec<&str> = self.questions.iter().map(name_of).collect();
         let confirm = match (named, ids.as_slice()) {
             (None, [first, _, ..]) => {
                 let ids = ids.join(" and ");
@@ -176,15 +190,23 @@ impl Text {
                     "{ids} are open; say which: {word} {first}"
                 )));
             }
+            (None, [host]) if self.questions.front()?.host.is_some() => {
+                return Some(notice(&format!("say which: {word} {host}")));
+            }
             (named, _) => named.or(self.questions.front())?,
         };
-        match reply.verdict(&confirm.tool_id) {
+        match reply.verdict(confirm) {
             Ok(verdict) => verdict.map(|it| request(Command::ChatToolApprove(it))),
             Err(problem) => Some(notice(&format!(
                 "e takes the whole input as JSON: {problem}"
             ))),
         }
     }
+}
+
+/// Returns what a question is called by: the host that it is for, or the call.
+fn name_of(open: &ToolConfirm) -> &str {
+    open.host.as_deref().unwrap_or(open.tool_id.as_str())
 }
 
 fn request(command: Command) -> Typed {

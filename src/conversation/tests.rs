@@ -154,6 +154,7 @@ impl Stage {
                 action: Action::Extend(ToolExtend {
                     tool_id,
                     request_id: None,
+                    host: None,
                 }),
                 reply_to: None,
             }),
@@ -171,6 +172,7 @@ impl Stage {
         let verdict = ToolApprove {
             unattended: false,
             tool_id,
+            host: None,
             approved,
             input,
             remember: crate::protocol::command::Remember::Once,

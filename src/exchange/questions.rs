@@ -42,6 +42,8 @@ const MAX_OPEN: usize = MAX_CALLS + registry::MAX_INPUTS;
 pub(crate) enum QuestionId {
     /// Whether this call may run.
     Approval(ToolId),
+    /// Whether this call, which runs, may connect to this host.
+    Host(ToolId, String),
     /// What a running call asks for.
     Input(InputId),
 }
@@ -61,30 +63,46 @@ pub(crate) enum Action {
     Extend(ToolExtend),
 }
 
+impl QuestionId {
+    /// Returns that of a call's question, by what `chat:tool-confirm` says of it. The call's own and those for its hosts are
+    /// different ones, so that no answer settles another than it is for.
+    pub(crate) fn of_call(tool_id: &ToolId, host: Option<&str>) -> Self {
+        match host {
+            None => Self::Approval(tool_id.clone()),
+            Some(host) => Self::Host(tool_id.clone(), host.to_owned()),
+        }
+    }
+}
+
 impl Action {
     pub(crate) fn question(&self) -> QuestionId {
         match self {
-            Self::Approve(verdict) => QuestionId::Approval(verdict.tool_id.clone()),
+            Self::Approve(verdict) => verdict.question(),
             Self::Input(input) => QuestionId::Input(input.request_id.clone()),
             Self::Extend(ToolExtend {
                 request_id: Some(id),
                 ..
             }) => QuestionId::Input(id.clone()),
-            Self::Extend(extend) => QuestionId::Approval(extend.tool_id.clone()),
+            Self::Extend(extend) => QuestionId::of_call(&extend.tool_id, extend.host.as_deref()),
         }
     }
 
     /// Returns the error of an action whose question is not open.
     pub(crate) fn not_found(&self) -> SessionError {
         let (code, what) = match self {
-            Self::Approve(ToolApprove { tool_id, .. })
+            Self::Approve(ToolApprove { tool_id, host, .. })
             | Self::Extend(ToolExtend {
                 tool_id,
+                host,
                 request_id: None,
-            }) => (
-                SessionCode::ApprovalNotFound,
-                format!("no approval `{tool_id}`"),
-            ),
+            }) => {
+                let of_host = host.as_ref().map(|host| format!(" for the host {host:?}"));
+                let of_host = of_host.unwrap_or_default();
+                (
+                    SessionCode::ApprovalNotFound,
+                    format!("no approval `{tool_id}`{of_host}"),
+                )
+            }
             Self::Input(input) => (
                 SessionCode::InputNotFound,
                 format!("no request for input `{}`", input.request_id),
@@ -92,6 +110,7 @@ impl Action {
             Self::Extend(ToolExtend {
                 tool_id,
                 request_id: Some(id),
+                ..
             }) => (
                 SessionCode::ApprovalNotFound,
                 format!("no request for input `{id}` of the call `{tool_id}`"),
@@ -184,10 +203,13 @@ impl Questions {
 
     /// Gives a question more time and announces when it expires now.
     fn extend(&self, extend: ToolExtend, context: &Context) -> Result<Event, SessionError> {
-        let tool_id = extend.tool_id.clone();
+        let (tool_id, host) = (extend.tool_id.clone(), extend.host.clone());
         let action = Action::Extend(extend);
         let found = self.find(&action.question());
-        let Some(mut open) = found.filter(|open| open.tool_id == tool_id) else {
+        let is_meant = |open: &MappedMutexGuard<'_, Open>| {
+            open.tool_id == tool_id && open.question.host() == host.as_deref()
+        };
+        let Some(mut open) = found.filter(is_meant) else {
             return Err(action.not_found());
         };
         let now = Instant::now();
@@ -199,6 +221,7 @@ impl Questions {
         let answer = Event::ChatToolExtendResult(answer::Extended {
             tool_id: extended.tool_id.clone(),
             request_id: extended.request_id.clone(),
+            host: extended.host.clone(),
             expires_at: extended.expires_at.clone(),
         });
         if moved {
@@ -305,9 +328,10 @@ impl Open {
             message_id: message_id.clone(),
             tool_id: self.tool_id.clone(),
             request_id: match &self.id {
-                QuestionId::Approval(_) => None,
+                QuestionId::Approval(_) | QuestionId::Host(..) => None,
                 QuestionId::Input(id) => Some(id.clone()),
             },
+            host: self.question.host().map(str::to_owned),
             expires_at: self.question.expires_at().clone(),
         }
     }
@@ -319,13 +343,21 @@ impl Question {
         match self {
             Self::Approval(approval) => {
                 let tool_id = &approval.confirm.tool_id;
-                (QuestionId::Approval(tool_id.clone()), tool_id.clone())
+                (QuestionId::of_call(tool_id, self.host()), tool_id.clone())
             }
             Self::Input(input) => {
                 let request = &input.request;
                 let id = QuestionId::Input(request.request_id.clone());
                 (id, request.tool_id.clone())
             }
+        }
+    }
+
+    /// Returns the host that it is for.
+    fn host(&self) -> Option<&str> {
+        match self {
+            Self::Approval(approval) => approval.confirm.host.as_deref(),
+            Self::Input(_) => None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The question whether a call may run, and what an answer to it means. Pure.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -13,6 +15,36 @@ use crate::protocol::word;
 
 /// Longest name of a tool that is shown, in characters.
 const NAME_WIDTH: usize = 80;
+
+/// Which question: that whether a call may run, or one of those for its hosts, all of which have its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) tool_id: ToolId,
+    pub(crate) host: Option<String>,
+}
+
+impl Asked {
+    pub(crate) fn of(confirm: &ToolConfirm) -> Self {
+        Self {
+            tool_id: confirm.tool_id.clone(),
+            host: confirm.host.clone(),
+        }
+    }
+
+    /// Whether this is it.
+    pub(crate) fn is(&self, confirm: &ToolConfirm) -> bool {
+        *self == Self::of(confirm)
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            None => self.tool_id.fmt(f),
+            Some(host) => write!(f, "{} for {}", self.tool_id, exposed_line(host)),
+        }
+    }
+}
 
 /// What the user wants done with a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +74,9 @@ impl Reply {
         }
     }
 
-    /// Returns the verdict on a call; `None` where the answer is unclear.
-    pub(crate) fn verdict(self, id: &ToolId) -> Result<Option<ToolApprove>, String> {
-        let mut verdict = ToolApprove::new(id.clone(), true);
+    /// Returns the verdict on what is asked; `None` where the answer is unclear.
+    pub(crate) fn verdict(self, confirm: &ToolConfirm) -> Result<Option<ToolApprove>, String> {
+        let mut verdict = ToolApprove::of(confirm, true);
         match self {
             Self::Approve => {}
             Self::Remember => verdict.remember = Remember::Conversation,
@@ -98,7 +130,13 @@ pub(crate) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
         let seconds = expires.duration_since(now).as_secs().max(0);
         format!(", {seconds} s left")
     });
-    format!("  y yes, n no [reason], e edit, a always in this conversation{left} > ")
+    // What runs already has no input to change.
+    let edit = if confirm.host.is_none() {
+        "e edit, "
+    } else {
+        ""
+    };
+    format!("  y yes, n no [reason], {edit}a always in this conversation{left} > ")
 }
 
 /// That a call which was to be approved always is approved this once only, and why in short.

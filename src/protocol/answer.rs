@@ -167,6 +167,9 @@ pub struct Extended {
     /// Which request for input of it, where one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<InputId>,
+    /// Which host the approval is for, where one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// When the question lapses now, RFC 3339; absent where it never does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,

@@ -322,7 +322,10 @@ pub struct ToolApprove {
     /// The id from `chat:tool-confirm`.
     #[serde(alias = "tool_id")]
     pub tool_id: ToolId,
-    /// Whether the call may run.
+    /// The `host` from it; without one the answer is for the call itself. No answer settles another question than its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Whether the call may run, or connect.
     pub approved: bool,
     /// Run with this input instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -348,6 +351,9 @@ pub struct ToolExtend {
     /// Of a `chat:tool-input-request`: its id.
     #[serde(alias = "request_id", default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<InputId>,
+    /// Of a `chat:tool-confirm` with a host: that host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 /// How far an approval reaches.

@@ -58,10 +58,10 @@ async fn each_host_is_asked_for_once_in_a_conversation() {
             reason.contains(host) && reason.contains("port 443"),
             "{reason}"
         );
-        let edited = json!({"input": {"command": "echo other"}});
+        let edited = json!({"host": host, "input": {"command": "echo other"}});
         let refused = client.ask(approve(&confirm["toolId"], &edited)).await;
         assert_eq!(refused["payload"]["code"], "invalid_payload", "{refused}");
-        let verdict = json!({"approved": approved, "reason": "not that one"});
+        let verdict = json!({"host": host, "approved": approved, "reason": "not that one"});
         let answer = client.ask(approve(&confirm["toolId"], &verdict)).await;
         assert_eq!(answer["payload"]["accepted"], true, "{answer}");
     }
@@ -157,6 +157,89 @@ async fn what_nobody_answers_is_asked_once_in_a_call() {
     let results = results(&client);
     let expected = "not connected to one.invalid (nobody answered in time)";
     assert!(results[0].contains(expected), "{}", results[0]);
+}
+
+/// All questions of a call have its id.
+#[tokio::test]
+async fn an_answer_that_comes_twice_is_none_to_the_question_for_a_host() {
+    let mut settings = settings(&["listed.invalid"]);
+    settings["chat"]["trust_level"] = json!("guided");
+    let turns = vec![connect("one.invalid", 443), Turn::text("done")];
+    let (_daemon, mut client, _provider) = asked(turns, settings).await;
+    if !is_full(&client) {
+        return;
+    }
+    let own = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(own["host"], Value::Null, "{own}");
+    let yes = approve(&own["toolId"], &json!({}));
+    let of_host = |host: &str| approve(&own["toolId"], &json!({ "host": host }));
+    // It does not run yet, so no host is asked for.
+    let early = client.ask(of_host("one.invalid")).await;
+    assert_eq!(early["payload"]["code"], "approval_not_found", "{early}");
+    assert_eq!(client.ask(yes.clone()).await["payload"]["accepted"], true);
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(confirm["host"], "one.invalid", "{confirm}");
+    assert_eq!(confirm["toolId"], own["toolId"]);
+    for wrong in [
+        yes,
+        of_host("two.invalid"),
+        of_host("ONE.invalid"),
+        of_host(""),
+    ] {
+        let answer = client.ask(wrong).await;
+        assert_eq!(answer["payload"]["code"], "approval_not_found", "{answer}");
+    }
+    let right = client.ask(of_host("one.invalid")).await;
+    assert_eq!(right["payload"]["accepted"], true, "{right}");
+    client.until("chat:stream-end").await;
+    let resolved = client.all("chat:tool-resolved");
+    let hosts: Vec<&Value> = resolved.iter().map(|it| &it["host"]).collect();
+    assert_eq!(hosts, [&Value::Null, &json!("one.invalid")]);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_after_its_question_expired_is_none_to_the_next() {
+    let mut settings = settings(&["listed.invalid"]);
+    settings["approval"] = json!({"timeout": "4s"});
+    let line = "cat < /dev/tcp/good.invalid/443 & sleep 0.5; cat < /dev/tcp/evil.invalid/443; wait";
+    let turns = vec![bash(line), Turn::text("done")];
+    let (_daemon, mut client, _provider) = asked(turns, settings).await;
+    if !is_full(&client) {
+        return;
+    }
+    let good = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(good["host"], "good.invalid", "{good}");
+    let evil = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(evil["host"], "evil.invalid", "{evil}");
+    assert_eq!(client.all("chat:tool-resolved")[0]["host"], "good.invalid");
+    let late = json!({"host": "good.invalid", "remember": "conversation"});
+    let late = client.ask(approve(&good["toolId"], &late)).await;
+    assert_eq!(late["payload"]["code"], "approval_not_found", "{late}");
+    let extend = |host: Option<&str>| {
+        let mut frame = json!({"type": "chat:tool-extend", "toolId": evil["toolId"]});
+        if let Some(host) = host {
+            frame["host"] = json!(host);
+        }
+        frame
+    };
+    for wrong in [extend(Some("good.invalid")), extend(None)] {
+        let answer = client.ask(wrong).await;
+        assert_eq!(answer["payload"]["code"], "approval_not_found", "{answer}");
+    }
+    let extended = client.ask(extend(Some("evil.invalid"))).await;
+    assert_eq!(extended["type"], "chat:tool-extend-result", "{extended}");
+    assert_eq!(extended["payload"]["host"], "evil.invalid", "{extended}");
+    let no = json!({"host": "evil.invalid", "approved": false});
+    let no = client.ask(approve(&evil["toolId"], &no)).await;
+    assert_eq!(no["payload"]["accepted"], true, "{no}");
+    client.until("chat:stream-end").await;
+    let results = results(&client);
+    for expected in [
+        "good.invalid (nobody answered in time)",
+        "evil.invalid (the user denied it",
+    ] {
+        assert!(results[0].contains(expected), "{}", results[0]);
+    }
 }
 
 #[tokio::test]

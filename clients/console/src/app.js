@@ -66,8 +66,8 @@ const actions = {
   goOn: () => say(GO_ON, "queue"),
   openSettings: () => toggle("settings", true),
 };
-const approval = new Approval(byId("approval"), async (toolId, verdict) => {
-  await ask("chat:tool-approve", { toolId, ...verdict });
+const approval = new Approval(byId("approval"), async ({ toolId, host }, verdict) => {
+  await ask("chat:tool-approve", { toolId, ...(host !== undefined && { host }), ...verdict });
 });
 const attention = new Attention(ask, changed);
 const inputs = new Inputs(byId("asked"), async (payload) => {
@@ -292,9 +292,13 @@ function take(/** @type {any} */ frame) {
 }
 
 /** A question is over: that nobody answered it is said. */
-function answered(/** @type {any} */ { toolId, outcome }) {
-  const question = view.approvals.find((/** @type {any} */ it) => it.toolId === toolId);
+function answered(/** @type {any} */ { toolId, host, outcome }) {
+  const question = view.approvals.find((/** @type {any} */ it) => it.toolId === toolId && it.host === host);
   if (!question || isReplaying || outcome !== "expired") return;
+  if (host !== undefined) {
+    notice(`The question whether ${question.toolName} may connect to ${host} lapsed: nobody answered in time. It did not connect, and the model was told.`, "warning");
+    return;
+  }
   notice(`The question whether ${question.toolName} may run lapsed: nobody answered in time. It did not run, and the model was told.`, "warning");
 }
 

@@ -20,7 +20,7 @@ const LEVELS = /** @type {Record<string, string>} */ ({
 export class Approval {
   /**
    * @param {HTMLElement} element
-   * @param {(toolId: string, verdict: {approved: boolean, input?: any, remember?: any, reason?: string}) => Promise<void>} answer
+   * @param {(confirm: any, verdict: {approved: boolean, input?: any, remember?: any, reason?: string}) => Promise<void>} answer
    */
   constructor(element, answer) {
     this.element = element;
@@ -54,7 +54,7 @@ export class Approval {
   show(open, skew, deadlineOf) {
     this.skew = skew;
     const first = open[0] ?? null;
-    if (first?.toolId !== this.shown?.toolId) this.#change(first);
+    if (!isShown(first, this.shown)) this.#change(first);
     if (!first) return;
     setText(this.more, open.length > 1 ? `and ${open.length - 1} more` : "");
     this.deadline?.set(deadlineOf(first));
@@ -73,7 +73,8 @@ export class Approval {
     }
     this.#draw(confirm);
     this.guard.begin();
-    setText(byId("announce"), `${exposed(confirm.toolName)} asks to run: ${about(confirm)}. ${LEVELS[confirm.danger.level] ?? ""}`);
+    const what = confirm.host ? `asks to connect to ${exposed(confirm.host)}` : `asks to run: ${about(confirm)}`;
+    setText(byId("announce"), `${exposed(confirm.toolName)} ${what}. ${LEVELS[confirm.danger.level] ?? ""}`);
     const idle = document.activeElement === document.body || (document.activeElement === byId("input") && byId("input").value === "");
     if (idle || hadFocus) this.title.focus({ preventScroll: true });
   }
@@ -81,7 +82,9 @@ export class Approval {
   #draw(/** @type {any} */ confirm) {
     this.isSending = false;
     const level = confirm.danger.level;
-    this.title = el("h2", { id: "approval-title", tabindex: "-1" }, "Run ", el("code", {}, exposed(confirm.toolName)), "?");
+    const name = el("code", {}, exposed(confirm.toolName));
+    const asked = confirm.host ? ["Let ", name, " connect to ", el("code", {}, exposed(confirm.host)), "?"] : ["Run ", name, "?"];
+    this.title = el("h2", { id: "approval-title", tabindex: "-1" }, ...asked);
     this.more = el("span", { class: "more" });
     this.deadline = new Deadline(() => this.skew);
     this.problem = el("p", { class: "problem", role: "alert", hidden: true });
@@ -99,7 +102,8 @@ export class Approval {
       if (event.key === "Enter" && !event.isComposing) void this.#deny(confirm);
     });
     this.approveText = el("span", {}, "Approve");
-    this.edit = el("button", { type: "button", class: "quiet", id: "edit", onclick: () => (this.editor ? this.#leave() : this.#edit(confirm)) }, "Edit");
+    // What runs already has no input to change.
+    this.edit = el("button", { type: "button", class: "quiet", id: "edit", hidden: confirm.host !== undefined, onclick: () => (this.editor ? this.#leave() : this.#edit(confirm)) }, "Edit");
     this.buttons = el(
       "div",
       { class: "buttons" },
@@ -166,15 +170,15 @@ export class Approval {
   }
 
   async #send(/** @type {any} */ confirm, /** @type {any} */ verdict) {
-    if (this.isSending || this.shown?.toolId !== confirm.toolId) return;
+    if (this.isSending || !isShown(confirm, this.shown)) return;
     this.#busy(true);
     try {
-      await this.answer(confirm.toolId, verdict);
+      await this.answer(confirm, verdict);
     } catch (error) {
       // An edited input that does not fit leaves the question open.
-      if (this.shown?.toolId === confirm.toolId) this.#complain(/** @type {Error} */ (error).message);
+      if (isShown(confirm, this.shown)) this.#complain(/** @type {Error} */ (error).message);
     } finally {
-      if (this.shown?.toolId === confirm.toolId) this.#busy(false);
+      if (isShown(confirm, this.shown)) this.#busy(false);
     }
   }
 
@@ -189,6 +193,9 @@ export class Approval {
     this.problem.hidden = false;
   }
 }
+
+/** Whether it is the one on the screen: questions for hosts have the id of their call. @param {any} confirm @param {any} shown */
+const isShown = (confirm, shown) => confirm?.toolId === shown?.toolId && confirm?.host === shown?.host;
 
 /** What would be done: where there is a difference it says so, and the input stays to be looked at. @param {any} confirm */
 function whole({ input, preview }) {

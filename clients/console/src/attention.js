@@ -16,7 +16,7 @@ export class Attention {
     this.changed = changed;
     /** Whether the daemon knows the request; an older one does not, and its questions lapse as ever. */
     this.isKnown = true;
-    /** @type {{key: string, payload: {toolId: string, requestId?: string}, expiresAt: string, isSending: boolean, sentAt: number}[]} */
+    /** @type {{key: string, payload: {toolId: string, requestId?: string, host?: string}, expiresAt: string, isSending: boolean, sentAt: number}[]} */
     this.questions = [];
     /** Deadlines that were moved, by question. @type {Map<string, string>} */
     this.moved = new Map();
@@ -35,7 +35,11 @@ export class Attention {
     const now = [...approvals, ...inputs].filter((it) => it.expiresAt);
     this.questions = now.map((it) => {
       const known = this.questions.find((other) => other.key === keyOf(it));
-      const payload = { toolId: it.toolId, ...(it.requestId !== undefined && { requestId: it.requestId }) };
+      const payload = {
+        toolId: it.toolId,
+        ...(it.requestId !== undefined && { requestId: it.requestId }),
+        ...(it.host !== undefined && { host: it.host }),
+      };
       return { key: keyOf(it), payload, isSending: false, sentAt: Date.now(), ...known, expiresAt: this.deadline(it) };
     });
     for (const key of this.moved.keys()) if (!this.questions.some((it) => it.key === key)) this.moved.delete(key);
@@ -47,7 +51,7 @@ export class Attention {
     return moved !== undefined && moved > question.expiresAt ? moved : question.expiresAt;
   }
 
-  /** The daemon moved a deadline, for this window or for another. @param {{toolId: string, requestId?: string, expiresAt: string}} it */
+  /** The daemon moved a deadline, for this window or for another. @param {{toolId: string, requestId?: string, host?: string, expiresAt: string}} it */
   extended(it) {
     this.moved.set(keyOf(it), it.expiresAt);
     this.changed();
@@ -70,5 +74,5 @@ export class Attention {
   }
 }
 
-/** @param {{toolId: string, requestId?: string}} it */
-const keyOf = (it) => `${it.toolId} ${it.requestId ?? ""}`;
+/** @param {{toolId: string, requestId?: string, host?: string}} it */
+const keyOf = (it) => `${it.toolId} ${it.requestId ?? ""} ${it.host ?? ""}`;

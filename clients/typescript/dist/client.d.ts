@@ -1,4 +1,5 @@
 import { type ChatError, type ChatSend, type Commands, type Configure, type Content, type Events, type Ready, type Remember, type ServerFrame, type SessionError } from "./protocol.js";
+import type { Asked } from "./reducer.js";
 /** What this client needs of a `WebSocket`; the browser's, Node's and `ws`'s have it. */
 export interface Socket {
     readonly readyState: number;
@@ -116,13 +117,16 @@ export declare class Client {
     }): Promise<AnswerTo<"chat:send">>;
     /** Stops what runs in a conversation. */
     cancel(conversationId?: string, queued?: boolean): Promise<AnswerTo<"chat:cancel">>;
-    /** Lets a call run, with another input where one is given. */
-    approve(toolId: string, options?: {
+    /**
+     * Lets a call run, with another input where one is given; or lets it connect to a host. Give it the `chat:tool-confirm`,
+     * so that the answer is for that question and no other; an id is for the question whether the call may run.
+     */
+    approve(question: string | Asked, options?: {
         input?: Record<string, unknown>;
         remember?: Remember;
     }): Promise<AnswerTo<"chat:tool-approve">>;
-    /** Refuses a call; the model reads the reason. */
-    deny(toolId: string, reason?: string): Promise<AnswerTo<"chat:tool-approve">>;
+    /** Refuses it; the model reads the reason. */
+    deny(question: string | Asked, reason?: string): Promise<AnswerTo<"chat:tool-approve">>;
     /** Gives a server what it asked for in the middle of a call: the fields of a form, nothing for a page. */
     give(requestId: string, content?: Record<string, unknown>): Promise<AnswerTo<"chat:tool-input">>;
     /** Does not give it: says no, or closes the question without a decision. */
@@ -131,7 +135,7 @@ export declare class Client {
      * Gives an open question more time, `requestId` for one that a server asks in the middle of the call. Say so while
      * somebody is at it: every 10 s, or at half of the time that is left where that is sooner.
      */
-    extend(toolId: string, requestId?: string): Promise<AnswerTo<"chat:tool-extend">>;
+    extend(question: string | Asked, requestId?: string): Promise<AnswerTo<"chat:tool-extend">>;
     /** Sets defaults of this session. */
     configure(values: Configure): Promise<AnswerTo<"session:configure">>;
 }

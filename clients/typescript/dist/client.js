@@ -5,6 +5,13 @@
 // seen, and requests without an answer are sent again under their old id once everything missed
 // has come. Nothing is sent twice to effect: the daemon runs a `chat:send` of one id once.
 import { SUBPROTOCOL, } from "./protocol.js";
+/** The fields by which a question is named. */
+function asked(question) {
+    if (typeof question === "string")
+        return { toolId: question };
+    const { toolId, host } = question;
+    return { toolId, ...(typeof host === "string" && { host }) };
+}
 /** A request that was answered by an error, or by nothing any more. */
 export class RequestError extends Error {
     code;
@@ -114,13 +121,16 @@ export class Client {
     cancel(conversationId = "default", queued = false) {
         return this.request("chat:cancel", { conversationId, queued });
     }
-    /** Lets a call run, with another input where one is given. */
-    approve(toolId, options = {}) {
-        return this.request("chat:tool-approve", { toolId, approved: true, ...options });
+    /**
+     * Lets a call run, with another input where one is given; or lets it connect to a host. Give it the `chat:tool-confirm`,
+     * so that the answer is for that question and no other; an id is for the question whether the call may run.
+     */
+    approve(question, options = {}) {
+        return this.request("chat:tool-approve", { ...asked(question), approved: true, ...options });
     }
-    /** Refuses a call; the model reads the reason. */
-    deny(toolId, reason) {
-        const payload = { toolId, approved: false, ...(reason !== undefined && { reason }) };
+    /** Refuses it; the model reads the reason. */
+    deny(question, reason) {
+        const payload = { ...asked(question), approved: false, ...(reason !== undefined && { reason }) };
         return this.request("chat:tool-approve", payload);
     }
     /** Gives a server what it asked for in the middle of a call: the fields of a form, nothing for a page. */
@@ -136,8 +146,8 @@ export class Client {
      * Gives an open question more time, `requestId` for one that a server asks in the middle of the call. Say so while
      * somebody is at it: every 10 s, or at half of the time that is left where that is sooner.
      */
-    extend(toolId, requestId) {
-        return this.request("chat:tool-extend", { toolId, ...(requestId !== undefined && { requestId }) });
+    extend(question, requestId) {
+        return this.request("chat:tool-extend", { ...asked(question), ...(requestId !== undefined && { requestId }) });
     }
     /** Sets defaults of this session. */
     configure(values) {

@@ -768,7 +768,11 @@ export interface ToolApprove {
      */
     toolId: ToolId;
     /**
-     * Whether the call may run.
+     * The `host` from it; without one the answer is for the call itself. No answer settles another question than its own.
+     */
+    host?: string | null;
+    /**
+     * Whether the call may run, or connect.
      */
     approved: boolean;
     /**
@@ -821,6 +825,10 @@ export interface ToolExtend {
      * Of a `chat:tool-input-request`: its id.
      */
     requestId?: InputId | null;
+    /**
+     * Of a `chat:tool-confirm` with a host: that host.
+     */
+    host?: string | null;
 }
 /**
  * Payload of `provider:configure`. The key is never echoed or logged.
@@ -1852,6 +1860,10 @@ export interface Extended {
      */
     requestId?: InputId;
     /**
+     * Which host the approval is for, where one was named.
+     */
+    host?: string;
+    /**
      * When the question lapses now, RFC 3339; absent where it never does.
      */
     expiresAt?: string;
@@ -1965,6 +1977,10 @@ export interface ToolResolved {
      */
     toolId: ToolId;
     /**
+     * Which host the question was for; absent where it was whether the call may run.
+     */
+    host?: string;
+    /**
      * How.
      */
     outcome: Outcome;
@@ -2034,6 +2050,10 @@ export interface ToolExtended {
      * Which request for input of it; absent where it is the approval.
      */
     requestId?: InputId;
+    /**
+     * Which host the approval is for; absent where it is whether the call may run.
+     */
+    host?: string;
     /**
      * When the question lapses now, RFC 3339.
      */

@@ -100,3 +100,10 @@ export declare function reduceAll(view: View, frames: Iterable<ServerFrame>): Vi
 export declare function withUserMessage(view: View, conversationId: string, messageId: string, content: Content): View;
 /** The text of a message's content; a picture is named by its type. */
 export declare function textOf(content: Content): string;
+/** Which question: that whether a call may run, or one of those for its hosts, which have its id. A `chat:tool-confirm` is one. */
+export interface Asked {
+    toolId: string;
+    host?: string | null;
+}
+/** Whether both are of one question. */
+export declare function isSame(one: Asked, other: Asked): boolean;

@@ -54,7 +54,7 @@ export function reduce(view, frame) {
         }
         case "chat:tool-confirm": {
             const confirm = frame.payload;
-            const known = view.approvals.some((open) => open.toolId === confirm.toolId);
+            const known = view.approvals.some((open) => isSame(open, confirm));
             const asked = known ? view : { ...view, approvals: [...view.approvals, confirm] };
             return call(asked, confirm, { toolName: confirm.toolName }, (it) => ({
                 ...it,
@@ -65,11 +65,14 @@ export function reduce(view, frame) {
         }
         case "chat:tool-resolved": {
             const resolved = frame.payload;
-            const approvals = view.approvals.filter((open) => open.toolId !== resolved.toolId);
+            const approvals = view.approvals.filter((open) => !isSame(open, resolved));
+            // What is said of a host decides nothing about the call, which runs.
+            const isOfCall = resolved.host === undefined;
+            const next = isOfCall ? "queued" : "executing";
             return call({ ...view, approvals }, resolved, {}, (it) => ({
                 ...it,
-                resolved,
-                phase: it.phase === "awaiting-approval" ? "queued" : it.phase,
+                ...(isOfCall && { resolved }),
+                phase: it.phase === "awaiting-approval" ? next : it.phase,
             }));
         }
         case "chat:tool-extended":
@@ -293,16 +296,20 @@ function call(view, of, made, change) {
         return { ...it, blocks };
     });
 }
+/** Whether both are of one question. */
+export function isSame(one, other) {
+    return one.toolId === other.toolId && (one.host ?? null) === (other.host ?? null);
+}
 /** Sets when an open question lapses now. */
 function extended(view, payload) {
-    const { toolId, requestId, expiresAt } = payload;
+    const { requestId, expiresAt } = payload;
     const later = (open) => expiresAt === undefined ? open : { ...open, expiresAt };
     if (requestId !== undefined) {
         const inputs = view.inputs.map((open) => (open.requestId === requestId ? later(open) : open));
         return { ...view, inputs };
     }
-    const approvals = view.approvals.map((open) => (open.toolId === toolId ? later(open) : open));
-    return call({ ...view, approvals }, payload, {}, (it) => it.confirm ? { ...it, confirm: later(it.confirm) } : it);
+    const approvals = view.approvals.map((open) => (isSame(open, payload) ? later(open) : open));
+    return call({ ...view, approvals }, payload, {}, (it) => it.confirm && isSame(it.confirm, payload) ? { ...it, confirm: later(it.confirm) } : it);
 }
 /**
  * The call that output belongs to. A command in the background writes in later exchanges than its call's; where its call

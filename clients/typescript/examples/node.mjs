@@ -26,11 +26,12 @@ client.on("chat:text-delta", ({ content }) => process.stdout.write(content));
 client.on("chat:tool-start", ({ toolName, input }) => console.log(`\n[${toolName} ${JSON.stringify(input)}]`));
 client.on("chat:tool-delta", ({ chunk }) => process.stdout.write(chunk));
 client.on("chat:error", ({ code, message, hint }) => console.error(`\n${code}: ${message}${hint ? ` (${hint})` : ""}`));
-client.on("chat:tool-confirm", ({ toolId, toolName, input, danger, reason }) => {
+client.on("chat:tool-confirm", (confirm) => {
+  const { toolName, input, danger, reason } = confirm;
   // A real frontend shows all of this and asks; here files may be written, and commands that are not dangerous may run.
   const isFine = danger.level === "safe" || danger.level === "warning" || toolName === "file_write" || toolName === "file_edit";
   console.log(`\n[${isFine ? "approving" : "denying"} ${toolName} ${JSON.stringify(input)}: ${danger.level}, ${reason}]`);
-  void (isFine ? client.approve(toolId) : client.deny(toolId, "this example allows nothing dangerous"));
+  void (isFine ? client.approve(confirm) : client.deny(confirm, "this example allows nothing dangerous"));
 });
 
 await client.connect();

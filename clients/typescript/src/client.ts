@@ -18,6 +18,14 @@ import {
   type ServerFrame,
   type SessionError,
 } from "./protocol.js";
+import type { Asked } from "./reducer.js";
+
+/** The fields by which a question is named. */
+function asked(question: string | Asked): { toolId: string; host?: string } {
+  if (typeof question === "string") return { toolId: question };
+  const { toolId, host } = question;
+  return { toolId, ...(typeof host === "string" && { host }) };
+}
 
 /** What this client needs of a `WebSocket`; the browser's, Node's and `ws`'s have it. */
 export interface Socket {
@@ -210,17 +218,20 @@ export class Client {
     return this.request("chat:cancel", { conversationId, queued });
   }
 
-  /** Lets a call run, with another input where one is given. */
+  /**
+   * Lets a call run, with another input where one is given; or lets it connect to a host. Give it the `chat:tool-confirm`,
+   * so that the answer is for that question and no other; an id is for the question whether the call may run.
+   */
   approve(
-    toolId: string,
+    question: string | Asked,
     options: { input?: Record<string, unknown>; remember?: Remember } = {},
   ): Promise<AnswerTo<"chat:tool-approve">> {
-    return this.request("chat:tool-approve", { toolId, approved: true, ...options });
+    return this.request("chat:tool-approve", { ...asked(question), approved: true, ...options });
   }
 
-  /** Refuses a call; the model reads the reason. */
-  deny(toolId: string, reason?: string): Promise<AnswerTo<"chat:tool-approve">> {
-    const payload = { toolId, approved: false, ...(reason !== undefined && { reason }) };
+  /** Refuses it; the model reads the reason. */
+  deny(question: string | Asked, reason?: string): Promise<AnswerTo<"chat:tool-approve">> {
+    const payload = { ...asked(question), approved: false, ...(reason !== undefined && { reason }) };
     return this.request("chat:tool-approve", payload);
   }
 
@@ -239,8 +250,8 @@ export class Client {
    * Gives an open question more time, `requestId` for one that a server asks in the middle of the call. Say so while
    * somebody is at it: every 10 s, or at half of the time that is left where that is sooner.
    */
-  extend(toolId: string, requestId?: string): Promise<AnswerTo<"chat:tool-extend">> {
-    return this.request("chat:tool-extend", { toolId, ...(requestId !== undefined && { requestId }) });
+  extend(question: string | Asked, requestId?: string): Promise<AnswerTo<"chat:tool-extend">> {
+    return this.request("chat:tool-extend", { ...asked(question), ...(requestId !== undefined && { requestId }) });
   }
 
   /** Sets defaults of this session. */

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 9fda0c2da0b9260a9b698ac3917403b7b821440ebbf2cec9a11cfe7159ced3db
+// SHA-256 of it: 35ea322cc6057d81f9f630d0bc5e8aafd2befbed4cf8f11a89ae3637b2b36f0d
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -33,7 +33,7 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
  * How much is done without asking the user.
  *
  * - `supervised`: Every call is asked for.
- * - `guided`: What can change something is asked for.
+ * - `guided`: Dangerous tools are asked for.
  * - `autonomous`: Only what goes beyond the scope is asked for.
  */
 export type TrustLevel = "supervised" | "guided" | "autonomous";
@@ -372,7 +372,6 @@ export type StopReason =
  * - `exchange_timeout`: The exchange took longer than it may.
  * - `queue_full`: The conversation's queue is full.
  * - `conversation_busy`: The conversation runs an exchange, and the send asked to be rejected then.
- * - `interrupted`: The daemon stopped while the exchange ran.
  * - `internal`: A fault of the daemon.
  */
 export type ChatCode =
@@ -392,7 +391,6 @@ export type ChatCode =
   | "exchange_timeout"
   | "queue_full"
   | "conversation_busy"
-  | "interrupted"
   | "internal";
 /**
  * What sort of tool it is.
@@ -842,7 +840,11 @@ export interface ToolApprove {
    */
   toolId: ToolId;
   /**
-   * Whether the call may run.
+   * The `host` from it; without one the answer is for the call itself. No answer settles another question than its own.
+   */
+  host?: string | null;
+  /**
+   * Whether the call may run, or connect.
    */
   approved: boolean;
   /**
@@ -895,6 +897,10 @@ export interface ToolExtend {
    * Of a `chat:tool-input-request`: its id.
    */
   requestId?: InputId | null;
+  /**
+   * Of a `chat:tool-confirm` with a host: that host.
+   */
+  host?: string | null;
 }
 /**
  * Payload of `provider:configure`. The key is never echoed or logged.
@@ -1334,18 +1340,9 @@ export interface Ready {
    */
   resumed: boolean;
   /**
-   * How long what runs goes on after the session's last socket, in milliseconds; without a store, also how long the
-   * session can be resumed.
+   * How long the session outlives its last socket, in milliseconds.
    */
   resumeGraceMs: number;
-  /**
-   * Whether the session is kept: it can be resumed after the daemon was started anew, too.
-   */
-  persistent: boolean;
-  /**
-   * How often the session was begun, the first time included: it was begun anew where it is more than before.
-   */
-  epoch: number;
   /**
    * The session's trust level.
    */
@@ -1925,6 +1922,10 @@ export interface Extended {
    */
   requestId?: InputId;
   /**
+   * Which host the approval is for, where one was named.
+   */
+  host?: string;
+  /**
    * When the question lapses now, RFC 3339; absent where it never does.
    */
   expiresAt?: string;
@@ -2038,6 +2039,10 @@ export interface ToolResolved {
    */
   toolId: ToolId;
   /**
+   * Which host the question was for; absent where it was whether the call may run.
+   */
+  host?: string;
+  /**
    * How.
    */
   outcome: Outcome;
@@ -2107,6 +2112,10 @@ export interface ToolExtended {
    * Which request for input of it; absent where it is the approval.
    */
   requestId?: InputId;
+  /**
+   * Which host the approval is for; absent where it is whether the call may run.
+   */
+  host?: string;
   /**
    * When the question lapses now, RFC 3339.
    */

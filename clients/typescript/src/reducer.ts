@@ -161,7 +161,7 @@ export function reduce(view: View, frame: ServerFrame): View {
     }
     case "chat:tool-confirm": {
       const confirm = frame.payload;
-      const known = view.approvals.some((open) => open.toolId === confirm.toolId);
+      const known = view.approvals.some((open) => isSame(open, confirm));
       const asked = known ? view : { ...view, approvals: [...view.approvals, confirm] };
       return call(asked, confirm, { toolName: confirm.toolName }, (it) => ({
         ...it,
@@ -172,11 +172,14 @@ export function reduce(view: View, frame: ServerFrame): View {
     }
     case "chat:tool-resolved": {
       const resolved = frame.payload;
-      const approvals = view.approvals.filter((open) => open.toolId !== resolved.toolId);
+      const approvals = view.approvals.filter((open) => !isSame(open, resolved));
+      // What is said of a host decides nothing about the call, which runs.
+      const isOfCall = resolved.host === undefined;
+      const next = isOfCall ? "queued" : "executing";
       return call({ ...view, approvals }, resolved, {}, (it) => ({
         ...it,
-        resolved,
-        phase: it.phase === "awaiting-approval" ? "queued" : it.phase,
+        ...(isOfCall && { resolved }),
+        phase: it.phase === "awaiting-approval" ? next : it.phase,
       }));
     }
     case "chat:tool-extended":
@@ -413,18 +416,29 @@ function call(
   });
 }
 
+/** Which question: that whether a call may run, or one of those for its hosts, which have its id. A `chat:tool-confirm` is one. */
+export interface Asked {
+  toolId: string;
+  host?: string | null;
+}
+
+/** Whether both are of one question. */
+export function isSame(one: Asked, other: Asked): boolean {
+  return one.toolId === other.toolId && (one.host ?? null) === (other.host ?? null);
+}
+
 /** Sets when an open question lapses now. */
 function extended(view: View, payload: ServerFrame<"chat:tool-extended">["payload"]): View {
-  const { toolId, requestId, expiresAt } = payload;
+  const { requestId, expiresAt } = payload;
   const later = <Q extends { expiresAt?: string | null }>(open: Q): Q =>
     expiresAt === undefined ? open : { ...open, expiresAt };
   if (requestId !== undefined) {
     const inputs = view.inputs.map((open) => (open.requestId === requestId ? later(open) : open));
     return { ...view, inputs };
   }
-  const approvals = view.approvals.map((open) => (open.toolId === toolId ? later(open) : open));
+  const approvals = view.approvals.map((open) => (isSame(open, payload) ? later(open) : open));
   return call({ ...view, approvals }, payload, {}, (it) =>
-    it.confirm ? { ...it, confirm: later(it.confirm) } : it,
+    it.confirm && isSame(it.confirm, payload) ? { ...it, confirm: later(it.confirm) } : it,
   );
 }
 

@@ -198,6 +198,25 @@ test("100,000 deltas are reduced in well under the time they take to come", () =
   assert.equal(blocks(view)[0].text.length, 500_000);
 });
 
+test("questions for hosts are others than that of their call", () => {
+  const ofHost = (host) => frame("chat:tool-confirm", { toolId: "t1", toolName: "bash", input: {}, danger, reason: "r", host });
+  const resolved = (payload) => frame("chat:tool-resolved", { toolId: "t1", by: "user", ...payload });
+  let view = [start, confirm("t1"), ofHost("good.test")].reduce(reduce, emptyView());
+  const open = () => view.approvals.map((one) => one.host);
+  assert.deepEqual(open(), [undefined, "good.test"]);
+  view = reduce(view, resolved({ outcome: "approved" }));
+  assert.deepEqual(open(), ["good.test"]);
+  view = [ofHost("good.test"), ofHost("evil.test"), resolved({ outcome: "denied", host: "good.test" })].reduce(reduce, view);
+  assert.deepEqual(open(), ["evil.test"]);
+  view = reduce(view, frame("chat:tool-extended", { toolId: "t1", host: "good.test", expiresAt: "later" }));
+  assert.equal(view.approvals[0].expiresAt, undefined);
+  view = reduce(view, frame("chat:tool-extended", { toolId: "t1", host: "evil.test", expiresAt: "later" }));
+  assert.equal(view.approvals[0].expiresAt, "later");
+  view = reduce(view, resolved({ outcome: "expired", by: "timeout", host: "evil.test" }));
+  const [it] = blocks(view);
+  assert.deepEqual([open(), it.resolved.outcome, it.phase], [[], "approved", "executing"]);
+});
+
 test("a question that was given more time lapses later, and only that one", () => {
   const at = "2026-11-20T17:24:35.590Z";
   const confirm = (toolId) => frame("chat:tool-confirm", {

@@ -7,9 +7,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{Action, Talk, Typing};
-use crate::message::ToolId;
 use crate::plain_text::exposed_line;
-use crate::plain_text::question::{self, Reply};
+use crate::plain_text::question::{self, Asked, Reply};
 use crate::plain_text::style::Style;
 use crate::protocol::Command;
 use crate::protocol::command::{Remember, ToolApprove};
@@ -26,8 +25,8 @@ impl Talk {
         now: Timestamp,
     ) -> Vec<Action> {
         self.now = now;
-        if let Typing::Input(id) = std::mem::take(&mut self.typing) {
-            self.input(&id, text.and_then(|text| question::edited(&text)));
+        if let Typing::Input(asked) = std::mem::take(&mut self.typing) {
+            self.input(&asked, text.and_then(|text| question::edited(&text)));
         }
         self.done()
     }
@@ -52,28 +51,35 @@ impl Talk {
     }
 
     /// Takes a line typed in the place of an input; an empty one changes nothing.
-    pub(super) fn typed_input(&mut self, id: &ToolId, line: Option<&str>) {
-        let confirm = self.questions.front().filter(|open| open.tool_id == *id);
+    pub(super) fn typed_input(&mut self, asked: &Asked, line: Option<&str>) {
+        let confirm = self.questions.front().filter(|open| asked.is(open));
         let line = line.map(str::trim).filter(|line| !line.is_empty());
         match (confirm, line) {
-            (Some(confirm), Some(line)) => self.input(id, question::typed(line, &confirm.input)),
+            (Some(confirm), Some(line)) => {
+                let input = question::typed(line, &confirm.input);
+                self.input(asked, input);
+            }
             _ => self.ask(),
         }
     }
 
-    fn input(&mut self, id: &ToolId, input: Result<Map<String, Value>, String>) {
-        match input {
-            Ok(input) => self.judge(ToolApprove {
+    fn input(&mut self, asked: &Asked, input: Result<Map<String, Value>, String>) {
+        match (self.open(asked), input) {
+            (Some(confirm), Ok(input)) => self.judge(ToolApprove {
                 input: Some(input),
-                ..ToolApprove::new(id.clone(), true)
+                ..ToolApprove::of(confirm, true)
             }),
-            Err(problem) => self.ask_again(format!("error: {problem}")),
+            (_, Err(problem)) => self.ask_again(format!("error: {problem}")),
+            (None, Ok(_)) => self.ask(),
         }
     }
 
+    fn open(&self, asked: &Asked) -> Option<&ToolConfirm> {
+        self.questions.iter().find(|open| asked.is(open))
+    }
+
     pub(super) fn confirm(&mut self, confirm: &ToolConfirm) {
-        let mut open = self.questions.iter();
-        if open.any(|open| open.tool_id == confirm.tool_id) {
+        if self.open(&Asked::of(confirm)).is_some() {
             return;
         }
         self.questions.push_back(confirm.clone());
@@ -87,7 +93,7 @@ impl Talk {
         let Some(confirm) = self.questions.front() else {
             return;
         };
-        self.typing = Typing::Verdict(confirm.tool_id.clone());
+        self.typing = Typing::Verdict(Asked::of(confirm));
         let prompt = question::prompt(confirm, self.now);
         let expires_at = confirm.expires_at.clone();
         let pieces = self.screen.block(question::show(confirm));
@@ -104,12 +110,14 @@ impl Talk {
 
     /// A question is settled, by whomever. What was typed for it so far is dropped.
     pub(super) fn settled(&mut self, resolved: &ToolResolved, event: &Event) {
-        let id = &resolved.tool_id;
-        let first = self.questions.front();
-        let was_first = first.is_some_and(|first| first.tool_id == *id);
-        self.questions.retain(|open| open.tool_id != *id);
-        let once_only = self.once_only(resolved);
-        self.judged.retain(|_, judged| judged.tool_id != *id);
+        let asked = Asked {
+            tool_id: resolved.tool_id.clone(),
+            host: resolved.host.clone(),
+        };
+        let was_first = self.questions.front().is_some_and(|it| asked.is(it));
+        self.questions.retain(|open| !asked.is(open));
+        let once_only = self.once_only(resolved, &asked);
+        self.judged.retain(|_, judged| !asked.is(judged));
         self.show(event);
         if let Some(text) = once_only {
             self.say(Style::Yellow, text);
@@ -120,21 +128,21 @@ impl Talk {
         self.typing = Typing::Message;
         // After a cancel of their own people type something new.
         let is_late = self.options.attended && resolved.outcome != Outcome::Cancelled;
-        self.passed = is_late.then(|| (id.clone(), self.now));
+        self.passed = is_late.then(|| (asked.clone(), self.now));
         self.actions.push(Action::Forget);
         if matches!(resolved.outcome, Outcome::Approved | Outcome::Denied) {
-            self.say(Style::Yellow, format!("{id}: answered elsewhere"));
+            self.say(Style::Yellow, format!("{asked}: answered elsewhere"));
         }
         self.ask();
     }
 
     /// Says that an approval which was to be remembered is not.
-    fn once_only(&self, resolved: &ToolResolved) -> Option<String> {
+    fn once_only(&self, resolved: &ToolResolved, asked: &Asked) -> Option<String> {
         if resolved.outcome != Outcome::Approved || resolved.remember.is_some() {
             return None;
         }
         let mut judged = self.judged.iter();
-        let (number, confirm) = judged.find(|(_, it)| it.tool_id == resolved.tool_id)?;
+        let (number, confirm) = judged.find(|(_, it)| asked.is(it))?;
         match self.unanswered.get(number) {
             // A host that is approved is for the conversation anyway.
             Some(Command::ChatToolApprove(it)) if it.remember != Remember::Once => {
@@ -145,31 +153,32 @@ impl Talk {
     }
 
     /// Whether a line was meant for a question that was settled before its end was typed; said once for each question.
-    pub(super) fn came_late(&mut self, line: &str) -> Option<ToolId> {
+    pub(super) fn came_late(&mut self, line: &str) -> Option<Asked> {
         if line.trim().is_empty() {
             return None;
         }
-        let (id, settled) = self.passed.take()?;
+        let (asked, settled) = self.passed.take()?;
         let is_soon = self.now.duration_since(settled).unsigned_abs() < LATE;
-        (is_soon || Reply::read(line) != Reply::Unclear).then_some(id)
+        (is_soon || Reply::read(line) != Reply::Unclear).then_some(asked)
     }
 
     /// Takes a line in the place of a verdict, or the end of the input.
-    pub(super) fn verdict(&mut self, id: &ToolId, line: Option<&str>) {
+    pub(super) fn verdict(&mut self, asked: &Asked, line: Option<&str>) {
+        let Some(confirm) = self.open(asked).cloned() else {
+            return self.ask();
+        };
         let Some(line) = line else {
             return self.judge(ToolApprove {
                 unattended: !self.options.attended,
-                ..ToolApprove::new(id.clone(), false)
+                ..ToolApprove::of(&confirm, false)
             });
         };
         match Reply::read(line) {
             Reply::Edit(None) => {
-                if let Some(confirm) = self.questions.front() {
-                    self.typing = Typing::Input(id.clone());
-                    self.actions.push(Action::Edit(confirm.input.clone()));
-                }
+                self.typing = Typing::Input(asked.clone());
+                self.actions.push(Action::Edit(confirm.input));
             }
-            reply => match reply.verdict(id) {
+            reply => match reply.verdict(&confirm) {
                 Ok(Some(verdict)) => self.judge(verdict),
                 Ok(None) => self.ask_again("type y, n, e or a"),
                 Err(problem) => self.ask_again(format!("error: {problem}")),
@@ -180,7 +189,7 @@ impl Talk {
     /// Sends a verdict and asks the next question.
     fn judge(&mut self, verdict: ToolApprove) {
         let mut open = self.questions.iter();
-        let at = open.position(|open| open.tool_id == verdict.tool_id);
+        let at = open.position(|open| open.tool_id == verdict.tool_id && open.host == verdict.host);
         if let Some(confirm) = at.and_then(|at| self.questions.remove(at)) {
             if !verdict.approved && !verdict.unattended && !self.options.attended {
                 self.denied.insert(verdict.tool_id.clone());

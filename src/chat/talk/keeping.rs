@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Action, Talk, Typing};
-use crate::message::ToolId;
+use crate::plain_text::question::Asked;
 use crate::protocol::Command;
 use crate::protocol::command::ToolExtend;
 
@@ -40,9 +40,9 @@ impl Talk {
 
     /// Has the daemon put the deadline off, where somebody is there.
     pub(in crate::chat) fn extend(&mut self, now: Timestamp) -> Vec<Action> {
-        let (is_editing, tool_id) = match &self.typing {
-            Typing::Verdict(id) => (false, id.clone()),
-            Typing::Input(id) => (true, id.clone()),
+        let (is_editing, asked) = match &self.typing {
+            Typing::Verdict(asked) => (false, asked.clone()),
+            Typing::Input(asked) => (true, asked.clone()),
             Typing::Message => return Vec::new(),
         };
         let next = |(_, pause)| Some((now.checked_add(pause).ok()?, pause));
@@ -50,17 +50,18 @@ impl Talk {
         let is_lately = |at| now.duration_since(at).unsigned_abs() < LATELY;
         if is_editing || self.typed.is_some_and(is_lately) {
             self.request(Command::ChatToolExtend(ToolExtend {
-                tool_id,
+                tool_id: asked.tool_id,
                 request_id: None,
+                host: asked.host,
             }));
         }
         self.done()
     }
 
     /// Notes that a question lapses later than it said.
-    pub(super) fn extended(&mut self, id: &ToolId, expires_at: Option<&str>) {
+    pub(super) fn extended(&mut self, asked: &Asked, expires_at: Option<&str>) {
         let mut questions = self.questions.iter_mut();
-        if let Some(open) = questions.find(|open| open.tool_id == *id) {
+        if let Some(open) = questions.find(|open| asked.is(open)) {
             open.expires_at = expires_at.map(str::to_owned);
         }
     }

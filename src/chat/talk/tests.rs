@@ -123,6 +123,7 @@ impl Story {
                     let detail = [
                         "content",
                         "approved",
+                        "host",
                         "input",
                         "remember",
                         "reason",

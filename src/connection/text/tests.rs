@@ -34,6 +34,7 @@ fn approve(tool_id: &str) -> ToolApprove {
     ToolApprove {
         unattended: false,
         tool_id: ToolId::new(tool_id),
+        host: None,
         approved: true,
         input: None,
         remember: Remember::Once,
@@ -153,6 +154,46 @@ fn several_questions_want_to_be_named_and_none_is_said() {
         text.typed("y"),
         request(Command::ChatToolApprove(approve("t4")))
     );
+}
+
+/// A line may be on its way that is for another question: that of the call, or one for another host that has lapsed.
+#[test]
+fn a_question_for_a_host_is_answered_by_the_host_alone() {
+    let for_host = |kind: &str, host: &str, rest: &serde_json::Value| {
+        let mut payload =
+            json!({"conversationId": "default", "messageId": "m1", "toolId": "t3", "host": host});
+        let (payload_fields, rest) = (payload.as_object_mut().unwrap(), rest.as_object().unwrap());
+        payload_fields.extend(rest.clone());
+        frame(kind, &payload)
+    };
+    let ask = |host: &str| {
+        let rest = json!({"toolName": "bash", "input": {"command": "ls"},
+            "danger": {"level": DangerLevel::Warning, "reasons": []}, "reason": "asked"});
+        for_host("chat:tool-confirm", host, &rest)
+    };
+    let mut text = Text::default();
+    let shown = text.show(&ask("good.test"), now()).unwrap();
+    let how = "y good.test yes, n good.test no [reason], a good.test always";
+    assert!(shown.contains(how) && !shown.contains("edit"), "{shown}");
+    for line in ["y", "a", "n", "y t3", "a t3"] {
+        let notice = notice_of(text.typed(line));
+        assert!(notice.contains("good.test"), "{line}: {notice}");
+    }
+    let of_host = |host: &str| ToolApprove {
+        host: Some(host.to_owned()),
+        ..approve("t3")
+    };
+    let expected = request(Command::ChatToolApprove(of_host("good.test")));
+    assert_eq!(text.typed("y good.test"), expected);
+    let lapsed = json!({"outcome": "expired", "by": "timeout"});
+    text.show(&for_host("chat:tool-resolved", "good.test", &lapsed), now());
+    text.show(&ask("evil.test"), now());
+    assert_eq!(
+        notice_of(text.typed("y good.test")),
+        "say which: y evil.test"
+    );
+    let expected = request(Command::ChatToolApprove(of_host("evil.test")));
+    assert_eq!(text.typed("y evil.test"), expected);
 }
 
 #[test]

@@ -160,7 +160,7 @@ impl User<'_> {
             may_remember: exchange.setup.trust != TrustLevel::Supervised,
             sender,
         };
-        let _asked = self.withdraws(QuestionId::Approval(call.id.clone()));
+        let _asked = self.withdraws(QuestionId::of_call(&call.id, Some(host)));
         exchange.emit_call_state(&call.id, StateName::AwaitingApproval);
         let questions = &exchange.context.conversation.questions;
         questions.ask(Question::Approval(Box::new(question)), exchange.context);

@@ -58,7 +58,7 @@ impl Questions {
         reply_to: Option<&RequestId>,
         context: &Context,
     ) -> Option<Result<Event, SessionError>> {
-        let id = QuestionId::Approval(verdict.tool_id.clone());
+        let id = verdict.question();
         let mut found = self.find(&id);
         let Some(Open {
             question: Question::Approval(approval),
@@ -129,12 +129,13 @@ impl Questions {
         key: Option<RememberKey>,
         context: &Context,
     ) -> Result<Event, SessionError> {
-        let id = QuestionId::Approval(verdict.tool_id.clone());
+        let id = verdict.question();
         let Some(Question::Approval(approval)) = self.close(&id, context) else {
             return Err(Action::Approve(verdict).not_found());
         };
         let ToolApprove {
             tool_id,
+            host: _,
             approved,
             input,
             remember,
@@ -166,6 +167,13 @@ impl Questions {
     }
 }
 
+impl ToolApprove {
+    /// Returns the question that it answers.
+    pub(super) fn question(&self) -> QuestionId {
+        QuestionId::of_call(&self.tool_id, self.host.as_deref())
+    }
+}
+
 impl ApprovalQuestion {
     pub(super) fn settle_unanswered(self, how: Unanswered, context: &Context) {
         let (outcome, by, verdict) = match how {
@@ -183,6 +191,7 @@ impl ApprovalQuestion {
             conversation_id: self.confirm.conversation_id.clone(),
             message_id: self.confirm.message_id.clone(),
             tool_id: self.confirm.tool_id.clone(),
+            host: self.confirm.host.clone(),
             outcome,
             by,
             remember: None,

@@ -1,9 +1,10 @@
 //! Requests that say no more than they must.
 
 use super::{ChatSend, Remember, ToolApprove, WhenBusy};
-use crate::message::{ConversationId, ToolId};
+use crate::message::ConversationId;
 use crate::permission::Limits;
 use crate::protocol::content::Content;
+use crate::protocol::event::ToolConfirm;
 
 impl ChatSend {
     /// Returns a send of a text that leaves all else to the session.
@@ -28,10 +29,11 @@ impl ChatSend {
 }
 
 impl ToolApprove {
-    /// Returns a verdict on a call, for this once.
-    pub fn new(tool_id: ToolId, approved: bool) -> Self {
+    /// Returns a verdict on what is asked, for this once.
+    pub fn of(confirm: &ToolConfirm, approved: bool) -> Self {
         Self {
-            tool_id,
+            tool_id: confirm.tool_id.clone(),
+            host: confirm.host.clone(),
             approved,
             input: None,
             remember: Remember::Once,

@@ -87,6 +87,9 @@ pub struct ToolResolved {
     pub message_id: MessageId,
     /// Which call.
     pub tool_id: ToolId,
+    /// Which host the question was for; absent where it was whether the call may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// How.
     pub outcome: Outcome,
     /// By whom.
@@ -112,6 +115,9 @@ pub struct ToolExtended {
     /// Which request for input of it; absent where it is the approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<InputId>,
+    /// Which host the approval is for; absent where it is whether the call may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// When the question lapses now, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,

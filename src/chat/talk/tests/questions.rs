@@ -90,6 +90,37 @@ fn questions_are_asked_one_after_the_other() {
     story.check(&[r#"c3 chat:tool-approve approved=false remember="once""#]);
 }
 
+/// All questions of a call have its id.
+#[test]
+fn questions_for_hosts_of_one_call_are_different_ones() {
+    let of_host = |event: Event, name: &str| match event {
+        Event::ChatToolConfirm(mut it) => {
+            it.host = Some(name.to_owned());
+            Event::ChatToolConfirm(it)
+        }
+        Event::ChatToolResolved(mut it) => {
+            it.host = Some(name.to_owned());
+            Event::ChatToolResolved(it)
+        }
+        other => other,
+    };
+    let mut story = Story::one_question();
+    story.event(&question("t1"), None);
+    story.line(Some("y"));
+    story.event(&of_host(question("t1"), "good.test"), None);
+    // The call's own comes late, and leaves the other open.
+    story.event(&resolved("t1", "approved", "user"), None);
+    story.did.clear();
+    story.event(&of_host(question("t1"), "evil.test"), None);
+    story.event(
+        &of_host(resolved("t1", "expired", "timeout"), "good.test"),
+        None,
+    );
+    story.did.clear();
+    story.line(Some("n"));
+    story.check(&[r#"c3 chat:tool-approve approved=false host="evil.test" remember="once""#]);
+}
+
 #[test]
 fn a_line_for_a_question_that_lapsed_is_no_message() {
     let mut story = Story::conversation();

@@ -27,11 +27,11 @@ function draw() {
   );
   // All that is asked, before the buttons.
   at("approvals").replaceChildren(
-    ...view.approvals.flatMap(({ toolId, toolName, input, danger, reason, preview }) => [
-      element("p", `${toolName}: ${danger.level}, ${reason}`),
-      element("pre", `${JSON.stringify(input, null, 2)}\n${preview ?? ""}`),
-      button("Allow", () => client.approve(toolId).catch(failed)),
-      button("Deny", () => client.deny(toolId, "the user said no").catch(failed)),
+    ...view.approvals.flatMap((confirm) => [
+      element("p", `${confirm.toolName}: ${confirm.danger.level}, ${confirm.reason}`),
+      element("pre", `${JSON.stringify(confirm.input, null, 2)}\n${confirm.preview ?? ""}`),
+      button("Allow", () => client.approve(confirm).catch(failed)),
+      button("Deny", () => client.deny(confirm, "the user said no").catch(failed)),
     ]),
   );
 }
