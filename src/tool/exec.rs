@@ -324,7 +324,7 @@ impl Exec {
         }
         Remarks {
             texts,
-            settings_changed: changed.into_iter().map(str::to_owned).collect(),
+            settings_changed: changed,
         }
     }
 
@@ -424,7 +424,7 @@ fn outcome(
     }
 }
 
-fn settings_warning(changed: &[&str]) -> String {
+fn settings_warning(changed: &[String]) -> String {
     tracing::warn!(paths = ?changed, "a command changed what editors, shells or agents run");
     format!(
         "\n[warning: this command, or one that ran beside it, made or changed {}, from which the user's editor, shell, hooks or agents take programs; tell the user, and undo it if it was not asked for]",

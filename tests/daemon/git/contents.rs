@@ -101,3 +101,32 @@ async fn no_option_has_git_read_a_file_of_the_deny_list() {
         assert_eq!(errors[before]["code"], "sandbox_violation", "{words:?}");
     }
 }
+
+/// A checkout may change hooks in the work tree, and so may a patch of the model's; settings that are included may not be.
+#[tokio::test]
+async fn hooks_that_a_call_changed_are_told_of_and_included_settings_stay() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let project = daemon.project();
+    daemon.file("tools/hooks/pre-commit", "good\n");
+    daemon.file("shared.gitconfig", "[core]\n");
+    plain_git(&project, &["init", "-q"]);
+    plain_git(&project, &["add", "."]);
+    plain_git(&project, &["commit", "-qm", "first"]);
+    plain_git(&project, &["config", "core.hooksPath", "tools/hooks"]);
+    plain_git(&project, &["config", "include.path", "../shared.gitconfig"]);
+    let patch = |path: &str, old: &str, new: &str| {
+        format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+{new}\n")
+    };
+    daemon.file("a.patch", &patch("tools/hooks/pre-commit", "good", "evil"));
+    daemon.file("b.patch", &patch("shared.gitconfig", "[core]", "[evil]"));
+    let result = call(&provider, &mut client, &["apply", "a.patch"]).await;
+    let changed = &result["metadata"]["settingsChanged"];
+    assert_eq!(*changed, json!(["tools/hooks"]), "{result}");
+    if client.seen[0]["payload"]["sandbox"]["mode"] == "full" {
+        call(&provider, &mut client, &["apply", "b.patch"]).await;
+        let shared = std::fs::read_to_string(project.join("shared.gitconfig")).unwrap();
+        assert_eq!(shared, "[core]\n");
+    }
+}

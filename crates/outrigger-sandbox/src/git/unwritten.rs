@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Cache, Pinned, protect};
+use super::{Cache, Pinned, PlaceholderKind, protect};
 use crate::GitAccess;
 
 /// Returns the files and folders in these roots that git takes programs or settings from, also those that are not there
@@ -20,8 +20,18 @@ pub(crate) fn unwritten(roots: &[PathBuf], home: Option<&Path>) -> io::Result<Ve
     let mut places: Vec<_> = read_only.map(|pin| pin.path).collect();
     places.extend(taken.map(|placeholder| placeholder.path));
     for root in roots {
-        let references = Cache::known().wait_for(root, home)?;
-        places.extend_from_slice(&references.named);
+        places.extend(named(root, home)?);
     }
     Ok(places)
+}
+
+/// Returns the folder of hooks and the further files that a root's settings name, also outside of it. The same holds.
+pub(crate) fn named(root: &Path, home: Option<&Path>) -> io::Result<Vec<PathBuf>> {
+    let references = Cache::known().wait_for(root, home)?;
+    Ok(references.named.clone())
+}
+
+/// Whether a file of settings is one of ours.
+pub(crate) fn is_placeholder(content: &[u8]) -> bool {
+    PlaceholderKind::Settings.content() == Some(content)
 }

@@ -1,7 +1,7 @@
-//! Settings in a project that the user's editor, shell or agents run: whether a command made or changed one.
+//! Settings in a project that the user's editor, shell, hooks or agents run: whether a command made or changed one.
 //!
-//! No mount covers what is not there yet, so they are looked at before and after, in the project's own folder, and whoever
-//! reads the result is told. The deny list says which they are.
+//! No mount covers what is not there yet, and the git tool may change hooks, so they are looked at before and after, in the
+//! project's own folder, and whoever reads the result is told. The deny list and git's settings say which they are.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -22,27 +22,28 @@ const MAX_DEPTH: usize = 4;
 
 /// Their state: a digest of names, sizes and times for each that is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings(BTreeMap<&'static str, u64>);
+pub struct Settings(BTreeMap<String, u64>);
 
 impl Settings {
     /// Names what is new or other than it was. What was removed runs nothing.
-    pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
+    pub fn changed_since(&self, before: &Self) -> Vec<String> {
         self.0
             .iter()
             .filter(|(name, state)| before.0.get(*name) != Some(state))
-            .map(|(name, _)| *name)
+            .map(|(name, _)| name.clone())
             .collect()
     }
 }
 
 impl Roots {
-    /// Looks at the project's settings. Some system calls; for a thread that may block.
+    /// Looks at the project's settings. Some system calls, and git may be waited for; for a thread that may block.
     pub fn settings(&self) -> Settings {
         let dir = &self.root(RootName::Project).dir;
-        let states = deny::run_by_others().filter_map(|name| {
+        let names = deny::run_by_others().map(str::to_owned);
+        let states = names.chain(self.named_by_git()).filter_map(|name| {
             let mut state = DefaultHasher::new();
             let mut remaining = MAX_ENTRIES;
-            look(dir, name, 0, &mut remaining, &mut state)?;
+            look(dir, &name, 0, &mut remaining, &mut state)?;
             Some((name, state.finish()))
         });
         Settings(states.collect())

@@ -1,5 +1,5 @@
 //! Files that git runs by its settings: the folder of `core.hooksPath`, and further files of settings. Their names are in
-//! no list, so they are found each time before a file is written.
+//! no list, so they are found each time before a file is written, and before and after a command.
 
 #[cfg(not(target_os = "linux"))]
 use std::io;
@@ -9,15 +9,26 @@ use std::path::PathBuf;
 
 use super::failure::forbidden;
 use super::walk::MAX_DEPTH;
-use super::{Located, PathError, RootName, Roots, Target, without_parents};
+use super::{Found, Located, PathError, RootName, Roots, Target, without_parents};
 use crate::deny::{Access, RUN_BY_GIT, fold};
 #[cfg(target_os = "linux")]
-use crate::git::unwritten;
+use crate::git::{is_placeholder, named, unwritten};
 
 /// Returns nothing: on this system git is not asked.
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::unnecessary_wraps, reason = "git may fail on Linux")]
 fn unwritten(_roots: &[PathBuf], _home: Option<&Path>) -> io::Result<Vec<PathBuf>> {
+    Ok(Vec::new())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_placeholder(_content: &[u8]) -> bool {
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+#[expect(clippy::unnecessary_wraps, reason = "git may fail on Linux")]
+fn named(_root: &Path, _home: Option<&Path>) -> io::Result<Vec<PathBuf>> {
     Ok(Vec::new())
 }
 
@@ -46,6 +57,7 @@ impl Roots {
         ];
         let places = places.iter().flat_map(|place| self.names_of(place));
         for (root, place) in places {
+            let place = fold(&place);
             let place = Path::new(&place);
             let is_in = |(of, path): &(RootName, String)| {
                 // Of names that are folded, so not by the file system's.
@@ -58,7 +70,36 @@ impl Roots {
         Ok(())
     }
 
-    /// Returns a place by its own path and by where that leads, folded, as far as either is in a root and not all of it.
+    /// Returns what git's settings name in the project and what is there, as paths in it; nothing where git does not say.
+    pub(super) fn named_by_git(&self) -> Vec<String> {
+        let places = named(self.path(RootName::Project), self.home.as_deref());
+        let places = places.unwrap_or_default();
+        let places = places.iter().flat_map(|place| self.names_of(place));
+        let in_project = places.filter(|(root, _)| *root == RootName::Project);
+        let names = in_project.map(|(_, name)| name);
+        names.filter(|name| !self.runs_nothing(name)).collect()
+    }
+
+    /// Whether an empty folder or a placeholder of a command that runs is there, or nothing.
+    fn runs_nothing(&self, name: &str) -> bool {
+        let target = Target {
+            root: RootName::Project,
+            relative: name.into(),
+            shown: name.to_owned(),
+            folder: false,
+        };
+        let Ok(led) = self.lead(&target, MAX_DEPTH, false) else {
+            return false;
+        };
+        match &led.found {
+            Found::Missing => true,
+            Found::Folder(dir) => dir.entries().is_ok_and(|mut all| all.next().is_none()),
+            Found::File => led.read().is_ok_and(|content| is_placeholder(&content)),
+            Found::Other(_) => false,
+        }
+    }
+
+    /// Returns a place by its own path and by where that leads, as far as either is in a root and not all of it.
     fn names_of(&self, place: &Path) -> Vec<(RootName, String)> {
         let Some((root, relative)) = self.strip(place, false) else {
             return Vec::new();
@@ -79,8 +120,5 @@ impl Roots {
         names.extend(led);
         names.retain(|(_, name)| !name.is_empty());
         names
-            .into_iter()
-            .map(|(root, name)| (root, fold(&name)))
-            .collect()
     }
 }

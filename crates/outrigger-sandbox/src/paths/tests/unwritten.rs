@@ -123,6 +123,31 @@ fn files_that_settings_include_are_not_written_also_in_a_chain_and_before_they_e
     world.takes(&["conf/other", "shared.gitconfig.md"]);
 }
 
+/// The git tool may change them, as every checkout may.
+#[test]
+fn a_command_that_changed_what_git_runs_is_told_of() {
+    let world = World::with_repository();
+    world.git("proj", &["config", "core.hooksPath", "hooks"]);
+    world.git("proj", &["config", "include.path", "../shared.gitconfig"]);
+    world.link("scripts/git", "proj/hooks");
+    let before = world.roots.settings();
+    fs::create_dir_all(world.at("proj/scripts/git")).unwrap();
+    fs::write(world.at("proj/scripts/git/pre-commit"), "evil").unwrap();
+    fs::write(world.at("proj/scripts/other"), "x").unwrap();
+    fs::write(world.at("proj/shared.gitconfig"), "").unwrap();
+    let changed = world.roots.settings().changed_since(&before);
+    assert_eq!(changed, ["hooks", "scripts/git", "shared.gitconfig"]);
+    // What another command holds so that it cannot be made runs nothing.
+    let other = World::with_repository();
+    other.git("proj", &["config", "core.hooksPath", "hooks"]);
+    other.git("proj", &["config", "include.path", "../shared.gitconfig"]);
+    let before = other.roots.settings();
+    fs::create_dir(other.at("proj/hooks")).unwrap();
+    let placeholder = "# Placeholder of Outrigger: stands here while a command runs.\n";
+    fs::write(other.at("proj/shared.gitconfig"), placeholder).unwrap();
+    assert!(other.roots.settings().changed_since(&before).is_empty());
+}
+
 #[test]
 fn what_settings_name_is_found_anew_once_they_change() {
     let world = World::with_repository();
