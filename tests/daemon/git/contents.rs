@@ -119,8 +119,8 @@ async fn hooks_that_a_call_changed_are_told_of_and_included_settings_stay() {
     let patch = |path: &str, old: &str, new: &str| {
         format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+{new}\n")
     };
-    daemon.file("a.patch", &patch("tools/hooks/pre-commit", "good", "evil"));
-    daemon.file("b.patch", &patch("shared.gitconfig", "[core]", "[evil]"));
+    daemon.file("a.patch", patch("tools/hooks/pre-commit", "good", "evil"));
+    daemon.file("b.patch", patch("shared.gitconfig", "[core]", "[evil]"));
     let result = call(&provider, &mut client, &["apply", "a.patch"]).await;
     let changed = &result["metadata"]["settingsChanged"];
     assert_eq!(*changed, json!(["tools/hooks"]), "{result}");

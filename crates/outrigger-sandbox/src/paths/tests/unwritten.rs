@@ -24,15 +24,12 @@ impl World {
     /// Tries to write each; `{}` stands for the temporary folder.
     fn attempts(&self, paths: &[&str]) -> Vec<String> {
         let place = self.dir.path().display().to_string();
-        let attempt = |path: &&str| {
-            let written = self.write(&path.replace("{}", &place), "evil");
-            match written {
-                Err(PathError::Forbidden(text)) => {
-                    assert!(text.contains("git runs what it says"), "{text}");
-                    return "refused".to_owned();
-                }
-                written => format!("{path}: {written:?}"),
+        let attempt = |path: &&str| match self.write(&path.replace("{}", &place), "evil") {
+            Err(PathError::Forbidden(text)) => {
+                assert!(text.contains("git runs what it says"), "{text}");
+                "refused".to_owned()
             }
+            written => format!("{path}: {written:?}"),
         };
         paths.iter().map(attempt).collect()
     }
