@@ -163,16 +163,17 @@ impl Executions {
 
     /// Returns a range of a call's output; one that did not run has none, which is an empty range.
     pub(crate) fn output(&self, wanted: &ToolOutput) -> Result<OutputRange, NoOutput> {
-        let call = self
-            .state
-            .lock()
-            .call(&wanted.tool_id)
-            .map(|call| call.output.clone());
-        let output = call.ok_or(NoOutput::Unknown)?;
+        let call = self.state.lock().call(&wanted.tool_id).map(|call| {
+            let written = call.record.stdout_bytes + call.record.stderr_bytes;
+            (call.output.clone(), written > 0)
+        });
+        let (output, has_output) = call.ok_or(NoOutput::Unknown)?;
         let limit = wanted.limit.map_or(RANGE, |limit| {
             usize::try_from(limit).unwrap_or(MAX_RANGE).min(MAX_RANGE)
         });
         match output {
+            // It ran before the daemon was started anew.
+            None if has_output => Err(NoOutput::Dropped),
             Some(recording) => recording
                 .range(&wanted.tool_id, wanted.offset, limit)
                 .map_err(|_| NoOutput::Dropped),

@@ -15,6 +15,7 @@ fn documents() -> Vec<File> {
         "clients/typescript/README.md",
         "crates/outrigger-sandbox/README.md",
         "crates/outrigger-shell/README.md",
+        "crates/outrigger-store/README.md",
     ] {
         documents.push(File {
             path: path.to_owned(),

@@ -357,6 +357,26 @@ export interface Commands {
      */
     "session:resume": Resume;
     /**
+     * Lists the sessions that are kept.
+     */
+    "session:list": SessionList;
+    /**
+     * Names a session.
+     */
+    "session:rename": SessionRename;
+    /**
+     * Puts a session away, or takes it back.
+     */
+    "session:archive": SessionArchive;
+    /**
+     * Deletes a session for good.
+     */
+    "session:delete": SessionDelete;
+    /**
+     * Makes a session of what was said in one, up to a message.
+     */
+    "session:fork": SessionFork;
+    /**
      * Asks for a sign of life; whatever it carries is ignored.
      */
     "session:ping": unknown;
@@ -503,6 +523,85 @@ export interface Resume {
      * The highest `seq` that the client has; 0 for none.
      */
     lastSeq?: number;
+}
+/**
+ * Payload of `session:list`.
+ */
+export interface SessionList {
+    /**
+     * Words that the user or the model said, or that are in the name; each has to be there, the last one perhaps as a
+     * beginning.
+     */
+    query?: string | null;
+    /**
+     * Only those that work in this folder.
+     */
+    project?: string | null;
+    /**
+     * Those that were put away, instead of the others.
+     */
+    archived?: boolean;
+    /**
+     * At most so many; 1 to 200, 50 where absent.
+     */
+    limit?: number | null;
+    /**
+     * `nextCursor` of the page before.
+     */
+    cursor?: string | null;
+}
+/**
+ * Payload of `session:rename`.
+ */
+export interface SessionRename {
+    /**
+     * Which session; this one where absent.
+     */
+    sessionId?: SessionId | null;
+    /**
+     * Its name, 1 to 200 characters.
+     */
+    title: string;
+}
+/**
+ * Payload of `session:archive`.
+ */
+export interface SessionArchive {
+    /**
+     * Which session; this one where absent.
+     */
+    sessionId?: SessionId | null;
+    /**
+     * Whether it is put away; `false` takes it back.
+     */
+    archived?: boolean;
+}
+/**
+ * Payload of `session:delete`.
+ */
+export interface SessionDelete {
+    /**
+     * Which session; not this one.
+     */
+    sessionId: SessionId;
+}
+/**
+ * Payload of `session:fork`.
+ */
+export interface SessionFork {
+    /**
+     * Which session; this one where absent.
+     */
+    sessionId?: SessionId | null;
+    /**
+     * With `before`: the conversation that is taken; `default` where absent.
+     */
+    conversationId?: ConversationId | null;
+    /**
+     * The place of the first message that is left out, counted from 0 as in `chat:history`; all of all conversations are
+     * taken where neither is there.
+     */
+    before?: number | null;
 }
 /**
  * Payload of `chat:send`.
@@ -1182,6 +1281,26 @@ export interface Events {
      * Answers `provider:list`.
      */
     "provider:list-result": Providers;
+    /**
+     * Answers `session:list`.
+     */
+    "session:list-result": SessionPage;
+    /**
+     * Answers `session:rename`.
+     */
+    "session:rename-result": SessionChanged;
+    /**
+     * Answers `session:archive`.
+     */
+    "session:archive-result": SessionChanged;
+    /**
+     * Answers `session:delete`.
+     */
+    "session:delete-result": SessionDeleted;
+    /**
+     * Answers `session:fork`.
+     */
+    "session:fork-result": SessionForked;
     /**
      * Answers `provider:configure`.
      */
@@ -2599,6 +2718,105 @@ export interface Provider {
      * Whether it answers where nothing else is asked for.
      */
     default: boolean;
+}
+/**
+ * Payload of `session:list-result`.
+ */
+export interface SessionPage {
+    /**
+     * The sessions, the one that changed last first; with `query` those in whose name the words are, then by the newest
+     * message that has them.
+     */
+    sessions: KeptSession[];
+    /**
+     * Asks for the next page; absent at the end, and with `query`.
+     */
+    nextCursor?: string;
+}
+/**
+ * A session that is kept.
+ */
+export interface KeptSession {
+    /**
+     * Its id, to resume it by.
+     */
+    sessionId: SessionId;
+    /**
+     * Its name: the user's, or the first words that were said.
+     */
+    title?: string;
+    /**
+     * The folder it works in.
+     */
+    project?: string;
+    /**
+     * When it was begun, RFC 3339.
+     */
+    createdAt: string;
+    /**
+     * When something was said last, RFC 3339.
+     */
+    updatedAt: string;
+    /**
+     * Whether it was put away.
+     */
+    archived: boolean;
+    /**
+     * How many messages it has.
+     */
+    messages: number;
+    /**
+     * Whether it is there now: somebody is on it, or what runs in it goes on.
+     */
+    live: boolean;
+    /**
+     * With `query`: the newest message that has the words.
+     */
+    snippet?: Snippet;
+}
+/**
+ * A piece of a message that has the words that were looked for.
+ */
+export interface Snippet {
+    /**
+     * Its conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * Its place there, counted from 0.
+     */
+    place: number;
+    /**
+     * The words with what stands around them, up to 160 characters.
+     */
+    text: string;
+}
+/**
+ * Payload of `session:rename-result` and `session:archive-result`.
+ */
+export interface SessionChanged {
+    /**
+     * Which session.
+     */
+    sessionId: SessionId;
+}
+/**
+ * Payload of `session:delete-result`.
+ */
+export interface SessionDeleted {
+    /**
+     * Which session there is no more.
+     */
+    sessionId: SessionId;
+}
+/**
+ * Payload of `session:fork-result`.
+ */
+export interface SessionForked {
+    /**
+     * The new session, to resume it by.
+     */
+    sessionId: SessionId;
 }
 /**
  * Payload of `provider:configure-result`.

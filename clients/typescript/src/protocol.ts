@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 35ea322cc6057d81f9f630d0bc5e8aafd2befbed4cf8f11a89ae3637b2b36f0d
+// SHA-256 of it: 0bb362de469abb4df8fa8ef84aecb9af047fd8dcdfbe681501a553f7d3f1d219
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -33,7 +33,7 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
  * How much is done without asking the user.
  *
  * - `supervised`: Every call is asked for.
- * - `guided`: Dangerous tools are asked for.
+ * - `guided`: What can change something is asked for.
  * - `autonomous`: Only what goes beyond the scope is asked for.
  */
 export type TrustLevel = "supervised" | "guided" | "autonomous";
@@ -372,6 +372,7 @@ export type StopReason =
  * - `exchange_timeout`: The exchange took longer than it may.
  * - `queue_full`: The conversation's queue is full.
  * - `conversation_busy`: The conversation runs an exchange, and the send asked to be rejected then.
+ * - `interrupted`: The daemon stopped while the exchange ran.
  * - `internal`: A fault of the daemon.
  */
 export type ChatCode =
@@ -391,6 +392,7 @@ export type ChatCode =
   | "exchange_timeout"
   | "queue_full"
   | "conversation_busy"
+  | "interrupted"
   | "internal";
 /**
  * What sort of tool it is.
@@ -428,6 +430,26 @@ export interface Commands {
    * Goes on with an earlier session on this socket.
    */
   "session:resume": Resume;
+  /**
+   * Lists the sessions that are kept.
+   */
+  "session:list": SessionList;
+  /**
+   * Names a session.
+   */
+  "session:rename": SessionRename;
+  /**
+   * Puts a session away, or takes it back.
+   */
+  "session:archive": SessionArchive;
+  /**
+   * Deletes a session for good.
+   */
+  "session:delete": SessionDelete;
+  /**
+   * Makes a session of what was said in one, up to a message.
+   */
+  "session:fork": SessionFork;
   /**
    * Asks for a sign of life; whatever it carries is ignored.
    */
@@ -575,6 +597,85 @@ export interface Resume {
    * The highest `seq` that the client has; 0 for none.
    */
   lastSeq?: number;
+}
+/**
+ * Payload of `session:list`.
+ */
+export interface SessionList {
+  /**
+   * Words that the user or the model said, or that are in the name; each has to be there, the last one perhaps as a
+   * beginning.
+   */
+  query?: string | null;
+  /**
+   * Only those that work in this folder.
+   */
+  project?: string | null;
+  /**
+   * Those that were put away, instead of the others.
+   */
+  archived?: boolean;
+  /**
+   * At most so many; 1 to 200, 50 where absent.
+   */
+  limit?: number | null;
+  /**
+   * `nextCursor` of the page before.
+   */
+  cursor?: string | null;
+}
+/**
+ * Payload of `session:rename`.
+ */
+export interface SessionRename {
+  /**
+   * Which session; this one where absent.
+   */
+  sessionId?: SessionId | null;
+  /**
+   * Its name, 1 to 200 characters.
+   */
+  title: string;
+}
+/**
+ * Payload of `session:archive`.
+ */
+export interface SessionArchive {
+  /**
+   * Which session; this one where absent.
+   */
+  sessionId?: SessionId | null;
+  /**
+   * Whether it is put away; `false` takes it back.
+   */
+  archived?: boolean;
+}
+/**
+ * Payload of `session:delete`.
+ */
+export interface SessionDelete {
+  /**
+   * Which session; not this one.
+   */
+  sessionId: SessionId;
+}
+/**
+ * Payload of `session:fork`.
+ */
+export interface SessionFork {
+  /**
+   * Which session; this one where absent.
+   */
+  sessionId?: SessionId | null;
+  /**
+   * With `before`: the conversation that is taken; `default` where absent.
+   */
+  conversationId?: ConversationId | null;
+  /**
+   * The place of the first message that is left out, counted from 0 as in `chat:history`; all of all conversations are
+   * taken where neither is there.
+   */
+  before?: number | null;
 }
 /**
  * Payload of `chat:send`.
@@ -1255,6 +1356,26 @@ export interface Events {
    */
   "provider:list-result": Providers;
   /**
+   * Answers `session:list`.
+   */
+  "session:list-result": SessionPage;
+  /**
+   * Answers `session:rename`.
+   */
+  "session:rename-result": SessionChanged;
+  /**
+   * Answers `session:archive`.
+   */
+  "session:archive-result": SessionChanged;
+  /**
+   * Answers `session:delete`.
+   */
+  "session:delete-result": SessionDeleted;
+  /**
+   * Answers `session:fork`.
+   */
+  "session:fork-result": SessionForked;
+  /**
    * Answers `provider:configure`.
    */
   "provider:configure-result": ProviderConfigured;
@@ -1340,9 +1461,18 @@ export interface Ready {
    */
   resumed: boolean;
   /**
-   * How long the session outlives its last socket, in milliseconds.
+   * How long what runs goes on after the session's last socket, in milliseconds; without a store, also how long the
+   * session can be resumed.
    */
   resumeGraceMs: number;
+  /**
+   * Whether the session is kept: it can be resumed after the daemon was started anew, too.
+   */
+  persistent: boolean;
+  /**
+   * How often the session was begun, the first time included: it was begun anew where it is more than before.
+   */
+  epoch: number;
   /**
    * The session's trust level.
    */
@@ -2661,6 +2791,105 @@ export interface Provider {
    * Whether it answers where nothing else is asked for.
    */
   default: boolean;
+}
+/**
+ * Payload of `session:list-result`.
+ */
+export interface SessionPage {
+  /**
+   * The sessions, the one that changed last first; with `query` those in whose name the words are, then by the newest
+   * message that has them.
+   */
+  sessions: KeptSession[];
+  /**
+   * Asks for the next page; absent at the end, and with `query`.
+   */
+  nextCursor?: string;
+}
+/**
+ * A session that is kept.
+ */
+export interface KeptSession {
+  /**
+   * Its id, to resume it by.
+   */
+  sessionId: SessionId;
+  /**
+   * Its name: the user's, or the first words that were said.
+   */
+  title?: string;
+  /**
+   * The folder it works in.
+   */
+  project?: string;
+  /**
+   * When it was begun, RFC 3339.
+   */
+  createdAt: string;
+  /**
+   * When something was said last, RFC 3339.
+   */
+  updatedAt: string;
+  /**
+   * Whether it was put away.
+   */
+  archived: boolean;
+  /**
+   * How many messages it has.
+   */
+  messages: number;
+  /**
+   * Whether it is there now: somebody is on it, or what runs in it goes on.
+   */
+  live: boolean;
+  /**
+   * With `query`: the newest message that has the words.
+   */
+  snippet?: Snippet;
+}
+/**
+ * A piece of a message that has the words that were looked for.
+ */
+export interface Snippet {
+  /**
+   * Its conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * Its place there, counted from 0.
+   */
+  place: number;
+  /**
+   * The words with what stands around them, up to 160 characters.
+   */
+  text: string;
+}
+/**
+ * Payload of `session:rename-result` and `session:archive-result`.
+ */
+export interface SessionChanged {
+  /**
+   * Which session.
+   */
+  sessionId: SessionId;
+}
+/**
+ * Payload of `session:delete-result`.
+ */
+export interface SessionDeleted {
+  /**
+   * Which session there is no more.
+   */
+  sessionId: SessionId;
+}
+/**
+ * Payload of `session:fork-result`.
+ */
+export interface SessionForked {
+  /**
+   * The new session, to resume it by.
+   */
+  sessionId: SessionId;
 }
 /**
  * Payload of `provider:configure-result`.
