@@ -46,6 +46,7 @@ ENV HOME=/home/outrigger \
     OUTRIGGER_SERVER__PORT=4517 \
     OUTRIGGER_PROJECT__ROOT=/project \
     OUTRIGGER_PROJECT__CENTRAL=/data/central \
+    OUTRIGGER_STORE__PATH=/data/state/outrigger.db \
     OUTRIGGER_LOG__FORMAT=json
 EXPOSE 4517
 
