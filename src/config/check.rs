@@ -70,7 +70,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         path: findings.absolute(audit_path),
         ..settings.audit
     });
-    let store = store(settings.store, findings);
+    let store = store(&settings.store, findings);
     level(&settings.log.level, findings);
     server::locked(&settings.session, findings);
     let project = project::check(&settings.project, findings);
@@ -105,7 +105,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
 }
 
 /// Returns where sessions are kept; nowhere where there is no folder for it.
-fn store(settings: StoreSettings, findings: &mut Findings<'_>) -> Option<StoreConfig> {
+fn store(settings: &StoreSettings, findings: &mut Findings<'_>) -> Option<StoreConfig> {
     let path = settings.path.to_string_lossy().trim().to_owned();
     let is_named = !path.is_empty();
     let path = match is_named {

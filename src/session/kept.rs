@@ -44,7 +44,7 @@ impl Session {
                 limit,
                 cursor: wanted.cursor,
             });
-            let page = page.await.map_err(failed)?;
+            let page = page.await.map_err(|error| failed(&error))?;
             let sessions = sessions.upgrade();
             let live = |id: &SessionId| {
                 let sessions = sessions.as_ref();
@@ -73,7 +73,7 @@ impl Session {
             wanted.session_id,
             Change::Title { title, by },
             id,
-            |changed| Event::SessionRenameResult(changed),
+            Event::SessionRenameResult,
         );
     }
 
@@ -83,7 +83,7 @@ impl Session {
             wanted.session_id,
             Change::Archived { at_ms },
             id,
-            |changed| Event::SessionArchiveResult(changed),
+            Event::SessionArchiveResult,
         );
     }
 
@@ -175,7 +175,11 @@ impl Session {
 }
 
 async fn exists(store: &Sqlite, id: &SessionId) -> Result<(), SessionError> {
-    match store.has(id.as_str()).await.map_err(failed)? {
+    match store
+        .has(id.as_str())
+        .await
+        .map_err(|error| failed(&error))?
+    {
         true => Ok(()),
         false => Err(SessionError::new(
             SessionCode::SessionNotFound,
@@ -190,10 +194,10 @@ async fn write(store: &Sqlite, id: &SessionId, change: Change) -> Result<(), Ses
     let told = Box::new(move |result| drop(done.send(result)));
     store.write(id.as_str(), vec![change], told);
     let written = written.await.unwrap_or(Err(store::Error::Closed));
-    written.map_err(failed)
+    written.map_err(|error| failed(&error))
 }
 
-fn failed(error: store::Error) -> SessionError {
+fn failed(error: &store::Error) -> SessionError {
     SessionError::new(SessionCode::Internal, error.to_string())
 }
 

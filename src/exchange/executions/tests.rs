@@ -158,7 +158,7 @@ fn what_is_settled_does_not_change_any_more() {
     let executions = with(1);
     let id = ToolId::new("t0");
     let again = executions.settle(&id, &result(), |record| {
-        record.status = ExecutionStatus::Error
+        record.status = ExecutionStatus::Error;
     });
     assert!(again.is_none());
     assert_eq!(

@@ -245,7 +245,8 @@ fn add(
 }
 
 fn body(connection: &Connection, body: &Body) -> rusqlite::Result<i64> {
-    let deflated = (body.text.len() >= DEFLATE).then(|| deflate(&body.text));
+    let is_long = body.text.len() >= DEFLATE;
+    let deflated = is_long.then(|| deflate(&body.text)).flatten();
     let data = deflated.as_deref().unwrap_or(body.text.as_bytes());
     let key: i64 = connection
         .prepare_cached("INSERT INTO body (deflated, data) VALUES (?1, ?2) RETURNING key")?
@@ -268,16 +269,11 @@ fn body(connection: &Connection, body: &Body) -> rusqlite::Result<i64> {
     Ok(key)
 }
 
-fn deflate(text: &str) -> Vec<u8> {
+/// Returns a text deflated; writing to memory does not fail, and were it to, the text would be kept as it is.
+fn deflate(text: &str) -> Option<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-    // Writing to memory does not fail; were it to, the body would be as it was.
-    match encoder
-        .write_all(text.as_bytes())
-        .and_then(|()| encoder.finish())
-    {
-        Ok(deflated) => deflated,
-        Err(_) => Vec::new(),
-    }
+    encoder.write_all(text.as_bytes()).ok()?;
+    encoder.finish().ok()
 }
 
 /// Removes messages from a place on, with what nothing names any more.
