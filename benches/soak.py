@@ -215,6 +215,7 @@ def main():
         config = os.path.join(folder, "config.json")
         with open(config, "w") as file:
             json.dump({"server": {"port": 0}, "project": {"root": project, "central": folder + "/central"},
+                       "store": {"path": folder + "/state/outrigger.db"},
                        "session": {"resume_grace": "1s", "buffer_bytes": BUFFER}, "chat": {"provider": "soak"},
                        "providers": {"soak": {"kind": "openai", "wire": "chat", "api_key": "soak", "model": "m",
                                               "base_url": f"http://127.0.0.1:{port}/v1"}}}, file)
