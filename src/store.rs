@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use outrigger_store::{Change, Exchange, Queued, Sent, TitleBy, ToolCall};
+use outrigger_store::{Body, Change, Exchange, Queued, Sent, TitleBy, ToolCall};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -30,6 +30,7 @@ use crate::protocol::command::Configure;
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::StreamEnd;
 use crate::protocol::record::ExecutionRecord;
+use crate::runtime::block_in_place;
 
 /// How long anybody waits for the disk; then things go on without it, and the client is told.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -40,6 +41,9 @@ const EVENTS: (u64, u64) = (10_000, 1_000);
 
 /// The same for ids, which people read: they are no more than so many further after a restart.
 const IDS: (u64, u64) = (100, 20);
+
+/// From how many bytes on a message blocks the thread in place while it is made ready to be written.
+const LARGE: usize = 256 * 1024;
 
 /// The longest name that a session gets from its first words, in characters.
 const TITLE: usize = 80;
@@ -208,7 +212,7 @@ impl Journal {
             conversation: conversation.to_string(),
             message: outrigger_store::Message {
                 exchange: exchange.to_string(),
-                body: body::of(message),
+                body: body_of(message),
                 at_ms: now(),
             },
         });
@@ -441,6 +445,23 @@ impl Shared {
                 }
             }
         });
+    }
+}
+
+/// Returns a message as the store has it. A large one, with pictures, takes a while: other tasks run on meanwhile.
+fn body_of(message: &Message) -> Body {
+    let parts = match message {
+        Message::User(parts) => parts.as_slice(),
+        Message::ToolResult(result) => result.content.as_slice(),
+        Message::Reply(_) => &[],
+    };
+    let sizes = parts.iter().map(|part| match part {
+        Part::Text { text } => text.len(),
+        Part::Image { data, .. } => data.len(),
+    });
+    match sizes.sum::<usize>() {
+        LARGE.. => block_in_place(|| body::of(message)),
+        _ => body::of(message),
     }
 }
 

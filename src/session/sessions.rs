@@ -235,7 +235,10 @@ impl Sessions {
         let opened = opened.inspect_err(
             |error| tracing::error!(session_id = %id, %error, "a session cannot be opened"),
         );
-        let restored = Restored::from(opened.ok()??);
+        let opened = opened.ok()??;
+        // A long session takes a while to be read.
+        let read = tokio::task::spawn_blocking(move || Restored::from(opened));
+        let restored = read.await.ok()?;
         let own = projects::root(self.daemon.workspaces.own());
         let named = restored
             .project

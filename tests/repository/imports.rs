@@ -95,7 +95,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "store",
-        &["message", "protocol"],
+        &["message", "protocol", "runtime"],
         "`protocol` for messages and records as they are written down",
     ),
     (
