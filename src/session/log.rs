@@ -203,6 +203,10 @@ impl Log {
 
     /// Holds back what was numbered since the last time until `change` is safe, where it is not yet.
     pub(crate) fn hold(&mut self, change: u64, safe: u64) {
+        // Where nobody reads, what is safe is not kept for a reader.
+        while self.held.front().is_some_and(|(_, held)| *held <= safe) {
+            self.held.pop_front();
+        }
         let first = self.considered + 1;
         self.considered = self.last();
         let is_new = self.held.back().is_none_or(|(_, held)| *held < change);

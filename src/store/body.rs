@@ -15,6 +15,9 @@ use crate::protocol::content::{Content, WireMessage};
 /// From how many bytes on a part is attached.
 const ATTACHED: usize = 16 * 1024;
 
+/// How much of a message is found by its words, in bytes: more than people and models say at once.
+const WORDS: usize = 64 * 1024;
+
 #[derive(Serialize, Deserialize)]
 struct Kept {
     message: WireMessage,
@@ -34,7 +37,9 @@ struct Place {
 
 /// Returns a message as the store has it.
 pub(super) fn of(message: &Message) -> Body {
-    let words = words(message);
+    let mut words = words(message);
+    words.truncate(words.floor_char_boundary(WORDS));
+    words.shrink_to_fit();
     let mut message = WireMessage::from(message);
     let (mut attached, mut attachments) = (Vec::new(), Vec::new());
     for (part, text) in parts(&mut message.content).enumerate() {

@@ -1,5 +1,7 @@
 //! Sessions outlive the daemon: what was acknowledged is there, what was broken off says so, and nothing runs twice.
 
+mod kills;
+
 use serde_json::{Value, json};
 
 use crate::support::provider::Turn;

@@ -24,8 +24,8 @@ const MAX_WAITING: usize = 64 * 1024 * 1024;
 /// How long to wait before the disk is tried again: from the first of these to the last.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
-/// From how many bytes on the log of changes is taken into the file while nothing else is to do, and from how many on at
-/// once.
+/// From how many bytes on the log of changes is taken into the file, and cut, while nothing else is to do, and from how
+/// many on at once.
 const CHECKPOINT: u64 = 4 * 1024 * 1024;
 const CHECKPOINT_NOW: u64 = 64 * 1024 * 1024;
 
@@ -347,13 +347,12 @@ impl Writer {
         if bytes < CHECKPOINT {
             return;
         }
-        let how = match bytes > CHECKPOINT_NOW {
-            true => "PRAGMA wal_checkpoint(TRUNCATE)",
-            false if self.waiting.load(Ordering::Relaxed) > 0 => return,
-            false => "PRAGMA wal_checkpoint(RESTART)",
-        };
+        if bytes < CHECKPOINT_NOW && self.waiting.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+        let cut = "PRAGMA wal_checkpoint(TRUNCATE)";
         if let Some(connection) = &self.connection
-            && let Err(error) = connection.query_row(how, [], |_| Ok(()))
+            && let Err(error) = connection.query_row(cut, [], |_| Ok(()))
         {
             tracing::debug!(%error, "the log of changes stays");
         }
