@@ -32,7 +32,7 @@ use crate::protocol::event::StreamEnd;
 use crate::protocol::record::ExecutionRecord;
 use crate::runtime::block_in_place;
 
-/// How long anybody waits for the disk; then things go on without it, and the client is told.
+/// How long anybody waits for a disk that does not answer; then things go on without it, and the log says so.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How many numbers of events are reserved at once, and how many of them are left when more are reserved: enough for what

@@ -49,7 +49,8 @@ impl Known {
         let payload = &frame["payload"];
         match frame["type"].as_str().unwrap() {
             "chat:send-result" => {
-                let number = frame["replyTo"].as_str().unwrap()[1..].parse().unwrap();
+                let id = frame["replyTo"].as_str().unwrap();
+                let number = id.trim_start_matches('s').parse().unwrap();
                 self.sent.insert(number, true);
             }
             "chat:tool-result" => {
