@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use outrigger_store::{Body, Change, Exchange, Queued, Sent, TitleBy, ToolCall};
+use outrigger_store::{Change, Exchange, Queued, Sent, TitleBy, ToolCall};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -23,14 +23,13 @@ pub use outrigger_store::Error;
 pub(crate) use outrigger_store::Store;
 pub use outrigger_store::sqlite::{Sqlite, Sync};
 
-use crate::message::{ConversationId, Message, MessageId, Part, SessionId};
+use crate::message::{ConversationId, Message, MessageId, SessionId};
 use crate::protocol::RequestId;
 use crate::protocol::answer;
 use crate::protocol::command::Configure;
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::StreamEnd;
 use crate::protocol::record::ExecutionRecord;
-use crate::runtime::block_in_place;
 
 /// How long anybody waits for a disk that does not answer; then things go on without it, and the log says so.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -41,12 +40,6 @@ const EVENTS: (u64, u64) = (10_000, 1_000);
 
 /// The same for ids, which people read: they are no more than so many further after a restart.
 const IDS: (u64, u64) = (100, 20);
-
-/// From how many bytes on a message blocks the thread in place while it is made ready to be written.
-const LARGE: usize = 256 * 1024;
-
-/// The longest name that a session gets from its first words, in characters.
-const TITLE: usize = 80;
 
 /// The way of one session's changes into the store, in order; nowhere where there is none. Clones share it.
 #[derive(Clone, Default)]
@@ -177,14 +170,14 @@ impl Journal {
         }
     }
 
-    /// Remembers a message of a conversation, at its end.
-    pub(crate) fn message(
+    /// Remembers messages of a conversation, at its end.
+    pub(crate) fn messages(
         &self,
         conversation: &ConversationId,
         exchange: &MessageId,
-        message: &Message,
+        messages: &[Message],
     ) {
-        self.said(conversation, exchange, message, &[]);
+        self.rewrite(conversation, exchange, None, messages);
     }
 
     /// Remembers what the user said, which waited under these names until now.
@@ -195,14 +188,48 @@ impl Journal {
         message: &Message,
         waited: &[MessageId],
     ) {
+        if self.is_on() {
+            let mut changes = self.added(conversation, exchange, message);
+            changes.extend(unqueued(waited));
+            self.write(changes);
+        }
+    }
+
+    /// Remembers messages of a conversation in the place of those from `from` on; at its end where there is none.
+    pub(crate) fn rewrite(
+        &self,
+        conversation: &ConversationId,
+        exchange: &MessageId,
+        from: Option<usize>,
+        messages: &[Message],
+    ) {
         if !self.is_on() {
             return;
         }
+        let truncate = from.map(|from| Change::Truncate {
+            conversation: conversation.to_string(),
+            from: from as u64,
+        });
+        let mut changes = Vec::from_iter(truncate);
+        for message in messages {
+            changes.extend(self.added(conversation, exchange, message));
+        }
+        if !changes.is_empty() {
+            self.write(changes);
+        }
+    }
+
+    fn added(
+        &self,
+        conversation: &ConversationId,
+        exchange: &MessageId,
+        message: &Message,
+    ) -> Vec<Change> {
         let mut changes = Vec::with_capacity(3);
         if let (Message::User(parts), Some(shared)) = (message, &self.0)
             && !shared.has_title.swap(true, Ordering::Relaxed)
         {
-            let title = title(parts);
+            let title = body::title(parts);
             changes.extend(title.map(|title| Change::Title {
                 title,
                 by: TitleBy::Daemon,
@@ -212,7 +239,7 @@ impl Journal {
             conversation: conversation.to_string(),
             message: outrigger_store::Message {
                 exchange: exchange.to_string(),
-                body: body_of(message),
+                body: body::of(message),
                 at_ms: now(),
             },
         });
@@ -221,20 +248,7 @@ impl Journal {
                 id: result.id.to_string(),
             });
         }
-        changes.extend(
-            waited
-                .iter()
-                .map(|id| Change::Unqueued { id: id.to_string() }),
-        );
-        self.write(changes);
-    }
-
-    /// Forgets messages of a conversation from a place on.
-    pub(crate) fn truncate(&self, conversation: &ConversationId, from: usize) {
-        self.write_one(|| Change::Truncate {
-            conversation: conversation.to_string(),
-            from: from as u64,
-        });
+        changes
     }
 
     /// Forgets a conversation.
@@ -278,34 +292,38 @@ impl Journal {
         });
     }
 
-    /// Notes a send that was admitted and is no message yet.
-    pub(crate) fn queued(&self, id: &MessageId, conversation: &ConversationId, send: &str) {
-        self.write_one(|| {
-            Change::Queued(Queued {
-                id: id.to_string(),
-                conversation: conversation.to_string(),
-                send: send.to_owned(),
-            })
-        });
-    }
-
-    /// Notes that sends were dropped.
-    pub(crate) fn dropped(&self, ids: &[MessageId]) {
-        if self.is_on() && !ids.is_empty() {
-            let dropped = ids.iter().map(|id| Change::Unqueued { id: id.to_string() });
-            self.write(dropped.collect());
+    /// Notes a send that was admitted under this name and is no message yet, with what it was answered.
+    pub(crate) fn admitted(
+        &self,
+        name: &MessageId,
+        send: &str,
+        digest: &[u8],
+        (id, answer): (Option<&RequestId>, &answer::Sent),
+    ) {
+        if !self.is_on() {
+            return;
         }
-    }
-
-    /// Notes what a send was answered.
-    pub(crate) fn sent(&self, id: &RequestId, digest: &[u8], answer: &answer::Sent) {
-        self.write_one(|| {
+        let queued = Change::Queued(Queued {
+            id: name.to_string(),
+            conversation: answer.conversation_id.to_string(),
+            send: send.to_owned(),
+        });
+        // Together: what waits after a restart is known when it is sent again.
+        let sent = id.map(|id| {
             Change::Sent(Sent {
                 id: id.to_string(),
                 digest: digest.to_vec(),
                 answer: json(answer),
             })
         });
+        self.write([queued].into_iter().chain(sent).collect());
+    }
+
+    /// Notes that sends were dropped.
+    pub(crate) fn dropped(&self, names: &[MessageId]) {
+        if self.is_on() && !names.is_empty() {
+            self.write(unqueued(names).collect());
+        }
     }
 
     /// Notes what the client configured.
@@ -448,41 +466,15 @@ impl Shared {
     }
 }
 
-/// Returns a message as the store has it. A large one, with pictures, takes a while: other tasks run on meanwhile.
-fn body_of(message: &Message) -> Body {
-    let parts = match message {
-        Message::User(parts) => parts.as_slice(),
-        Message::ToolResult(result) => result.content.as_slice(),
-        Message::Reply(_) => &[],
-    };
-    let sizes = parts.iter().map(|part| match part {
-        Part::Text { text } => text.len(),
-        Part::Image { data, .. } => data.len(),
-    });
-    match sizes.sum::<usize>() {
-        LARGE.. => block_in_place(|| body::of(message)),
-        _ => body::of(message),
-    }
+fn unqueued(names: &[MessageId]) -> impl Iterator<Item = Change> {
+    names
+        .iter()
+        .map(|id| Change::Unqueued { id: id.to_string() })
 }
 
 /// Returns the words of a message as the store has it.
 pub(crate) fn said(body: &str) -> String {
     body::said(body)
-}
-
-/// Returns the first words of a message, as a name; `None` where it has no words.
-fn title(parts: &[Part]) -> Option<String> {
-    let text = parts.iter().find_map(|part| match part {
-        Part::Text { text } => text.lines().map(str::trim).find(|line| !line.is_empty()),
-        Part::Image { .. } => None,
-    })?;
-    if text.chars().count() <= TITLE {
-        return Some(text.to_owned());
-    }
-    let cut: String = text.chars().take(TITLE).collect();
-    // At the end of a word, where there is one.
-    let whole = cut.rsplit_once(char::is_whitespace).map(|(whole, _)| whole);
-    Some(format!("{}…", whole.unwrap_or(&cut).trim_end()))
 }
 
 pub(crate) fn now() -> i64 {

@@ -129,10 +129,8 @@ impl ActorState {
             Ok(sent) => {
                 let journal = &context.session.journal;
                 if !kept.is_restored {
-                    journal.queued(&row, &context.conversation.id, &kept.json);
-                    if let Some(id) = &reply_to {
-                        journal.sent(id, &kept.digest, &sent);
-                    }
+                    let answered = (reply_to.as_ref(), &sent);
+                    journal.admitted(&row, &kept.json, &kept.digest, answered);
                 }
                 *admission.lock() = Admission::Admitted(sent.clone());
                 if reply_to.is_some() {

@@ -76,7 +76,8 @@ impl History {
         let messages: Vec<Message> = messages.into_iter().collect();
         let mut kept = self.kept.lock();
         let bytes = kept.bytes + room::bytes(&messages);
-        self.write(exchange, &messages);
+        self.journal
+            .messages(&self.conversation, exchange, &messages);
         Arc::make_mut(&mut kept.messages).extend(messages);
         self.resize(&mut kept, bytes);
     }
@@ -108,12 +109,6 @@ impl History {
         Ok(repairs)
     }
 
-    fn write(&self, exchange: &MessageId, messages: &[Message]) {
-        for message in messages {
-            self.journal.message(&self.conversation, exchange, message);
-        }
-    }
-
     /// Writes what is other than before: a client that sends all messages each time has most of them kept already.
     fn rewrite(&self, exchange: &MessageId, before: &[Message], messages: &[Message]) {
         if !self.journal.is_on() {
@@ -121,10 +116,10 @@ impl History {
         }
         let same = before.iter().zip(messages);
         let same = same.take_while(|(before, now)| before == now).count();
-        if same < before.len() {
-            self.journal.truncate(&self.conversation, same);
-        }
-        self.write(exchange, messages.get(same..).unwrap_or_default());
+        let from = (same < before.len()).then_some(same);
+        let other = messages.get(same..).unwrap_or_default();
+        self.journal
+            .rewrite(&self.conversation, exchange, from, other);
     }
 
     /// Returns the messages for a request to the model, repaired where they are not valid.

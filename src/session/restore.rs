@@ -152,11 +152,16 @@ impl Session {
             }
             Err(problem) => {
                 // Its words stay: as a message that nobody answered.
+                let before = send.history;
                 let message = Message::User(send.content.into_parts());
                 let say = {
                     let row = row.clone();
                     move |view: conversation::View<'_>| {
                         let history = &view.context.conversation.history;
+                        if let Some(before) = before {
+                            let before = before.into_iter().map(Message::from).collect();
+                            history.replace(&row, before).ok();
+                        }
                         history.say(&row, message, std::slice::from_ref(&row));
                     }
                 };

@@ -1,4 +1,4 @@
-//! A message as the store has it: what it says, the words by which it is found, and what it has attached. Pure.
+//! A message as the store has it: what it says, the words by which it is found, and what it has attached.
 //!
 //! Pictures and long texts are attached, by their hash, so that each is kept once. The rest is the message as clients get
 //! it, in which what the provider demands back is byte for byte what it was.
@@ -11,12 +11,19 @@ use sha2::{Digest as _, Sha256};
 
 use crate::message::{Message, Part};
 use crate::protocol::content::{Content, WireMessage};
+use crate::runtime::block_in_place;
 
 /// From how many bytes on a part is attached.
 const ATTACHED: usize = 16 * 1024;
 
 /// How much of a message is found by its words, in bytes: more than people and models say at once.
 const WORDS: usize = 64 * 1024;
+
+/// From how many bytes on a message blocks the thread in place while it is made ready to be written.
+const LARGE: usize = 256 * 1024;
+
+/// The longest name that a session gets from its first words, in characters.
+const TITLE: usize = 80;
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
@@ -35,8 +42,39 @@ struct Place {
     base64: bool,
 }
 
-/// Returns a message as the store has it.
+/// Returns a message as the store has it. A large one, with pictures, takes a while: other tasks run on meanwhile.
 pub(super) fn of(message: &Message) -> Body {
+    let parts = match message {
+        Message::User(parts) => parts.as_slice(),
+        Message::ToolResult(result) => result.content.as_slice(),
+        Message::Reply(_) => &[],
+    };
+    let sizes = parts.iter().map(|part| match part {
+        Part::Text { text } => text.len(),
+        Part::Image { data, .. } => data.len(),
+    });
+    match sizes.sum::<usize>() {
+        LARGE.. => block_in_place(|| written(message)),
+        _ => written(message),
+    }
+}
+
+/// Returns the first words of a message, as a name; `None` where it has no words.
+pub(super) fn title(parts: &[Part]) -> Option<String> {
+    let text = parts.iter().find_map(|part| match part {
+        Part::Text { text } => text.lines().map(str::trim).find(|line| !line.is_empty()),
+        Part::Image { .. } => None,
+    })?;
+    if text.chars().count() <= TITLE {
+        return Some(text.to_owned());
+    }
+    let cut: String = text.chars().take(TITLE).collect();
+    // At the end of a word, where there is one.
+    let whole = cut.rsplit_once(char::is_whitespace).map(|(whole, _)| whole);
+    Some(format!("{}…", whole.unwrap_or(&cut).trim_end()))
+}
+
+fn written(message: &Message) -> Body {
     let mut words = words(message);
     words.truncate(words.floor_char_boundary(WORDS));
     words.shrink_to_fit();
@@ -236,5 +274,19 @@ mod tests {
         let (one, other) = (long("a"), long("b"));
         assert_eq!(one.attachments, other.attachments);
         assert!(one.text.len() < 500 && one.words.contains("zzz"));
+    }
+
+    #[test]
+    fn a_title_is_the_first_words() {
+        let titled = |text: &str| title(&[Part::text(text)]);
+        assert_eq!(titled("\n  Fix it  \nplease"), Some("Fix it".to_owned()));
+        assert_eq!(titled(" \n\t"), None);
+        let long = titled(&"word ".repeat(40)).unwrap();
+        assert!(
+            long.ends_with("word…") && long.chars().count() <= TITLE + 1,
+            "{long}"
+        );
+        let one = titled(&"ü".repeat(200)).unwrap();
+        assert_eq!(one.chars().count(), TITLE + 1);
     }
 }

@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use outrigger_store::{Done, Listing, Page, Session, Stats};
 
 use super::*;
+use crate::message::Part;
 
 /// A store whose disk answers when the test says so.
 #[derive(Default)]
@@ -71,7 +72,7 @@ fn journal() -> (Arc<Slow>, Journal) {
 fn say(journal: &Journal, text: &str) {
     let message = Message::User(vec![Part::text(text)]);
     let (conversation, exchange) = (ConversationId::new("c"), MessageId::new("m1"));
-    journal.message(&conversation, &exchange, &message);
+    journal.messages(&conversation, &exchange, &[message]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,18 +148,4 @@ async fn numbers_are_reserved_before_they_run_out() {
     };
     let reserved: Vec<_> = store.written().iter().filter_map(reserved).collect();
     assert_eq!(reserved, [(10_000, 100), (19_001, 100), (19_001, 181)]);
-}
-
-#[test]
-fn a_title_is_the_first_words() {
-    let titled = |text: &str| title(&[Part::text(text)]);
-    assert_eq!(titled("\n  Fix it  \nplease"), Some("Fix it".to_owned()));
-    assert_eq!(titled(" \n\t"), None);
-    let long = titled(&"word ".repeat(40)).unwrap();
-    assert!(
-        long.ends_with("word…") && long.chars().count() <= TITLE + 1,
-        "{long}"
-    );
-    let one = titled(&"ü".repeat(200)).unwrap();
-    assert_eq!(one.chars().count(), TITLE + 1);
 }
