@@ -148,17 +148,16 @@ struct Attached {
 impl Attached {
     /// Goes on with the session asked for, or with a new one; `None` where there are too many.
     async fn find(sessions: &Arc<Sessions>, options: UpgradeOptions) -> Option<Self> {
-        let unknown = match options.resume {
+        let problem = match options.resume {
             Some(resume) => match Self::resume(sessions, &resume, None).await {
-                Some(attached) => return Some(attached),
-                None => Some(resume.session_id),
+                Ok(attached) => return Some(attached),
+                Err(problem) => Some(problem),
             },
             None => None,
         };
         let session = sessions.create(options.project.as_deref()).await?;
-        if let Some(id) = unknown {
-            let error = Event::SessionError(not_found(&id));
-            session.feed.append(error, None);
+        if let Some(problem) = problem {
+            session.feed.append(Event::SessionError(problem), None);
         }
         let attachment = session.attach().await?;
         Some(Self {
@@ -174,16 +173,18 @@ impl Attached {
         sessions: &Arc<Sessions>,
         resume: &Resume,
         reply_to: Option<&RequestId>,
-    ) -> Option<Self> {
+    ) -> Result<Self, SessionError> {
+        let unknown = || not_found(&resume.session_id);
         let session = sessions.open(&resume.session_id).await?;
-        let attachment = session.attach().await?;
+        let session = session.ok_or_else(unknown)?;
+        let attachment = session.attach().await.ok_or_else(unknown)?;
         let stamp = Stamp {
             timestamp: Timestamp::now(),
             reply_to,
             ..Stamp::default()
         };
         let ready = Event::SessionReady(Box::new(attachment.ready.clone()));
-        Some(Self {
+        Ok(Self {
             session,
             attachment,
             after: resume.last_seq,
@@ -244,8 +245,8 @@ impl Connection<'_> {
             && resume.session_id != self.attached.session.id
         {
             return match Attached::resume(&self.sessions, resume, request.id.as_ref()).await {
-                Some(attached) => ControlFlow::Break(DisconnectReason::Moved(Box::new(attached))),
-                None => self.refuse(request.id.as_ref(), not_found(&resume.session_id)),
+                Ok(attached) => ControlFlow::Break(DisconnectReason::Moved(Box::new(attached))),
+                Err(problem) => self.refuse(request.id.as_ref(), problem),
             };
         }
         self.first = false;
@@ -407,7 +408,7 @@ fn not_found(id: &SessionId) -> SessionError {
     SessionError {
         code: SessionCode::SessionNotFound,
         message: format!(
-            "no session `{id}`: it ended, its grace period is over, or the daemon was restarted; this socket goes on as a new session"
+            "no session `{id}` is here: it was deleted, or it was never kept; this socket goes on as a new session"
         ),
     }
 }

@@ -119,20 +119,16 @@ pub(crate) async fn run(
     predecessor_gone: CancellationToken,
 ) {
     let _counted = metrics::CONVERSATIONS.enter();
-    let forgets = converse(inbox, &context, cancel, predecessor_gone).await;
+    converse(inbox, &context, cancel, predecessor_gone).await;
     context.conversation.background.end().await;
-    if forgets {
-        context.session.journal.forget(&context.conversation.id);
-    }
 }
 
-/// Returns whether the client closed it, so that nothing of it is kept.
 async fn converse(
     inbox: mpsc::Receiver<Command>,
     context: &Context,
     cancel: CancellationToken,
     predecessor_gone: CancellationToken,
-) -> bool {
+) {
     let mut mailbox = Mailbox {
         inbox,
         state: ActorState::default(),
@@ -149,14 +145,13 @@ async fn converse(
                 // It waits on in the store.
                 mailbox.state.queue.clear();
             }
-            mailbox.state.drop_waiting(context);
-            return mailbox.state.forgets;
+            return mailbox.state.drop_waiting(context);
         }
         if let Some(send) = mailbox.state.next_send() {
             run_exchange(mailbox, context, send).await;
             emit_state(context, None, StateName::Idle);
         } else if mailbox.state.closed || !mailbox.take_next(context).await {
-            return mailbox.state.forgets;
+            return;
         }
     }
 }

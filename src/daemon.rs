@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -30,13 +31,13 @@ use crate::process;
 use crate::protocol::{event, word};
 use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyLine};
-use crate::sandbox::paths::{Reach, RootName, Roots, real_path};
+use crate::sandbox::paths::{Reach, RootName, Roots};
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, HeldBy, Limits, Mode, Sandbox};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
 use crate::session::{self, Daemon, Sessions};
-use crate::store::{Sqlite, Store as _};
+use crate::store::{self, Sqlite, Store as _};
 use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
@@ -302,7 +303,7 @@ fn build(
         environment: options.environment.clone(),
         secrets,
         home: options.home.clone(),
-        audit: config.audit.as_ref().map(|audit| real_path(&audit.path)),
+        own_files: files::own(&config),
     };
     let workspaces = Arc::new(Workspaces::new(common, roots, &notices));
     let tasks = TaskTracker::new();
@@ -446,22 +447,28 @@ async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
     end_soon(exchanges, "exchanges").await;
     // Nobody calls them any more.
     daemon.mcp.shut_down();
+    // What clients are told last is held back until it is in the store.
+    settle(daemon.store.as_ref().map(|store| store.flush())).await;
     close.cancel();
     daemon.tasks.close();
     end_soon(&daemon.tasks, "tasks").await;
     // All that the sessions had to say is said.
-    if let Some(store) = &daemon.store
-        && !matches!(
-            tokio::time::timeout(LAST_MOMENTS, store.flush()).await,
-            Ok(Ok(()))
-        )
-    {
-        tracing::error!("not all that was said is in the store");
-    }
+    settle(daemon.store.as_ref().map(|store| store.close())).await;
     // Theirs were the last.
     let removed = daemon.pods_removed.clone();
     if tokio::time::timeout(LAST_MOMENTS, removed).await.is_err() {
         tracing::info!("files of conversations are left; the next start removes them");
+    }
+}
+
+/// Waits until the store has all that was said so far.
+async fn settle(work: Option<BoxFuture<'static, Result<(), store::Error>>>) {
+    let Some(work) = work else {
+        return;
+    };
+    let settled = tokio::time::timeout(LAST_MOMENTS, work).await;
+    if !matches!(settled, Ok(Ok(()))) {
+        tracing::error!("not all that was said is in the store");
     }
 }
 

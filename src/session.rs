@@ -41,10 +41,11 @@ use crate::exchange::executions::Executions;
 use crate::exchange::history::History;
 use crate::exchange::questions::Remembered;
 use crate::exchange::transcript::Events;
-use crate::message::{ConversationId, SessionId};
+use crate::message::{ConversationId, Notice, SessionId, Severity};
 use crate::protocol::event::{Event, Ready};
 use crate::protocol::{Request, RequestId};
 use crate::runtime::sleep_until;
+use crate::store::Sqlite;
 use crate::store::restored::Restored;
 use crate::telemetry::metrics;
 use crate::tool::locks::Away;
@@ -154,6 +155,8 @@ struct Session {
     /// Closed conversations that still shut down; the token fires when one is done.
     closing: HashMap<ConversationId, CancellationToken>,
     sends: VecDeque<KnownSend>,
+    /// What its client is to be told of the daemon's restart.
+    of_restart: Vec<Notice>,
     /// Whether a socket was ever on it: the next one resumes it.
     had_socket: bool,
     socket: Option<Socket>,
@@ -178,6 +181,7 @@ struct Socket {
 struct ConversationHandle {
     inbox: mpsc::Sender<conversation::Command>,
     gone: CancellationToken,
+    history: Arc<History>,
 }
 
 impl Session {
@@ -218,6 +222,7 @@ impl Session {
             conversations: HashMap::new(),
             closing: HashMap::new(),
             sends: VecDeque::new(),
+            of_restart: Vec::new(),
             had_socket: false,
             socket: None,
             away: None,
@@ -241,6 +246,15 @@ impl Session {
         let mut notices = self.daemon.notices.subscribe();
         if let Some(restored) = restored {
             self.restore(restored).await;
+        }
+        if let Some(problem) = self.daemon.store.as_ref().and_then(Sqlite::failing) {
+            self.shared.events.emit(Event::SessionNotice(Notice {
+                severity: Severity::Error,
+                code: "store_failed".to_owned(),
+                message: format!(
+                    "what is said is not safe now: the store does not take it ({problem})"
+                ),
+            }));
         }
         loop {
             let ends_at = self.ends_at;
@@ -271,6 +285,10 @@ impl Session {
                 Some(Message::Attach(reply)) => self.attach(reply),
                 Some(Message::Resync(after, reply)) => {
                     reply.send(self.resync(after).await).ok();
+                    // What was said of the restart would have been lost to it.
+                    for notice in std::mem::take(&mut self.of_restart) {
+                        self.shared.events.emit(Event::SessionNotice(notice));
+                    }
                 }
                 // Somebody came back meanwhile.
                 Some(Message::MakeRoom) if self.is_used() => {}
@@ -279,6 +297,11 @@ impl Session {
         }
         drop(ends);
         self.refuse_rest().await;
+        // Who begins it anew finds all that it has to say.
+        let conversations = self.conversations.into_values().map(|it| it.gone);
+        for gone in conversations.chain(self.closing.into_values()) {
+            gone.cancelled().await;
+        }
         self.shared.totals.log();
     }
 
@@ -371,16 +394,16 @@ impl Session {
     }
 
     /// Returns the history of a conversation that begins.
-    fn new_history(&self, id: &ConversationId) -> History {
+    fn new_history(&self, id: &ConversationId) -> Arc<History> {
         let (room, journal) = (&self.services.room, &self.shared.journal);
-        History::new(room.clone(), journal.clone(), id.clone())
+        Arc::new(History::new(room.clone(), journal.clone(), id.clone()))
     }
 
     fn begin_conversation(
         &mut self,
         id: &ConversationId,
         origin: Origin,
-        history: History,
+        history: Arc<History>,
     ) -> mpsc::Sender<conversation::Command> {
         self.spare.store(false, Ordering::Relaxed);
         let (inbox, commands) = mpsc::channel(conversation::INBOX);
@@ -390,7 +413,7 @@ impl Session {
             conversation: ConversationContext::new(
                 id.clone(),
                 origin,
-                history,
+                Arc::clone(&history),
                 self.remembered.for_conversation(),
             ),
         };
@@ -407,6 +430,7 @@ impl Session {
         let handle = ConversationHandle {
             inbox: inbox.clone(),
             gone,
+            history,
         };
         self.conversations.insert(id.clone(), handle);
         inbox

@@ -227,13 +227,12 @@ impl Journal {
     ) -> Vec<Change> {
         let mut changes = Vec::with_capacity(3);
         if let (Message::User(parts), Some(shared)) = (message, &self.0)
-            && !shared.has_title.swap(true, Ordering::Relaxed)
+            && !shared.has_title.load(Ordering::Relaxed)
+            && let Some(title) = body::title(parts)
         {
-            let title = body::title(parts);
-            changes.extend(title.map(|title| Change::Title {
-                title,
-                by: TitleBy::Daemon,
-            }));
+            shared.has_title.store(true, Ordering::Relaxed);
+            let by = TitleBy::Daemon;
+            changes.push(Change::Title { title, by });
         }
         changes.push(Change::Message {
             conversation: conversation.to_string(),

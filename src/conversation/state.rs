@@ -31,8 +31,6 @@ pub(super) struct ActorState {
     pub(super) queue: VecDeque<QueuedSend>,
     pub(super) running: Option<Running>,
     pub(super) closed: bool,
-    /// Whether the client closed it.
-    pub(super) forgets: bool,
     /// Whether the queue is of before the daemon ended: it waits until the user says something.
     pub(super) is_held: bool,
 }
@@ -110,7 +108,6 @@ impl ActorState {
             Command::Look(look) => look(View::new(self, context)),
             Command::Close => {
                 self.closed = true;
-                self.forgets = true;
                 self.drop_waiting(context);
                 self.stop(StopReason::Cancelled, By::Cancel, context);
             }
@@ -236,6 +233,13 @@ impl ActorState {
         // `queued` nothing else would.
         let next = self.next.take();
         let dropped = if queued { self.queue.len() } else { 0 };
+        // Before the answer says so.
+        let queue = self.queue.iter().filter(|_| queued);
+        let names = queue.chain(&next).flat_map(|send| send.waited.clone());
+        context
+            .session
+            .journal
+            .dropped(&names.collect::<Vec<MessageId>>());
         if reply_to.is_some() {
             let event = Event::ChatCancelResult(answer::Cancelled {
                 conversation_id: context.conversation.id.clone(),

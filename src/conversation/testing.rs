@@ -280,7 +280,7 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         totals: Arc::default(),
     };
     let id = ConversationId::new("c");
-    let history = History::new(room, Journal::default(), id.clone());
+    let history = Arc::new(History::new(room, Journal::default(), id.clone()));
     let conversation = ConversationContext::new(id, Origin::Daemon, history, Remembered::default());
     Context {
         services,

@@ -1,12 +1,23 @@
 //! The files that the daemon keeps for itself, where no tool reaches them: the audit log and the store of sessions.
 
+use std::path::PathBuf;
+
 use crate::audit::Audit;
-use crate::config::{AuditConfig, StoreConfig, StoreSync};
+use crate::config::{AuditConfig, Config, StoreConfig, StoreSync};
 use crate::message::Severity;
 use crate::notices::Notices;
 use crate::ready::Fatal;
 use crate::sandbox::paths::{RootName, Roots, real_path};
 use crate::store::{self, Sqlite};
+
+/// Returns the files, without links, and what each is.
+pub(super) fn own(config: &Config) -> Vec<(PathBuf, &'static str)> {
+    let audit = config.audit.iter().map(|it| (&it.path, "the audit log"));
+    let store = config.store.iter();
+    let store = store.map(|it| (&it.path, "the store of sessions"));
+    let files = audit.chain(store);
+    files.map(|(path, what)| (real_path(path), what)).collect()
+}
 
 /// Opens the audit log, where no tool reaches it: commands may change what is in the roots.
 pub(super) fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Result<Audit, Fatal> {
@@ -94,7 +105,7 @@ pub(super) fn watch(store: &Sqlite, notices: &Notices) {
         None => notices.send(
             Severity::Info,
             "store_healed",
-            format!("{path} has all that was said"),
+            format!("{path} takes what is said again, and has what was said meanwhile, but for sessions of which a notice said otherwise"),
         ),
     });
 }

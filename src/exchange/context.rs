@@ -179,13 +179,13 @@ impl ConversationContext {
     pub(crate) fn new(
         id: ConversationId,
         origin: Origin,
-        history: History,
+        history: Arc<History>,
         remembered: Remembered,
     ) -> Self {
         Self {
             id,
             origin,
-            history: Arc::new(history),
+            history,
             seen: Arc::default(),
             pod: OnceLock::new(),
             background: Jobs::default(),
@@ -277,6 +277,7 @@ impl Ids {
         let number = id.as_str().strip_prefix('t').map(str::parse::<u32>);
         if let Some(Ok(number)) = number {
             self.tools.fetch_max(u64::from(number), Ordering::Relaxed);
+            self.journal.use_id(u64::from(number));
         }
     }
 

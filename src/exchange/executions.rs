@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::recording::Recording;
 use crate::audit::{HostRuling, Ruling, Rulings};
-use crate::message::{ConversationId, Message, ToolId};
+use crate::message::{BackgroundStatus, ConversationId, Message, ToolId};
 use crate::protocol::answer::{Executions as Page, OutputRange};
 use crate::protocol::command::{ToolHistory, ToolOutput};
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
@@ -95,10 +95,22 @@ pub(crate) enum NoOutput {
 }
 
 impl Executions {
-    /// Returns records that go on after those that the journal has.
+    /// Returns records that go on after those that the journal has. What ran then ended with the daemon.
     pub(crate) fn restored(records: Vec<ExecutionRecord>, journal: Journal) -> Self {
         let mut state = State::default();
-        for record in records {
+        for mut record in records {
+            if matches!(
+                record.status,
+                ExecutionStatus::Running | ExecutionStatus::Queued
+            ) {
+                record.status = ExecutionStatus::Error;
+            }
+            if let Some(background) = &mut record.background
+                && background.is_running()
+            {
+                background.status = BackgroundStatus::Killed;
+                background.ports.clear();
+            }
             let number = state.next;
             state.next += 1;
             state.calls.push_back(Call {

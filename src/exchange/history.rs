@@ -5,6 +5,7 @@ mod room;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -24,6 +25,8 @@ pub(crate) struct History {
     room: Room,
     journal: Journal,
     conversation: ConversationId,
+    /// Whether the client closed the conversation: nothing of it is kept any more.
+    is_closed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +51,19 @@ impl History {
             room,
             journal,
             conversation,
+            is_closed: AtomicBool::default(),
         }
+    }
+
+    /// Has nothing of the conversation kept, neither what there is nor what still comes.
+    pub(crate) fn close(&self) {
+        let _kept = self.kept.lock();
+        self.is_closed.store(true, Ordering::Release);
+        self.journal.forget(&self.conversation);
+    }
+
+    fn is_written(&self) -> bool {
+        self.journal.is_on() && !self.is_closed.load(Ordering::Acquire)
     }
 
     /// Takes back what the journal has.
@@ -76,8 +91,10 @@ impl History {
         let messages: Vec<Message> = messages.into_iter().collect();
         let mut kept = self.kept.lock();
         let bytes = kept.bytes + room::bytes(&messages);
-        self.journal
-            .messages(&self.conversation, exchange, &messages);
+        if self.is_written() {
+            self.journal
+                .messages(&self.conversation, exchange, &messages);
+        }
         Arc::make_mut(&mut kept.messages).extend(messages);
         self.resize(&mut kept, bytes);
     }
@@ -86,8 +103,10 @@ impl History {
     pub(crate) fn say(&self, exchange: &MessageId, message: Message, waited: &[MessageId]) {
         let mut kept = self.kept.lock();
         let bytes = kept.bytes + room::bytes(std::slice::from_ref(&message));
-        self.journal
-            .said(&self.conversation, exchange, &message, waited);
+        if self.is_written() {
+            self.journal
+                .said(&self.conversation, exchange, &message, waited);
+        }
         Arc::make_mut(&mut kept.messages).push(message);
         self.resize(&mut kept, bytes);
     }
@@ -111,7 +130,7 @@ impl History {
 
     /// Writes what is other than before: a client that sends all messages each time has most of them kept already.
     fn rewrite(&self, exchange: &MessageId, before: &[Message], messages: &[Message]) {
-        if !self.journal.is_on() {
+        if !self.is_written() {
             return;
         }
         let same = before.iter().zip(messages);

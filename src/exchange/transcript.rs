@@ -84,16 +84,18 @@ impl Transcript {
 
     pub(crate) fn record(&mut self, message: Message) {
         self.emit_held_back();
-        self.emit_message(WireMessage::from(&message));
+        let shown = WireMessage::from(&message);
         self.history.extend(&self.message_id, [message]);
+        self.emit_message(shown);
     }
 
     /// Remembers what the user said, which waited under these names until now.
     pub(crate) fn record_said(&mut self, content: Vec<Part>, waited: &[MessageId]) {
         self.emit_held_back();
         let message = Message::User(content);
-        self.emit_message(WireMessage::from(&message));
+        let shown = WireMessage::from(&message);
         self.history.say(&self.message_id, message, waited);
+        self.emit_message(shown);
     }
 
     /// Remembers a reply, unless it is empty. One without calls may be the last, and its event is held back.

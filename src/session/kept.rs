@@ -129,7 +129,15 @@ impl Session {
                 before: part,
                 at_ms: now(),
             };
-            write(&store, &session_id, fork).await?;
+            let part_is_unknown = |problem: SessionError| match wanted.part() {
+                Some((id, _)) if problem.code == SessionCode::Internal => SessionError::new(
+                    SessionCode::ConversationNotFound,
+                    format!("session `{from}` has no conversation {:?}", id.as_str()),
+                ),
+                _ => problem,
+            };
+            let forked = write(&store, &session_id, fork).await;
+            forked.map_err(part_is_unknown)?;
             Ok(Event::SessionForkResult(answer::SessionForked {
                 session_id,
             }))

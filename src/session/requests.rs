@@ -207,6 +207,8 @@ impl Session {
             .command(&conversation_id, conversation::Command::Close)
             .await;
         if let Some(handle) = self.conversations.remove(&conversation_id) {
+            // Before the answer says so.
+            handle.history.close();
             self.closing.insert(conversation_id.clone(), handle.gone);
         }
         Event::ChatCloseResult(answer::Closed {

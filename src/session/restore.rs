@@ -48,14 +48,14 @@ impl Session {
                 .await;
         }
         if !interrupted.is_empty() || count > 0 {
-            self.shared.events.emit(Event::SessionNotice(Notice {
+            self.of_restart.push(Notice {
                 severity: Severity::Warning,
                 code: "interrupted".to_owned(),
                 message: format!(
                     "the daemon was stopped meanwhile: {} exchanges were broken off, {count} sends waited. What waits is answered after the next thing that you send in its conversation, or dropped by chat:cancel with `queued`",
                     interrupted.len()
                 ),
-            }));
+            });
         }
     }
 
@@ -67,13 +67,13 @@ impl Session {
                 .map_err(|error| error.message)
         });
         if let Err(problem) = configured {
-            self.shared.events.emit(Event::SessionNotice(Notice {
+            self.of_restart.push(Notice {
                 severity: Severity::Warning,
                 code: "settings_lost".to_owned(),
                 message: format!(
                     "what this session had configured is not in force any more: {problem}"
                 ),
-            }));
+            });
         }
     }
 
@@ -188,7 +188,8 @@ fn outcome(call: &ToolCall, known: Option<&Call>) -> ToolResult {
         true => {
             "no result: the daemon stopped while this call ran; whether it had an effect is not known"
         }
-        false => "not run: the daemon stopped",
+        // Of a copy, too, that was made while it ran.
+        false => "no result: it is not known that this call ever ran",
     };
     ToolResult {
         id: call.id.clone(),

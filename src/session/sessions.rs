@@ -19,8 +19,8 @@ use crate::config::{Config, ExposePolicy};
 use crate::exchange::context::Services;
 use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
-use crate::protocol::event::{Event, Ready, Sandbox};
-use crate::protocol::{EXPOSED_PORTS, FEATURES};
+use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
+use crate::protocol::{EXPOSED_PORTS, FEATURES, SessionCode};
 use crate::provider::registry::{Found, Providers};
 use crate::store::restored::Restored;
 use crate::store::{Journal, Known, Sqlite, Store as _};
@@ -216,29 +216,41 @@ impl Sessions {
         Feed::new(log, journal.unwrap_or_default(), grown)
     }
 
-    /// Finds a session that lives, or begins one anew that the store has; `None` where there is none, or too many.
+    /// Finds a session that lives, or begins one anew that the store has; `None` where there is none, or too many. Fails
+    /// where the store cannot say.
     ///
     /// One that ends just now is begun anew when it has.
-    pub async fn open(self: &Arc<Self>, id: &SessionId) -> Option<Handle> {
+    pub async fn open(self: &Arc<Self>, id: &SessionId) -> Result<Option<Handle>, SessionError> {
         let store = self.daemon.store.as_ref();
         let Some(store) = store.filter(|_| !self.is_stopping()) else {
-            return self.find(id);
+            return Ok(self.find(id));
         };
+        // Who comes back to one that lives waits for nobody.
+        if let Some(live) = self.find(id).filter(|live| !live.inbox.is_closed()) {
+            return Ok(Some(live));
+        }
         let _one = self.opening.lock().await;
         while let Some(live) = self.find(id) {
             if !live.inbox.is_closed() {
-                return Some(live);
+                return Ok(Some(live));
             }
             live.ended.cancelled().await;
         }
         let opened = store.open(id.as_str()).await;
-        let opened = opened.inspect_err(
-            |error| tracing::error!(session_id = %id, %error, "a session cannot be opened"),
-        );
-        let opened = opened.ok()??;
+        let opened = opened.map_err(|error| {
+            let problem = format!(
+                "session `{id}` cannot be read now: {error}; it is not lost, resume it later. This socket goes on as a new session"
+            );
+            SessionError::new(SessionCode::Internal, problem)
+        })?;
+        let Some(opened) = opened else {
+            return Ok(None);
+        };
         // A long session takes a while to be read.
-        let read = tokio::task::spawn_blocking(move || Restored::from(opened));
-        let restored = read.await.ok()?;
+        let read = tokio::task::spawn_blocking(move || Restored::from(opened)).await;
+        let restored = read.map_err(|error| {
+            SessionError::new(SessionCode::Internal, format!("session `{id}`: {error}"))
+        })?;
         let own = projects::root(self.daemon.workspaces.own());
         let named = restored
             .project
@@ -249,11 +261,11 @@ impl Sessions {
             epoch: restored.epoch,
             ..self.daemon.ready(id.clone(), &workspace).await
         };
-        let handle = self.begin(workspace, ready, Some(restored))?;
-        if let Some(refused) = refused {
+        let handle = self.begin(workspace, ready, Some(restored));
+        if let (Some(handle), Some(refused)) = (&handle, refused) {
             handle.feed.append(Event::SessionError(refused), None);
         }
-        Some(handle)
+        Ok(handle)
     }
 
     /// Finds a session that lives.

@@ -112,6 +112,8 @@ impl From<Session> for Restored {
                 }
             }
         }
+        // As the log has them.
+        restored.ends.sort_by_key(|(seq, _)| *seq);
         for queued in session.queued {
             let send = read(&queued.send, "a send");
             restored.queued.extend(send.map(|send| (queued.id, send)));

@@ -53,6 +53,10 @@ impl Store for Slow {
         async { Ok(Stats::default()) }.boxed()
     }
 
+    fn close(&self) -> BoxFuture<'static, Result<(), Error>> {
+        self.flush()
+    }
+
     fn flush(&self) -> BoxFuture<'static, Result<(), Error>> {
         async { Ok(()) }.boxed()
     }

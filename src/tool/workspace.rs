@@ -73,8 +73,8 @@ pub struct Common {
     pub secrets: Vec<String>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
-    /// A file of the daemon's that no tool may reach, without links: the audit log.
-    pub audit: Option<PathBuf>,
+    /// Files of the daemon's that no tool may reach, without links, and what they are: the audit log, the store of sessions.
+    pub own_files: Vec<(PathBuf, &'static str)>,
 }
 
 /// The workspaces of a daemon.
@@ -257,9 +257,9 @@ impl Common {
         if kept.any(|kept| overlap(&root, kept)) {
             return unusable("holds central storage of projects, or lies in it");
         }
-        let audit = self.audit.as_deref();
-        if audit.is_some_and(|audit| audit.starts_with(&root)) {
-            return unusable("holds the audit log, which no tool may reach");
+        let mut own_files = self.own_files.iter();
+        if let Some((_, what)) = own_files.find(|(file, _)| file.starts_with(&root)) {
+            return unusable(&format!("holds {what}, which no tool may reach"));
         }
         let name = root.file_name().unwrap_or_default().to_string_lossy();
         let name = name.into_owned();

@@ -99,6 +99,8 @@ async fn an_exchange_that_was_broken_off_ends_and_its_calls_say_what_is_known() 
     let end = second.until("chat:stream-end").await;
     assert_eq!(end["payload"]["messageId"], "m1");
     assert_eq!(end["payload"]["stopReason"], "error");
+    let notice = second.until("session:notice").await;
+    assert_eq!(notice["payload"]["code"], "interrupted", "{notice}");
     let error = second
         .seen
         .iter()

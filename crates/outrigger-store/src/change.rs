@@ -50,7 +50,7 @@ pub enum Change {
         /// The first place that is free afterwards.
         from: u64,
     },
-    /// Forgets a conversation: it has no messages afterwards.
+    /// Forgets a conversation: it has no messages afterwards, and nothing waits in it.
     Forget {
         /// Which conversation.
         conversation: String,

@@ -50,6 +50,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Waits until everything that was given to [`write`](Self::write) is safe or given up.
     fn flush(&self) -> BoxFuture<'static, Result<(), Error>>;
+
+    /// Waits as [`flush`](Self::flush) does, and leaves nothing of what was deleted behind. For the end of the process.
+    fn close(&self) -> BoxFuture<'static, Result<(), Error>>;
 }
 
 /// Why something is not kept, or cannot be read.

@@ -193,6 +193,14 @@ impl Store for Sqlite {
         self.read_all(move |connection| read::stats(connection, &path))
     }
 
+    fn close(&self) -> BoxFuture<'static, Result<(), Error>> {
+        // Those of readers would keep the log of changes.
+        self.0.readers.lock().clear();
+        let (reply, answer) = oneshot::channel();
+        self.0.writer.send(Work::Close(reply));
+        async move { answer.await.map_err(|_| Error::Closed)? }.boxed()
+    }
+
     fn flush(&self) -> BoxFuture<'static, Result<(), Error>> {
         let (reply, answer) = oneshot::channel();
         self.0.writer.send(Work::Flush(reply));

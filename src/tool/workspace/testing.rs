@@ -25,7 +25,7 @@ pub(crate) fn workspaces(config: &Config, tools: Registry) -> Workspaces {
         environment: BTreeMap::new(),
         secrets: Vec::new(),
         home: None,
-        audit: None,
+        own_files: Vec::new(),
     };
     let none = Err("this is a test".to_owned());
     Workspaces {

@@ -55,7 +55,10 @@ impl Home {
             environment: BTreeMap::new(),
             secrets: Vec::new(),
             home: Some(self.path.clone()),
-            audit: Some(self.path.join("src/audited/log/audit.jsonl")),
+            own_files: vec![(
+                self.path.join("src/audited/log/audit.jsonl"),
+                "the audit log",
+            )],
         };
         Workspaces::new(common, roots, &Notices::default())
     }

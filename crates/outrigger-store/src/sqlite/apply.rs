@@ -107,6 +107,9 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
             }
         }
         Change::Forget { conversation } => {
+            connection
+                .prepare_cached("DELETE FROM queued WHERE session = ?1 AND conversation = ?2")?
+                .execute(params![session, conversation])?;
             if let Some(conversation) = conversation_of(connection, session, conversation)? {
                 truncate(connection, conversation, 0)?;
                 connection
@@ -356,12 +359,15 @@ fn fork(
         Some((conversation, place)) => (Some(conversation), integer(*place)),
         None => (None, i64::MAX),
     };
-    connection
+    let conversations = connection
         .prepare_cached(
             "INSERT INTO conversation (session, id, next_place) SELECT ?1, id, min(next_place, ?4) FROM conversation \
              WHERE session = ?2 AND (?3 IS NULL OR id = ?3)",
         )?
         .execute(params![session, source, only, place])?;
+    if only.is_some() && conversations == 0 {
+        return Err(rusqlite::Error::QueryReturnedNoRows);
+    }
     connection
         .prepare_cached(
             "INSERT INTO message (conversation, place, body, exchange, at_ms) \

@@ -26,6 +26,12 @@ impl Drop for Lock {
 
 /// Makes the folder and locks the file for this process.
 pub(super) fn lock(path: &Path) -> Result<Lock, Error> {
+    if fs::metadata(path).is_ok_and(|it| !it.is_file()) {
+        return Err(Error::Open {
+            path: path.display().to_string(),
+            problem: "it is no regular file".to_owned(),
+        });
+    }
     let at = beside(path, "lock");
     let failed = |problem: io::Error| Error::Open {
         path: at.display().to_string(),
@@ -58,7 +64,12 @@ pub(super) fn lock(path: &Path) -> Result<Lock, Error> {
         .and_then(|()| file.rewind())
         .and_then(|()| write!(file, "{}", std::process::id()));
     said.map_err(failed)?;
-    // SQLite makes its file with the mode of the folder's user; this one is nobody else's.
+    make(path)?;
+    Ok(Lock(file))
+}
+
+/// Makes the file where there is none, nobody else's: SQLite would make it with the mode that the user's files have.
+fn make(path: &Path) -> Result<(), Error> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     private(&mut options);
@@ -66,8 +77,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock, Error> {
     opened.map_err(|problem| Error::Open {
         path: path.display().to_string(),
         problem: problem.to_string(),
-    })?;
-    Ok(Lock(file))
+    })
 }
 
 /// Looks at the file without opening it as a database: returns where it was moved to, where it is none.
@@ -83,7 +93,9 @@ pub(super) fn look(path: &Path) -> Result<Option<PathBuf>, Error> {
         return Ok(None);
     }
     if read < HEADER || !header.starts_with(MAGIC) {
-        return move_away(path, "it is no SQLite file").map(Some);
+        let moved = move_away(path, "it is no SQLite file")?;
+        make(path)?;
+        return Ok(Some(moved));
     }
     let version = header.get(USER_VERSION).and_then(|it| it.try_into().ok());
     let found = i64::from(u32::from_be_bytes(version.unwrap_or_default()));

@@ -39,6 +39,8 @@ pub(super) enum Work {
     Open(String, oneshot::Sender<Result<Option<i64>, Error>>),
     Read(Box<dyn FnOnce(&Connection) + Send>),
     Flush(oneshot::Sender<Result<(), Error>>),
+    /// The same for the last time: the log of changes is taken in and gone afterwards.
+    Close(oneshot::Sender<Result<(), Error>>),
 }
 
 pub(super) struct Job {
@@ -88,8 +90,14 @@ impl Handle {
             let mut refused = self.refused.lock();
             let is_full = self.waiting.load(Ordering::Relaxed) + bytes > MAX_WAITING;
             if is_full || refused.contains(&job.session) {
-                refused.insert(job.session.clone());
+                let is_new = refused.insert(job.session.clone());
                 drop(refused);
+                if is_new && let Some(tell) = &self.health.lock().tell {
+                    let session = &job.session;
+                    tell(Some(&format!(
+                        "session {session} says more than may wait; what it says from now on is lost when it ends"
+                    )));
+                }
                 let Work::Job(job) = work else {
                     return;
                 };
@@ -227,6 +235,11 @@ impl Writer {
                     }
                 }
                 Some(Work::Flush(reply)) => drop(reply.send(self.is_well())),
+                Some(Work::Close(reply)) => {
+                    // Closing the last connection takes the log of changes in and removes it.
+                    self.connection = None;
+                    drop(reply.send(self.is_well()));
+                }
                 Some(Work::Job(_)) | None => {}
             }
             self.checkpoint();
@@ -248,15 +261,19 @@ impl Writer {
 
     /// Writes all that waits in one transaction, and tells everybody.
     fn commit(&mut self) {
-        if self.backlog.is_empty() {
-            return;
+        if self.connection.is_none() {
+            if let Err(problem) = self.connect() {
+                return self.fails(&problem);
+            }
+            if self.backlog.is_empty() {
+                self.health.lock().set(None);
+            }
         }
-        if self.connection.is_none()
-            && let Err(problem) = self.connect()
-        {
-            return self.fails(&problem);
-        }
-        let Some(connection) = &mut self.connection else {
+        let Some(connection) = self
+            .connection
+            .as_mut()
+            .filter(|_| !self.backlog.is_empty())
+        else {
             return;
         };
         match write(connection, &self.backlog) {
@@ -333,7 +350,6 @@ impl Writer {
         match connection {
             Ok(connection) => {
                 self.connection = Some(connection);
-                self.health.lock().set(None);
                 Ok(())
             }
             Err(error) => Err(error.to_string()),
@@ -392,6 +408,10 @@ fn connect(path: &Path, sync: Sync, exclusive: bool) -> rusqlite::Result<Connect
 fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     const STEPS: [&str; SCHEMA as usize] = [include_str!("1.sql")];
     let at: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if at > SCHEMA {
+        let problem = format!("it has schema {at}, and this version knows {SCHEMA} at most");
+        return Err(rusqlite::Error::InvalidParameterName(problem));
+    }
     let done = usize::try_from(at).unwrap_or(0);
     for (version, step) in (1_i64..).zip(STEPS).skip(done) {
         let transaction =
