@@ -8,7 +8,7 @@ import { join } from "node:path";
 import test from "node:test";
 
 import { approve, give, idle, press, say, shot, skip, stories } from "./story.mjs";
-import { Daemon, equip } from "./support.mjs";
+import { Daemon, KEEPS_NOTHING, equip } from "./support.mjs";
 
 const HOSTILE = `<img src=x onerror="window.hurt=1"><script>window.hurt=2</script><svg onload=window.hurt=3>`;
 const SCRIPT = `
@@ -187,7 +187,26 @@ test("steering, stopping, queueing and an error", timed, () =>
     await shot(page, "error");
   }));
 
-test("a daemon that goes away and comes back loses nothing that was typed", timed, () =>
+test("a page goes on where it was after its daemon was started anew", timed, () =>
+  story(
+    async (page, daemon) => {
+      await say(page, "hello");
+      await page.locator(".markdown", { hasText: "You said: hello" }).waitFor();
+      await idle(page);
+      await daemon.end(true);
+      await page.locator("#banner", { hasText: "does not answer" }).waitFor();
+      await say(page, "typed while it was away");
+      await page.locator(".message.user[data-status=queued]", { hasText: "typed while" }).waitFor();
+      const again = await Daemon.start({ script: SCRIPT, token: daemon.token, port: daemon.port, place: daemon.place });
+      await page.locator(".markdown", { hasText: "You said: typed while it was away" }).waitFor();
+      assert.match(await page.locator("#messages").innerText(), /You said: hello/);
+      assert.equal(await page.locator(".divider", { hasText: "restarted" }).count(), 0);
+      return again;
+    },
+    { daemon: { token: "a-token-that-stays-the-same" } },
+  ));
+
+test("a daemon that keeps nothing, goes away and comes back loses nothing that was typed", timed, () =>
   story(
     async (page, daemon) => {
       await say(page, "hello");
@@ -199,7 +218,7 @@ test("a daemon that goes away and comes back loses nothing that was typed", time
       await page.press("#input", "Enter");
       await page.locator(".message.user[data-status=queued]", { hasText: "typed while" }).waitFor();
       await shot(page, "away");
-      const again = await Daemon.start({ script: SCRIPT, token: daemon.token, port: daemon.port, place: daemon.place });
+      const again = await Daemon.start({ script: SCRIPT, token: daemon.token, port: daemon.port, place: daemon.place, environment: KEEPS_NOTHING });
       await page.locator("#link[data-state=open]").waitFor();
       await page.locator(".divider", { hasText: "restarted" }).waitFor();
       assert.equal(await page.inputValue("#input"), "typed while it was away");
@@ -209,7 +228,7 @@ test("a daemon that goes away and comes back loses nothing that was typed", time
       await shot(page, "restarted");
       return again;
     },
-    { daemon: { token: "a-token-that-stays-the-same" } },
+    { daemon: { token: "a-token-that-stays-the-same", environment: KEEPS_NOTHING } },
   ));
 
 test("a daemon that comes up just after an attempt is not taken for one with another token", timed, () =>

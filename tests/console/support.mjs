@@ -48,6 +48,9 @@ export async function equip(context) {
   );
 }
 
+/** For a daemon whose sessions end with it. */
+export const KEEPS_NOTHING = { OUTRIGGER_STORE__ENABLED: "false" };
+
 export class Daemon {
   /** @type {Set<Daemon>} */
   static #running = new Set();

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { approve, idle, press, say, shot, skip, stories } from "./story.mjs";
-import { Daemon } from "./support.mjs";
+import { Daemon, KEEPS_NOTHING } from "./support.mjs";
 
 const BLANKS = "a\u2028b\u00a0c\u3000d\u2800e";
 const ANSWER = [
@@ -297,7 +297,7 @@ test("a conversation that the daemon has no more can still be read", timed, () =
       await idle(page);
       await page.goto("about:blank");
       await daemon.end(true);
-      const again = await Daemon.start({ script: SCRIPT, token: daemon.token, port: daemon.port, place: daemon.place });
+      const again = await Daemon.start({ script: SCRIPT, token: daemon.token, port: daemon.port, place: daemon.place, environment: KEEPS_NOTHING });
       for (let times = 0; times < 2; times++) {
         await page.goto(new URL("/", daemon.page).href);
         await page.locator("#link[data-state=open]").waitFor();
@@ -312,7 +312,7 @@ test("a conversation that the daemon has no more can still be read", timed, () =
       await page.locator("#messages .markdown", { hasText: "You said: again" }).waitFor();
       return again;
     },
-    { daemon: { token: "a-token-that-stays-the-same" } },
+    { daemon: { token: "a-token-that-stays-the-same", environment: KEEPS_NOTHING } },
   ));
 
 test("Markdown has colours, tables, tasks and buttons that copy", timed, () =>
