@@ -1,10 +1,10 @@
 //! What of a session is kept, and how far that is safe.
 //!
-//! Whoever changes something that outlives the process writes it to the session's [`Journal`], before it says so in an
+//! Whoever changes something that outlives the process writes it to the session's `Journal`, before it says so in an
 //! event. The session's log holds back each event until all that was written before it is safe: what a client has seen,
 //! the store has.
 //!
-//! [`restored`] is the way back; what a store does is in the crate `outrigger-store`.
+//! `restored` is the way back; what a store does is in the crate `outrigger-store`.
 
 mod body;
 pub(crate) mod restored;
