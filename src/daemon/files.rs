@@ -1,6 +1,6 @@
 //! The files that the daemon keeps for itself, where no tool reaches them: the audit log and the store of sessions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::audit::Audit;
 use crate::config::{AuditConfig, Config, StoreConfig, StoreSync};
@@ -19,6 +19,14 @@ pub(super) fn own(config: &Config) -> Vec<(PathBuf, &'static str)> {
     files.map(|(path, what)| (real_path(path), what)).collect()
 }
 
+/// Returns whether tools can change a file. By its text, which is enough here: the operator's own setting, read once,
+/// before any tool runs.
+fn is_reached(file: &Path, roots: Option<&Roots>) -> bool {
+    let real = real_path(file);
+    let own = [RootName::Project, RootName::Central];
+    roots.is_some_and(|roots| own.iter().any(|root| real.starts_with(roots.path(*root))))
+}
+
 /// Opens the audit log, where no tool reaches it: commands may change what is in the roots.
 pub(super) fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Result<Audit, Fatal> {
     let Some(config) = config else {
@@ -26,13 +34,7 @@ pub(super) fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Resu
     };
     let shown = config.path.display();
     let hint = "set audit.path to a file outside the project and its central storage, which the daemon may write";
-    // By its text, which is enough here: the operator's own setting, read once, before any tool runs.
-    let real = real_path(&config.path);
-    let holds = |roots: &Roots| {
-        let names = [RootName::Project, RootName::Central];
-        names.iter().any(|root| real.starts_with(roots.path(*root)))
-    };
-    if roots.is_some_and(holds) {
+    if is_reached(&config.path, roots) {
         return Err(Fatal::configuration(
             format!("the audit log {shown} would be where tools can change it"),
             hint,
@@ -55,12 +57,7 @@ pub(super) fn store(
     let Some(config) = config else {
         return Ok(None);
     };
-    let real = real_path(&config.path);
-    let holds = |roots: &Roots| {
-        let names = [RootName::Project, RootName::Central];
-        names.iter().any(|root| real.starts_with(roots.path(*root)))
-    };
-    if roots.is_some_and(holds) {
+    if is_reached(&config.path, roots) {
         return Err(Fatal::configuration(
             format!(
                 "the store of sessions {} would be where tools can change it",
