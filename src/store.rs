@@ -472,8 +472,8 @@ fn unqueued(names: &[MessageId]) -> impl Iterator<Item = Change> {
 }
 
 /// Returns the words of a message as the store has it.
-pub(crate) fn said(body: &str) -> String {
-    body::said(body)
+pub(crate) fn words_of(body: &str) -> String {
+    body::words_of(body)
 }
 
 pub(crate) fn now() -> i64 {

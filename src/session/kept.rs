@@ -231,7 +231,7 @@ fn shown(
         snippet: listed.snippet.map(|snippet| answer::Snippet {
             conversation_id: ConversationId::new(snippet.conversation),
             place: snippet.place,
-            text: piece(&store::said(&snippet.text), query),
+            text: piece(&store::words_of(&snippet.text), query),
         }),
     }
 }

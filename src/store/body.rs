@@ -133,7 +133,7 @@ pub(super) fn message(body: &Body) -> Result<WireMessage, String> {
 }
 
 /// Returns what a body says, as far as it is not attached.
-pub(super) fn said(body: &str) -> String {
+pub(super) fn words_of(body: &str) -> String {
     let kept = serde_json::from_str::<Kept>(body);
     let message = kept.map(|kept| Message::from(kept.message));
     message.map(|message| words(&message)).unwrap_or_default()
