@@ -187,14 +187,19 @@ test("steering, stopping, queueing and an error", timed, () =>
     await shot(page, "error");
   }));
 
+/** Says something, and ends the daemon after its answer. */
+async function greetAndEnd(page, daemon) {
+  await say(page, "hello");
+  await page.locator(".markdown", { hasText: "You said: hello" }).waitFor();
+  await idle(page);
+  await daemon.end(true);
+  await page.locator("#banner", { hasText: "does not answer" }).waitFor();
+}
+
 test("a page goes on where it was after its daemon was started anew", timed, () =>
   story(
     async (page, daemon) => {
-      await say(page, "hello");
-      await page.locator(".markdown", { hasText: "You said: hello" }).waitFor();
-      await idle(page);
-      await daemon.end(true);
-      await page.locator("#banner", { hasText: "does not answer" }).waitFor();
+      await greetAndEnd(page, daemon);
       await say(page, "typed while it was away");
       await page.locator(".message.user[data-status=queued]", { hasText: "typed while" }).waitFor();
       const again = await Daemon.start({ script: SCRIPT, token: daemon.token, port: daemon.port, place: daemon.place });
@@ -209,11 +214,7 @@ test("a page goes on where it was after its daemon was started anew", timed, () 
 test("a daemon that keeps nothing, goes away and comes back loses nothing that was typed", timed, () =>
   story(
     async (page, daemon) => {
-      await say(page, "hello");
-      await page.locator(".markdown", { hasText: "You said: hello" }).waitFor();
-      await idle(page);
-      await daemon.end(true);
-      await page.locator("#banner", { hasText: "does not answer" }).waitFor();
+      await greetAndEnd(page, daemon);
       await page.fill("#input", "typed while it was away");
       await page.press("#input", "Enter");
       await page.locator(".message.user[data-status=queued]", { hasText: "typed while" }).waitFor();

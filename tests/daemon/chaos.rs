@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::support::provider::Turn;
-use crate::support::{Daemon, Provider};
+use crate::support::{Daemon, Dice, Provider};
 
 /// More where `OUTRIGGER_FULL_TESTS` is set, as `.ci/full` does.
 static EXCHANGES: LazyLock<usize> = LazyLock::new(|| {
@@ -25,30 +25,6 @@ const CONVERSATIONS: usize = 20;
 
 /// Bytes from the daemon after which a connection is cut at the latest.
 const LIFE: u64 = 12_000;
-
-/// Numbers that look random and are the same in each run.
-#[derive(Clone)]
-struct Dice(Arc<AtomicU64>);
-
-impl Dice {
-    fn new() -> Self {
-        Self(Arc::new(AtomicU64::new(0x9E37_79B9_7F4A_7C15)))
-    }
-
-    /// A number below `most`.
-    fn roll(&self, most: u64) -> u64 {
-        let step = |mut x: u64| {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            x
-        };
-        let before = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |x| Some(step(x)));
-        step(before.unwrap()) % most
-    }
-}
 
 /// Starts a proxy before the daemon and returns its port and how many connections it has cut.
 async fn proxy(daemon: u16, dice: Dice) -> (u16, Arc<AtomicU64>) {

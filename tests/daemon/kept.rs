@@ -7,11 +7,6 @@ use serde_json::{Value, json};
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
 
-fn session_of(client: &Client) -> String {
-    let id = client.seen[0]["payload"]["sessionId"].as_str();
-    id.unwrap().to_owned()
-}
-
 async fn resume(daemon: &Daemon, session: &str, after: u64) -> Client {
     Client::connect(daemon, &format!("?session={session}&after={after}")).await
 }
@@ -46,7 +41,7 @@ async fn a_session_goes_on_after_the_daemon_was_killed() {
     let mut first = daemon.connect().await;
     assert_eq!(first.seen[0]["payload"]["persistent"], true);
     assert_eq!(first.seen[0]["payload"]["epoch"], 1);
-    let session = session_of(&first);
+    let session = first.session();
     first.say("my name is Ada").await;
     let last = first.until("chat:stream-end").await["seq"]
         .as_u64()
@@ -56,7 +51,7 @@ async fn a_session_goes_on_after_the_daemon_was_killed() {
     let mut second = resume(&daemon, &session, last).await;
     assert_eq!(second.seen[0]["payload"]["resumed"], true);
     assert_eq!(second.seen[0]["payload"]["epoch"], 2);
-    assert_eq!(session_of(&second), session);
+    assert_eq!(second.session(), session);
     let gap = second.until("session:error").await;
     assert_eq!(gap["payload"]["code"], "replay_gap");
     assert!(gap["seq"].as_u64().unwrap() > last, "{gap}");
@@ -87,7 +82,7 @@ async fn an_exchange_that_was_broken_off_ends_and_its_calls_say_what_is_known() 
     let more = json!({"chat": {"trust_level": "autonomous"}});
     let daemon = Daemon::with(&provider, more).await;
     let mut first = daemon.connect().await;
-    let session = session_of(&first);
+    let session = first.session();
     first.say("go").await;
     let last = first.until("chat:tool-start").await["seq"]
         .as_u64()
@@ -143,7 +138,7 @@ async fn what_waited_waits_on_until_the_user_says_something() {
     provider.then(turn);
     let daemon = Daemon::start(&provider).await;
     let mut first = daemon.connect().await;
-    let session = session_of(&first);
+    let session = first.session();
     first.say("one").await;
     pause.reached().await;
     let queued = json!({"type": "chat:send", "id": "q1", "content": "two", "whenBusy": "queue"});
@@ -178,7 +173,7 @@ async fn a_session_that_nobody_used_is_not_kept() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
     let first = daemon.connect().await;
-    let session = session_of(&first);
+    let session = first.session();
     let daemon = daemon.after_end().await;
     let mut second = resume(&daemon, &session, 0).await;
     assert_eq!(second.seen[0]["payload"]["resumed"], false);
@@ -191,7 +186,7 @@ async fn a_conversation_that_was_closed_is_forgotten() {
     provider.then(Turn::text("hello")).then(Turn::text("there"));
     let daemon = Daemon::start(&provider).await;
     let mut first = daemon.connect().await;
-    let session = session_of(&first);
+    let session = first.session();
     first.say("hi").await;
     first.until("chat:stream-end").await;
     let other = json!({"type": "chat:send", "conversationId": "other", "content": "hi"});
@@ -215,7 +210,7 @@ async fn settings_hold_after_a_restart_and_records_reach_back() {
     let daemon = Daemon::start(&provider).await;
     daemon.file("a.txt", "content\n");
     let mut first = daemon.connect().await;
-    let session = session_of(&first);
+    let session = first.session();
     let wanted = json!({"type": "session:configure", "trustLevel": "supervised"});
     first.ask(wanted).await;
     let wanted = json!({"type": "session:configure", "trustLevel": "autonomous"});
@@ -240,7 +235,7 @@ async fn without_a_store_nothing_is_kept() {
     let daemon = Daemon::with(&provider, json!({"store": {"enabled": false}})).await;
     let mut first = daemon.connect().await;
     assert_eq!(first.seen[0]["payload"]["persistent"], false);
-    let session = session_of(&first);
+    let session = first.session();
     first.say("hi").await;
     first.until("chat:stream-end").await;
     let daemon = daemon.after_end().await;

@@ -3,6 +3,7 @@
 mod answering;
 mod client;
 mod daemon;
+mod dice;
 pub(crate) mod provider;
 pub(crate) mod server;
 mod waiting;
@@ -11,5 +12,6 @@ pub(crate) mod wire;
 pub(crate) use answering::Answering;
 pub(crate) use client::Client;
 pub(crate) use daemon::Daemon;
+pub(crate) use dice::Dice;
 pub(crate) use provider::Provider;
 pub(crate) use waiting::{eventually, within};

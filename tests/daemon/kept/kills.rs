@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{resume, session_of};
+use super::resume;
 use crate::support::provider::Turn;
-use crate::support::{Client, Daemon, Provider};
+use crate::support::{Client, Daemon, Dice, Provider};
 
 /// How often it is killed; more where `OUTRIGGER_FULL_TESTS` is set, as `.ci/full` does.
 fn rounds() -> usize {
@@ -68,18 +68,6 @@ impl Known {
     }
 }
 
-/// Numbers that look random and are the same in each run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % most
-    }
-}
-
 #[tokio::test]
 async fn nothing_is_lost_or_doubled_however_often_the_daemon_is_killed() {
     let provider = Provider::start().await;
@@ -93,10 +81,10 @@ async fn nothing_is_lost_or_doubled_however_often_the_daemon_is_killed() {
     });
     let more = json!({"chat": {"trust_level": "autonomous"}});
     let mut daemon = Daemon::with(&provider, more).await;
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let dice = Dice::new();
     let (mut known, mut next) = (Known::default(), 0);
     let mut client = daemon.connect().await;
-    let session = session_of(&client);
+    let session = client.session();
     // The first is kept for sure: a session in which nothing was acknowledged may be gone.
     client.send(say(next, "queue")).await;
     known.sent.insert(next, false);

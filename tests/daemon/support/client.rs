@@ -47,6 +47,12 @@ impl Client {
         client
     }
 
+    /// The session that its `session:ready` named.
+    pub(crate) fn session(&self) -> String {
+        let id = self.seen[0]["payload"]["sessionId"].as_str();
+        id.unwrap().to_owned()
+    }
+
     /// Connects with as small a receive buffer as the system has: what is not read is the daemon's to keep.
     pub(crate) async fn connect_narrow(daemon: &Daemon) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
