@@ -5,11 +5,6 @@ use serde_json::{Value, json};
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
 
-fn session_of(client: &Client) -> String {
-    let id = client.seen[0]["payload"]["sessionId"].as_str();
-    id.unwrap().to_owned()
-}
-
 /// Has a session in which this was said and answered.
 async fn said(daemon: &Daemon, provider: &Provider, text: &str, answer: &str) -> Client {
     provider.then(Turn::text(answer));
@@ -41,7 +36,7 @@ async fn sessions_are_listed_and_found_by_what_was_said() {
     )
     .await;
     let mut second = said(&daemon, &provider, "Write a poem", "Roses are red").await;
-    let (one, two) = (session_of(&first), session_of(&second));
+    let (one, two) = (first.session(), second.session());
     assert_eq!(
         listed(&mut second, json!({})).await,
         [two.clone(), one.clone()]
@@ -89,7 +84,7 @@ async fn a_session_is_named_put_away_and_deleted() {
     let daemon = Daemon::start(&provider).await;
     let first = said(&daemon, &provider, "one", "1").await;
     let mut second = said(&daemon, &provider, "two", "2").await;
-    let (one, two) = (session_of(&first), session_of(&second));
+    let (one, two) = (first.session(), second.session());
     let rename = json!({"type": "session:rename", "sessionId": one, "title": "  Mine  "});
     let renamed = second.ask(rename).await;
     assert_eq!(renamed["type"], "session:rename-result", "{renamed}");
@@ -154,7 +149,7 @@ async fn a_session_is_deleted_with_what_runs_in_it() {
     let mut first = daemon.connect().await;
     first.say("go").await;
     pause.reached().await;
-    let one = session_of(&first);
+    let one = first.session();
     let mut second = daemon.connect().await;
     let deleted = second
         .ask(json!({"type": "session:delete", "sessionId": one}))
@@ -200,4 +195,30 @@ async fn without_a_store_these_requests_are_refused() {
     let mut client = daemon.connect().await;
     let refused = client.ask(json!({"type": "session:list"})).await;
     assert_eq!(refused["payload"]["code"], "forbidden", "{refused}");
+}
+
+#[tokio::test]
+async fn nothing_of_a_deleted_session_is_in_the_files_after_an_orderly_end() {
+    let provider = Provider::start().await;
+    let mut daemon = Daemon::start(&provider).await;
+    let first = said(&daemon, &provider, "the word is xylophone", "heard").await;
+    let mut second = said(&daemon, &provider, "something that stays", "yes").await;
+    let one = first.session();
+    second
+        .ask(json!({"type": "session:delete", "sessionId": one}))
+        .await;
+    let folder = daemon.project().with_file_name("state");
+    drop(daemon.stdin.take());
+    daemon.child.wait().await.unwrap();
+    let files = std::fs::read_dir(folder).unwrap();
+    let files: Vec<Vec<u8>> = files
+        .map(|file| std::fs::read(file.unwrap().path()).unwrap())
+        .collect();
+    let has = |words: &str| {
+        let words = words.as_bytes();
+        let mut pieces = files.iter().flat_map(|file| file.windows(words.len()));
+        pieces.any(|piece| piece == words)
+    };
+    assert!(has("something that stays"));
+    assert!(!has("xylophone"));
 }

@@ -95,6 +95,16 @@ pub enum Change {
     Delete,
 }
 
+impl Change {
+    /// Returns whether it removes messages.
+    pub fn removes(&self) -> bool {
+        matches!(
+            self,
+            Self::Truncate { .. } | Self::Forget { .. } | Self::Delete
+        )
+    }
+}
+
 /// Who named a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TitleBy {

@@ -8,6 +8,7 @@
 
 mod apply;
 mod file;
+mod queue;
 mod read;
 mod writer;
 
@@ -21,7 +22,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{Change, Done, Error, Listing, Page, Session, Stats, Store};
-use writer::{Handle, Job, Work};
+use queue::{Handle, Job, Work};
 
 /// The oldest SQLite that is sound: before it a checkpoint could lose committed pages (fixed 2026-03).
 pub const OLDEST_SQLITE: i32 = 3_051_003;
@@ -154,11 +155,8 @@ impl Sqlite {
 
 impl Store for Sqlite {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
-        self.0.writer.send(Work::Job(Job {
-            session: session.to_owned(),
-            changes,
-            done,
-        }));
+        let job = Job::new(session, changes, done);
+        self.0.writer.send(Work::Job(job));
     }
 
     fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>> {

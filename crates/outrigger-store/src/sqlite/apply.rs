@@ -15,6 +15,9 @@ const DEFLATE: usize = 512;
 const KEPT_EXCHANGES: i64 = 512;
 const KEPT_SENT: i64 = 256;
 
+/// Merges the index of words, so that nothing is left in it of what was removed.
+pub(super) const FORGET_WORDS: &str = "INSERT INTO words (words) VALUES ('optimize')";
+
 /// Writes the changes of one session.
 pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> rusqlite::Result<()> {
     let mut key = find(connection, id)?;

@@ -1,7 +1,5 @@
-//! The thread that writes.
+//! The thread that writes. What it is given to do is in `queue`.
 
-use std::collections::HashSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -9,17 +7,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode};
-use tokio::sync::oneshot;
 
+use super::apply::FORGET_WORDS;
+use super::queue::{Handle, HealthState, Job, NO_ROOM, Work, bytes_of};
 use super::{OLDEST_SQLITE, SCHEMA, Sync, apply, file};
 use crate::{Change, Done, Error};
 
 /// The most jobs in one transaction.
 const BATCH: usize = 256;
-
-/// The most bytes of changes that wait, those included that the disk does not take: what a thousand sessions say in a
-/// minute. Beyond it a session's changes are refused, and all further ones of that session.
-const MAX_WAITING: usize = 64 * 1024 * 1024;
 
 /// How long to wait before the disk is tried again: from the first of these to the last.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
@@ -32,102 +27,6 @@ const CHECKPOINT_NOW: u64 = 64 * 1024 * 1024;
 /// How many numbers of events, and of ids, are reserved when a session is opened: none of them was seen by anybody.
 pub(super) const RESERVED_SEQ: i64 = 10_000;
 pub(super) const RESERVED_IDS: i64 = 100;
-
-pub(super) enum Work {
-    Job(Job),
-    /// Counts the epoch of a session; returns its key.
-    Open(String, oneshot::Sender<Result<Option<i64>, Error>>),
-    Read(Box<dyn FnOnce(&Connection) + Send>),
-    Flush(oneshot::Sender<Result<(), Error>>),
-    /// The same for the last time: the log of changes is taken in and gone afterwards.
-    Close(oneshot::Sender<Result<(), Error>>),
-}
-
-pub(super) struct Job {
-    pub session: String,
-    pub changes: Vec<Change>,
-    pub done: Done,
-}
-
-/// The way to the thread, which ends with the last one.
-pub(super) struct Handle {
-    work: mpsc::Sender<Work>,
-    waiting: Arc<AtomicUsize>,
-    /// Sessions of which changes were refused: what followed would not fit to what is there.
-    refused: Mutex<HashSet<String>>,
-    pub(super) health: Arc<Mutex<HealthState>>,
-}
-
-pub(super) type Health = Box<dyn Fn(Option<&str>) + Send>;
-
-#[derive(Default)]
-pub(super) struct HealthState {
-    pub(super) failing: Option<String>,
-    pub(super) tell: Option<Health>,
-}
-
-impl HealthState {
-    fn set(&mut self, failing: Option<String>) {
-        if self.failing.is_some() != failing.is_some()
-            && let Some(tell) = &self.tell
-        {
-            tell(failing.as_deref());
-        }
-        self.failing = failing;
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
-    }
-}
-
-impl Handle {
-    pub(super) fn send(&self, work: Work) {
-        if let Work::Job(job) = &work {
-            let bytes = bytes_of(&job.changes);
-            let mut refused = self.refused.lock();
-            let is_full = self.waiting.load(Ordering::Relaxed) + bytes > MAX_WAITING;
-            if is_full || refused.contains(&job.session) {
-                let is_new = refused.insert(job.session.clone());
-                drop(refused);
-                if is_new && let Some(tell) = &self.health.lock().tell {
-                    let session = &job.session;
-                    tell(Some(&format!(
-                        "session {session} says more than may wait; what it says from now on is lost when it ends"
-                    )));
-                }
-                let Work::Job(job) = work else {
-                    return;
-                };
-                let problem = "more waits to be written than the store holds";
-                return (job.done)(Err(Error::Refused(problem.to_owned())));
-            }
-            self.waiting.fetch_add(bytes, Ordering::Relaxed);
-        } else if let Work::Open(session, _) = &work {
-            // It is read anew, so what follows fits again.
-            self.refused.lock().remove(session);
-        }
-        if let Err(mpsc::SendError(Work::Job(job))) = self.work.send(work) {
-            (job.done)(Err(Error::Closed));
-        }
-    }
-}
-
-fn bytes_of(changes: &[Change]) -> usize {
-    let bytes = changes.iter().map(|change| match change {
-        Change::Message { message, .. } => {
-            let attachments = message.body.attachments.iter();
-            let attached: usize = attachments.map(|it| it.bytes.len()).sum();
-            message.body.text.len() + message.body.words.len() + attached
-        }
-        Change::Call(call) => call.record.len() + call.result.as_ref().map_or(0, String::len),
-        Change::Queued(queued) => queued.send.len(),
-        _ => 0,
-    });
-    bytes.sum::<usize>() + 256
-}
 
 /// Starts the thread, which opens the file first.
 pub(super) fn start(
@@ -148,6 +47,7 @@ pub(super) fn start(
         waiting: Arc::clone(&waiting),
         health: Arc::clone(&health),
         retry: RETRY[0],
+        has_removed: false,
         _lock: lock,
     };
     let thread = std::thread::Builder::new().name("store".to_owned());
@@ -156,12 +56,7 @@ pub(super) fn start(
         path: path.display().to_string(),
         problem: problem.to_string(),
     })?;
-    Ok(Handle {
-        work: send,
-        waiting,
-        refused: Mutex::default(),
-        health,
-    })
+    Ok(Handle::new(send, waiting, health))
 }
 
 struct Writer {
@@ -174,6 +69,8 @@ struct Writer {
     waiting: Arc<AtomicUsize>,
     health: Arc<Mutex<HealthState>>,
     retry: Duration,
+    /// Whether messages were removed since the start.
+    has_removed: bool,
     _lock: Arc<file::Lock>,
 }
 
@@ -182,6 +79,7 @@ struct Waiting {
     session: String,
     changes: Vec<Change>,
     done: Option<Done>,
+    is_refused: bool,
 }
 
 impl Writer {
@@ -211,10 +109,12 @@ impl Writer {
                         session,
                         changes,
                         done,
+                        is_refused,
                     }) => self.backlog.push(Waiting {
                         session,
                         changes,
                         done: Some(done),
+                        is_refused,
                     }),
                     other => break Some(other),
                 }
@@ -236,6 +136,7 @@ impl Writer {
                 }
                 Some(Work::Flush(reply)) => drop(reply.send(self.is_well())),
                 Some(Work::Close(reply)) => {
+                    self.forget_words();
                     // Closing the last connection takes the log of changes in and removes it.
                     self.connection = None;
                     drop(reply.send(self.is_well()));
@@ -281,10 +182,12 @@ impl Writer {
                 self.retry = RETRY[0];
                 self.health.lock().set(None);
                 for (index, job) in self.backlog.drain(..).enumerate() {
+                    self.has_removed |= job.changes.iter().any(Change::removes);
                     let bytes = bytes_of(&job.changes);
                     self.waiting.fetch_sub(bytes, Ordering::Relaxed);
                     let problem = refused.iter().find(|(at, _)| *at == index);
                     let result = match problem {
+                        None if job.is_refused => Err(Error::Refused(NO_ROOM.to_owned())),
                         None => Ok(()),
                         Some((_, problem)) => {
                             // A constraint says that this program erred.
@@ -319,6 +222,13 @@ impl Writer {
                 done(Err(Error::Failing(problem.to_owned())));
             }
         }
+        let waiting = &self.waiting;
+        self.backlog.retain(|job| {
+            if job.is_refused {
+                waiting.fetch_sub(bytes_of(&job.changes), Ordering::Relaxed);
+            }
+            !job.is_refused
+        });
     }
 
     fn open(&mut self, session: &str) -> Result<Option<i64>, Error> {
@@ -353,6 +263,15 @@ impl Writer {
                 Ok(())
             }
             Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Takes the words of what was removed out of the index, which only notes that they are gone until it is merged.
+    fn forget_words(&self) {
+        if let Some(connection) = self.connection.as_ref().filter(|_| self.has_removed)
+            && let Err(error) = connection.execute_batch(FORGET_WORDS)
+        {
+            tracing::warn!(%error, "words of what was removed are left in the index");
         }
     }
 

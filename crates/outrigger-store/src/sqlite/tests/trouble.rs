@@ -107,3 +107,22 @@ async fn a_session_that_waits_for_too_much_is_refused_until_it_is_opened_anew() 
     store.open("s").await.unwrap();
     write(&store, "s", vec![said("a", "small", 1)]).unwrap();
 }
+
+#[test]
+fn what_is_refused_is_answered_in_its_turn() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let (answers, answered) = mpsc::channel();
+    let large = "x".repeat(65 * 1024 * 1024);
+    for (name, changes) in [
+        ("first", vec![create(1)]),
+        ("large", vec![said("a", &large, 1)]),
+        ("after", vec![said("a", "small", 1)]),
+    ] {
+        let answers = answers.clone();
+        let told = move |result: Result<(), Error>| answers.send((name, result.is_ok())).unwrap();
+        store.write("s", changes, Box::new(told));
+    }
+    let order: Vec<_> = answered.iter().take(3).collect();
+    assert_eq!(order, [("first", true), ("large", false), ("after", false)]);
+}

@@ -1,0 +1,150 @@
+//! What waits for the thread that writes, and how much may.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::{Change, Done, Error};
+
+/// The most bytes of changes that wait, those included that the disk does not take: what a thousand sessions say in a
+/// minute. Beyond it a session's changes are refused, and all further ones of that session.
+const MAX_WAITING: usize = 64 * 1024 * 1024;
+
+/// What is said of it.
+pub(super) const NO_ROOM: &str = "more waits to be written than the store holds";
+
+pub(super) enum Work {
+    Job(Job),
+    /// Counts the epoch of a session; returns its key.
+    Open(String, oneshot::Sender<Result<Option<i64>, Error>>),
+    Read(Box<dyn FnOnce(&Connection) + Send>),
+    Flush(oneshot::Sender<Result<(), Error>>),
+    /// The same for the last time: the log of changes is taken in and gone afterwards.
+    Close(oneshot::Sender<Result<(), Error>>),
+}
+
+pub(super) struct Job {
+    pub(super) session: String,
+    pub(super) changes: Vec<Change>,
+    pub(super) done: Done,
+    /// Whether it was emptied, since there was no room.
+    pub(super) is_refused: bool,
+}
+
+impl Job {
+    pub(super) fn new(session: &str, changes: Vec<Change>, done: Done) -> Self {
+        Self {
+            session: session.to_owned(),
+            changes,
+            done,
+            is_refused: false,
+        }
+    }
+}
+
+/// The way to the thread, which ends with the last one.
+pub(super) struct Handle {
+    work: mpsc::Sender<Work>,
+    waiting: Arc<AtomicUsize>,
+    /// Sessions of which changes were refused: what followed would not fit to what is there.
+    refused: Mutex<HashSet<String>>,
+    pub(super) health: Arc<Mutex<HealthState>>,
+}
+
+pub(super) type Health = Box<dyn Fn(Option<&str>) + Send>;
+
+#[derive(Default)]
+pub(super) struct HealthState {
+    pub(super) failing: Option<String>,
+    pub(super) tell: Option<Health>,
+}
+
+impl HealthState {
+    pub(super) fn set(&mut self, failing: Option<String>) {
+        if self.failing.is_some() != failing.is_some()
+            && let Some(tell) = &self.tell
+        {
+            tell(failing.as_deref());
+        }
+        self.failing = failing;
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    pub(super) fn new(
+        work: mpsc::Sender<Work>,
+        waiting: Arc<AtomicUsize>,
+        health: Arc<Mutex<HealthState>>,
+    ) -> Self {
+        Self {
+            work,
+            waiting,
+            refused: Mutex::default(),
+            health,
+        }
+    }
+
+    pub(super) fn send(&self, mut work: Work) {
+        match &mut work {
+            Work::Job(job) => self.take(job),
+            // It is read anew, so what follows fits again.
+            Work::Open(session, _) => {
+                self.refused.lock().remove(session);
+            }
+            Work::Read(_) | Work::Flush(_) | Work::Close(_) => {}
+        }
+        if let Err(mpsc::SendError(Work::Job(job))) = self.work.send(work) {
+            (job.done)(Err(Error::Closed));
+        }
+    }
+
+    /// Counts what a job holds. One for which there is no room, or of a session that was refused something, is emptied:
+    /// it is answered in its turn, so that nobody takes what came before it for safe.
+    fn take(&self, job: &mut Job) {
+        let bytes = bytes_of(&job.changes);
+        let is_full = self.waiting.load(Ordering::Relaxed) + bytes > MAX_WAITING;
+        let mut refused = self.refused.lock();
+        if !is_full && !refused.contains(&job.session) {
+            self.waiting.fetch_add(bytes, Ordering::Relaxed);
+            return;
+        }
+        job.is_refused = true;
+        job.changes = Vec::new();
+        self.waiting
+            .fetch_add(bytes_of(&job.changes), Ordering::Relaxed);
+        let is_new = refused.insert(job.session.clone());
+        drop(refused);
+        if is_new && let Some(tell) = &self.health.lock().tell {
+            tell(Some(&format!(
+                "session {} says more than may wait; what it says from now on is lost when it ends",
+                job.session
+            )));
+        }
+    }
+}
+
+/// Returns about how many bytes changes hold.
+pub(super) fn bytes_of(changes: &[Change]) -> usize {
+    let bytes = changes.iter().map(|change| match change {
+        Change::Message { message, .. } => {
+            let attachments = message.body.attachments.iter();
+            let attached: usize = attachments.map(|it| it.bytes.len()).sum();
+            message.body.text.len() + message.body.words.len() + attached
+        }
+        Change::Call(call) => call.record.len() + call.result.as_ref().map_or(0, String::len),
+        Change::Queued(queued) => queued.send.len(),
+        _ => 0,
+    });
+    bytes.sum::<usize>() + 256
+}
