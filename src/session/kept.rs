@@ -242,8 +242,13 @@ fn piece(text: &str, query: &str) -> String {
     let words = query.split(|c: char| !c.is_alphanumeric());
     let mut found = words.filter(|word| !word.is_empty());
     let at = found.find_map(|word| lower.find(&word.to_lowercase()));
-    // Lower case may have other lengths; near enough, and cut between characters.
-    let at = at.map_or(0, |at| lower.get(..at).map_or(0, |it| it.chars().count()));
+    // Lower case may have other lengths.
+    let mut lowered = 0;
+    let stands_before = |character: &char| {
+        lowered += character.to_lowercase().map(char::len_utf8).sum::<usize>();
+        at.is_some_and(|at| lowered <= at)
+    };
+    let at = text.chars().take_while(stands_before).count();
     let from = at.saturating_sub(BEFORE);
     let all = text.chars().count();
     let kept: String = text.chars().skip(from).take(SNIPPET).collect();
@@ -266,6 +271,8 @@ mod tests {
         let found = piece(&long, "NEEDLE \"x");
         assert!(found.starts_with('…') && found.ends_with('…'), "{found}");
         assert!(found.contains("needle"), "{found}");
+        let longer = format!("{}needle", "İ".repeat(100));
+        assert!(piece(&longer, "needle").ends_with("İneedle"));
         for (text, query, expected) in [
             ("short", "nothing", "short"),
             ("two\n lines", "lines", "two lines"),

@@ -10,6 +10,7 @@ mod apply;
 mod file;
 mod queue;
 mod read;
+mod words;
 mod writer;
 
 use std::path::{Path, PathBuf};

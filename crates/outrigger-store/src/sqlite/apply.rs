@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::words;
 use crate::{Body, Change, Exchange, Message, Queued, Sent, TitleBy, ToolCall};
 
 /// From how many bytes on a body is deflated.
@@ -260,7 +261,7 @@ fn body(connection: &Connection, body: &Body) -> rusqlite::Result<i64> {
     if !body.words.is_empty() {
         connection
             .prepare_cached("INSERT INTO words (rowid, said) VALUES (?1, ?2)")?
-            .execute(params![key, body.words])?;
+            .execute(params![key, words::indexed(&body.words)])?;
     }
     for attachment in &body.attachments {
         connection

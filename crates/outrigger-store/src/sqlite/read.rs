@@ -7,8 +7,8 @@ use std::path::Path;
 use flate2::read::DeflateDecoder;
 use rusqlite::{Connection, Row, params};
 
-use super::file;
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
+use super::{file, words};
 use crate::{
     Attachment, Body, Conversation, Exchange, Hash, Listed, Listing, Message, Page, Queued, Sent,
     Session, Snippet, Stats, ToolCall,
@@ -166,9 +166,13 @@ pub(super) fn has(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
 
 /// Returns a page of sessions.
 pub(super) fn list(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
-    match wanted.query.as_deref().map(words_of) {
-        Some(words) if !words.is_empty() => search(connection, wanted, &words),
-        _ => newest(connection, wanted),
+    match wanted.query.as_deref().filter(|query| !query.is_empty()) {
+        None => newest(connection, wanted),
+        Some(query) => match words::of_query(query) {
+            // Signs alone are nowhere to be found.
+            words if words.is_empty() => Ok(Page::default()),
+            words => search(connection, wanted, &words),
+        },
     }
 }
 
@@ -248,7 +252,7 @@ fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqli
     );
     let mut hits = connection.prepare_cached(&sql)?;
     let mut hits = hits.query(params![
-        expression(words),
+        words::expression(words),
         !wanted.archived,
         wanted.project,
         HITS
@@ -279,19 +283,6 @@ fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqli
     })
 }
 
-/// Returns the words of a query as the index has them, without any operator.
-fn words_of(query: &str) -> Vec<String> {
-    let words = query.split(|c: char| !c.is_alphanumeric());
-    let words = words.filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).take(32).collect()
-}
-
-/// Returns an expression of FTS5: each word quoted, the last one perhaps a beginning.
-fn expression(words: &[String]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    format!("{}*", quoted.join(" "))
-}
-
 pub(super) fn stats(connection: &Connection, path: &Path) -> rusqlite::Result<Stats> {
     let count = |table: &str| -> rusqlite::Result<u64> {
         let sql = format!("SELECT count(*) FROM {table}");
@@ -318,7 +309,7 @@ fn rows<T>(
     rows.collect()
 }
 
-/// Returns the text of a body.
+/// Returns the text of a body; none where it is damaged, which costs this one only.
 fn text(row: &Row<'_>, deflated: usize, data: usize) -> rusqlite::Result<String> {
     let is_deflated: bool = row.get(deflated)?;
     let data = row.get_ref(data)?.as_blob_or_null()?.unwrap_or_default();
@@ -329,14 +320,11 @@ fn text(row: &Row<'_>, deflated: usize, data: usize) -> rusqlite::Result<String>
             .read_to_string(&mut text),
         false => (&mut &*data).read_to_string(&mut text),
     };
-    match read {
-        Ok(_) => Ok(text),
-        Err(error) => Err(rusqlite::Error::FromSqlConversionFailure(
-            0,
-            rusqlite::types::Type::Blob,
-            Box::new(error),
-        )),
+    if let Err(error) = read {
+        tracing::error!(%error, "what a message says cannot be read");
+        text.clear();
     }
+    Ok(text)
 }
 
 fn natural(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {

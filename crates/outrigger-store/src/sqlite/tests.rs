@@ -375,8 +375,9 @@ async fn words_are_found_whatever_stands_around_them() {
         ("opens*", vec!["old"]),
         ("words:opens", vec![]),
         ("'; DROP TABLE words; --", vec![]),
-        // No word at all: as without a query.
-        ("\"*^-", vec!["named", "new", "old"]),
+        // Without a query, and with one that has no word.
+        ("", vec!["named", "new", "old"]),
+        ("\"*^-", vec![]),
     ] {
         assert_eq!(found(&store, query).await, expected, "{query}");
     }
@@ -384,6 +385,23 @@ async fn words_are_found_whatever_stands_around_them() {
     let snippet = page.sessions[0].snippet.as_ref().unwrap();
     assert_eq!((snippet.conversation.as_str(), snippet.place), ("a", 0));
     assert_eq!(snippet.text, "The café opens");
+}
+
+#[tokio::test]
+async fn words_are_found_where_no_space_stands_between_them() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let text = "明日は東京タワーへ行きます";
+    write(&store, "s", vec![create(1), said("a", text, 1)]).unwrap();
+    for (query, is_found) in [
+        ("東京", true),
+        ("タワー", true),
+        ("行きます 東京", true),
+        ("京東", false),
+        ("東タ", false),
+    ] {
+        assert_eq!(found(&store, query).await == ["s"], is_found, "{query}");
+    }
 }
 
 #[tokio::test]

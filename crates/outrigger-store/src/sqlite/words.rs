@@ -1,0 +1,73 @@
+//! How words are indexed and asked for.
+//!
+//! FTS5 takes a run of letters for one word. Chinese and Japanese have no spaces, so each of their characters is a word
+//! of its own here; what is asked for is found where they follow one another.
+
+use std::borrow::Cow;
+
+/// The most words of a query that count.
+const MAX_WORDS: usize = 32;
+
+/// Returns a text as it is indexed.
+pub(super) fn indexed(text: &str) -> Cow<'_, str> {
+    if !text.contains(stands_alone) {
+        return Cow::Borrowed(text);
+    }
+    let mut spaced = String::with_capacity(text.len() * 2);
+    for character in text.chars() {
+        if stands_alone(character) {
+            spaced.extend([' ', character, ' ']);
+        } else {
+            spaced.push(character);
+        }
+    }
+    Cow::Owned(spaced)
+}
+
+/// Returns the words of a query, without any operator.
+pub(super) fn of_query(query: &str) -> Vec<String> {
+    let words = query.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).take(MAX_WORDS).collect()
+}
+
+/// Returns an expression of FTS5: each word quoted, the last one perhaps a beginning.
+pub(super) fn expression(words: &[String]) -> String {
+    let quoted = words.iter().map(|word| format!("\"{}\"", indexed(word)));
+    format!("{}*", quoted.collect::<Vec<_>>().join(" "))
+}
+
+/// Returns whether a character belongs to a script without spaces: kana and Han, with their extensions.
+fn stands_alone(character: char) -> bool {
+    matches!(character,
+        '\u{3040}'..='\u{30FF}' | '\u{31F0}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
+        | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_without_spaces_are_words() {
+        for (text, expected) in [
+            ("two words", "two words"),
+            ("in 東京 now", "in  東  京  now"),
+            ("", ""),
+        ] {
+            assert_eq!(indexed(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_query_has_no_operators() {
+        for (query, expected) in [
+            ("one Two", "\"one\" \"two\"*"),
+            ("a\" OR b*", "\"a\" \"or\" \"b\"*"),
+            ("東京", "\" 東  京 \"*"),
+        ] {
+            assert_eq!(expression(&of_query(query)), expected);
+        }
+        assert!(of_query("\"*^-").is_empty());
+    }
+}
