@@ -77,15 +77,33 @@ impl Session {
         }
     }
 
-    /// Makes a conversation of its messages; a call without a result gets one that says what is known of it.
+    /// Makes a conversation of its messages; a call without a result gets one that says what is known of it. What cannot
+    /// be read is left out.
     fn restore_conversation(
         &mut self,
         id: &ConversationId,
-        messages: Vec<Message>,
+        messages: Vec<Option<Message>>,
         calls: &HashMap<ToolId, Call>,
     ) {
-        let before = messages.clone();
+        let damaged = messages.iter().filter(|message| message.is_none()).count();
+        // Each at its place in the store.
+        let unreadable = || Message::User(vec![Part::text("[cannot be read]")]);
+        let before = messages.iter().cloned();
+        let before = before
+            .map(|message| message.unwrap_or_else(unreadable))
+            .collect();
+        let messages = messages.into_iter().flatten().collect();
         let (messages, _) = repair_with(messages, |call| outcome(call, calls.get(&call.id)));
+        if damaged > 0 {
+            self.of_restart.push(Notice {
+                severity: Severity::Error,
+                code: "messages_damaged".to_owned(),
+                message: format!(
+                    "{damaged} messages of conversation {:?} cannot be read in the store and are left out; `outrigger sessions backup` makes a copy of the rest",
+                    id.as_str()
+                ),
+            });
+        }
         let history = self.new_history(id);
         history.restore(before);
         // What is other than before is written.

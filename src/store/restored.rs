@@ -30,7 +30,8 @@ pub(crate) struct Restored {
     pub project: Option<String>,
     pub title: Option<String>,
     pub settings: Option<String>,
-    pub conversations: Vec<(ConversationId, Vec<Message>)>,
+    /// Their messages by place; none where one cannot be read.
+    pub conversations: Vec<(ConversationId, Vec<Option<Message>>)>,
     /// What is known of calls, the oldest first.
     pub records: Vec<ExecutionRecord>,
     /// The calls whose result no message says yet.
@@ -130,11 +131,10 @@ impl From<Session> for Restored {
     }
 }
 
-fn conversation(conversation: Conversation) -> (ConversationId, Vec<Message>) {
+fn conversation(conversation: Conversation) -> (ConversationId, Vec<Option<Message>>) {
     let bodies = conversation.messages.iter().map(|message| &message.body);
-    let messages = bodies.filter_map(|body| logged(body::message(body), "a message"));
-    let messages = messages.map(Message::from).collect();
-    (ConversationId::new(conversation.id), messages)
+    let messages = bodies.map(|body| logged(body::message(body), "a message").map(Message::from));
+    (ConversationId::new(conversation.id), messages.collect())
 }
 
 fn read<T: DeserializeOwned>(text: &str, what: &str) -> Option<T> {

@@ -90,7 +90,7 @@ pub enum Error {
     },
     /// What is in it is no database, or not a whole one.
     #[error(
-        "{path} is damaged ({problem}); move it away to begin anew, or repair it with `sqlite3 {path} .recover`"
+        "{path} is damaged ({problem}); end the daemon, then move the file away to begin anew, or repair it with `sqlite3 {path} .recover`"
     )]
     Corrupt {
         /// The file.
@@ -99,7 +99,7 @@ pub enum Error {
         problem: String,
     },
     /// The disk does not take it now: full, read-only, or worse. It is tried again.
-    #[error("the store does not take it: {0}")]
+    #[error("the store does not take it now, and tries again: {0}")]
     Failing(String),
     /// It cannot be written or read, and trying again does not help.
     #[error("the store refuses it: {0}")]

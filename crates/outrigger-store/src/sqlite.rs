@@ -111,7 +111,11 @@ impl Sqlite {
     ) -> BoxFuture<'static, Result<T, Error>> {
         let shared = Arc::clone(&self.0);
         async move {
-            let refused = |error: rusqlite::Error| Error::Refused(error.to_string());
+            let path = shared.path.clone();
+            let refused = move |error: rusqlite::Error| match writer::problem(&path, &error) {
+                Error::Failing(problem) => Error::Refused(problem),
+                damaged => damaged,
+            };
             if shared.exclusive {
                 let (reply, answer) = oneshot::channel();
                 shared.writer.send(Work::Read(Box::new(move |connection| {

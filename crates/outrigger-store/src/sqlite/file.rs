@@ -80,6 +80,26 @@ fn make(path: &Path) -> Result<(), Error> {
     })
 }
 
+/// Which file it is, wherever it is moved to; the same for all where the system does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity(u64, u64);
+
+/// Returns which file is at a path. Fails where there is none.
+pub(super) fn identity(path: &Path) -> io::Result<Identity> {
+    let found = fs::metadata(path)?;
+    #[cfg(unix)]
+    let found = {
+        use std::os::unix::fs::MetadataExt as _;
+        Identity(found.dev(), found.ino())
+    };
+    #[cfg(not(unix))]
+    let found = {
+        drop(found);
+        Identity(0, 0)
+    };
+    Ok(found)
+}
+
 /// Looks at the file without opening it as a database: returns where it was moved to, where it is none.
 /// Fails where it is newer than this program.
 pub(super) fn look(path: &Path) -> Result<Option<PathBuf>, Error> {

@@ -35,11 +35,16 @@ pub(super) fn start(
     exclusive: bool,
     lock: Arc<file::Lock>,
 ) -> Result<Handle, Error> {
+    let failed = |problem: std::io::Error| Error::Open {
+        path: path.display().to_string(),
+        problem: problem.to_string(),
+    };
     let (send, work) = mpsc::channel();
     let waiting = Arc::<AtomicUsize>::default();
     let health = Arc::<Mutex<HealthState>>::default();
     let mut writer = Writer {
         path: path.to_owned(),
+        identity: file::identity(path).map_err(failed)?,
         sync,
         exclusive,
         connection: None,
@@ -52,15 +57,14 @@ pub(super) fn start(
     };
     let thread = std::thread::Builder::new().name("store".to_owned());
     let started = thread.spawn(move || writer.run(&work));
-    started.map_err(|problem| Error::Open {
-        path: path.display().to_string(),
-        problem: problem.to_string(),
-    })?;
+    started.map_err(failed)?;
     Ok(Handle::new(send, waiting, health))
 }
 
 struct Writer {
     path: PathBuf,
+    /// Which file it is: another one in its place has none of the sessions.
+    identity: file::Identity,
     sync: Sync,
     exclusive: bool,
     connection: Option<Connection>,
@@ -93,6 +97,7 @@ impl Writer {
                 false => match work.recv_timeout(self.retry) {
                     Ok(work) => Some(work),
                     Err(mpsc::RecvTimeoutError::Timeout) => {
+                        self.retry = (self.retry * 2).min(RETRY[1]);
                         self.commit();
                         continue;
                     }
@@ -140,6 +145,8 @@ impl Writer {
                     // Closing the last connection takes the log of changes in and removes it.
                     self.connection = None;
                     drop(reply.send(self.is_well()));
+                    // Nobody opens the file again: it may be another one's now.
+                    return;
                 }
                 Some(Work::Job(_)) | None => {}
             }
@@ -162,6 +169,9 @@ impl Writer {
 
     /// Writes all that waits in one transaction, and tells everybody.
     fn commit(&mut self) {
+        if let Err(problem) = self.is_in_place() {
+            return self.fails(&problem);
+        }
         if self.connection.is_none() {
             if let Err(problem) = self.connect() {
                 return self.fails(&problem);
@@ -205,7 +215,7 @@ impl Writer {
                 }
             }
             Err(error) => {
-                let problem = error.to_string();
+                let problem = problem(&self.path, &error).to_string();
                 // A connection whose disk failed is opened anew.
                 self.connection = None;
                 self.fails(&problem);
@@ -215,7 +225,6 @@ impl Writer {
 
     /// Tells everybody who waits that it is not safe, and tries again later.
     fn fails(&mut self, problem: &str) {
-        self.retry = (self.retry * 2).min(RETRY[1]);
         self.health.lock().set(Some(problem.to_owned()));
         for job in &mut self.backlog {
             if let Some(done) = job.done.take() {
@@ -233,7 +242,8 @@ impl Writer {
 
     fn open(&mut self, session: &str) -> Result<Option<i64>, Error> {
         self.is_well()?;
-        let failing = |error: rusqlite::Error| Error::Failing(error.to_string());
+        let path = self.path.clone();
+        let failing = |error: rusqlite::Error| problem(&path, &error);
         let Some(connection) = &mut self.connection else {
             return Err(Error::Failing("it is not open".to_owned()));
         };
@@ -256,13 +266,23 @@ impl Writer {
     }
 
     fn connect(&mut self) -> Result<(), String> {
+        self.is_in_place()?;
         let connection = connect(&self.path, self.sync, self.exclusive);
         match connection {
             Ok(connection) => {
                 self.connection = Some(connection);
                 Ok(())
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(problem(&self.path, &error).to_string()),
+        }
+    }
+
+    /// Fails where the file was moved, removed or replaced: what is written then would be lost, or be another one's.
+    fn is_in_place(&self) -> Result<(), String> {
+        match file::identity(&self.path) {
+            Ok(found) if found == self.identity => Ok(()),
+            Ok(_) => Err("another file is in its place; put it back".to_owned()),
+            Err(error) => Err(format!("{error}; put it back")),
         }
     }
 
@@ -365,6 +385,18 @@ fn write(connection: &mut Connection, jobs: &[Waiting]) -> rusqlite::Result<Vec<
     }
     transaction.commit()?;
     Ok(refused)
+}
+
+/// Returns what is wrong with the file, where it is damaged; what else the disk says may pass.
+pub(super) fn problem(path: &Path, error: &rusqlite::Error) -> Error {
+    let code = error.sqlite_error_code();
+    match code {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Corrupt {
+            path: path.display().to_string(),
+            problem: error.to_string(),
+        },
+        _ => Error::Failing(error.to_string()),
+    }
 }
 
 /// Returns whether trying again may help.

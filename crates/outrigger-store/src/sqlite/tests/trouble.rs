@@ -126,3 +126,61 @@ fn what_is_refused_is_answered_in_its_turn() {
     let order: Vec<_> = answered.iter().take(3).collect();
     assert_eq!(order, [("first", true), ("large", false), ("after", false)]);
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_was_moved_away_is_waited_for() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
+    let elsewhere = path.with_file_name("elsewhere");
+    std::fs::rename(&path, &elsewhere).unwrap();
+    for _ in 0..2 {
+        let failing = write(&store, "s", vec![said("a", "meanwhile", 2)]).unwrap_err();
+        assert!(failing.to_string().contains("put it back"), "{failing}");
+        // Not even an empty one is made, and one of somebody else's is left alone.
+        std::fs::write(&path, "").unwrap();
+    }
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    std::fs::rename(&elsewhere, &path).unwrap();
+    write(&store, "s", vec![said("a", "after", 3)]).unwrap();
+    let session = store.open("s").await.unwrap().unwrap();
+    let expected = ["before", "meanwhile", "meanwhile", "after"];
+    assert_eq!(texts(&session, "a"), expected);
+}
+
+#[tokio::test]
+async fn a_damaged_file_says_what_to_do() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let text = "word ".repeat(10_000);
+    write(&store, "s", vec![create(1), said("a", &text, 1)]).unwrap();
+    store.close().await.unwrap();
+    drop(store);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4096..].fill(0xAA);
+    std::fs::write(&path, bytes).unwrap();
+    let store = restart(&path);
+    let damaged = store.open("s").await.unwrap_err();
+    assert!(matches!(damaged, Error::Failing(_) | Error::Corrupt { .. }));
+    assert!(damaged.to_string().contains(".recover"), "{damaged}");
+}
+
+#[tokio::test]
+async fn a_damaged_body_costs_itself_only() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let long = "word ".repeat(1_000);
+    let changes = [
+        said("a", "first", 1),
+        said("a", &long, 2),
+        said("a", "last", 3),
+    ];
+    write(&store, "s", [vec![create(1)], changes.into()].concat()).unwrap();
+    let other = Connection::open(&path).unwrap();
+    let spoil = "UPDATE body SET data = zeroblob(9) WHERE deflated";
+    assert_eq!(other.execute(spoil, []).unwrap(), 1);
+    let session = store.open("s").await.unwrap().unwrap();
+    assert_eq!(texts(&session, "a"), ["first", "", "last"]);
+    assert_eq!(found(&store, "word").await, ["s"]);
+}
