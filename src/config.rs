@@ -41,9 +41,9 @@ pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::sections::{
-    ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, ChatConfig, ExposePolicy,
-    FileReadConfig, GitPolicy, LogConfig, SandboxPolicy, ServerConfig, SessionConfig, StoreSync,
-    Unattended, WebSearchConfig,
+    ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, ChatConfig, Detached,
+    ExposePolicy, FileReadConfig, GitPolicy, LogConfig, SandboxPolicy, ServerConfig, SessionConfig,
+    StoreSync, Unattended, WebSearchConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -137,6 +137,8 @@ pub struct StoreConfig {
     pub path: PathBuf,
     /// How sure it is that what was acknowledged is kept.
     pub sync: StoreSync,
+    /// Whether sends that waited when the daemon ended run as soon as their session is resumed.
+    pub resume_queue: bool,
     /// Whether the operator named the file; else it is the one that every daemon of the user would have.
     pub is_named: bool,
 }

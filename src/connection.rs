@@ -48,6 +48,7 @@ mod close {
     pub(super) const TOO_BIG: u16 = 1009;
     pub(super) const TRY_LATER: u16 = 1013;
     pub(super) const TAKEN_OVER: u16 = 4001;
+    pub(super) const SESSION_ENDED: u16 = 4002;
 }
 
 /// What the upgrade's query asked for.
@@ -100,7 +101,9 @@ pub async fn serve(
             reason = connection.listen(&mut stream) => reason,
             () = writer.follow(greeting) => DisconnectReason::Gone,
             () = taken_over.cancelled() => DisconnectReason::Ended(close::TAKEN_OVER, "taken_over"),
-            () = sessions.lost(&session) => DisconnectReason::Gone,
+            () = sessions.lost(&session) => {
+                DisconnectReason::Ended(close::SESSION_ENDED, "session_ended")
+            }
             () = stop.cancelled() => DisconnectReason::Ended(close::AWAY, "shutdown"),
         };
         match reason {

@@ -89,8 +89,10 @@ pub(crate) struct KeptSend {
     pub json: String,
     /// By what it is known when it comes again under the same id.
     pub digest: Vec<u8>,
-    /// Whether it waited when the daemon ended, and waits on until the user says something.
+    /// Whether it waited when the daemon ended.
     pub is_restored: bool,
+    /// Whether it then waits on until the user says something.
+    pub is_held: bool,
 }
 
 /// What became of a `chat:send`, shared by the conversation that decides it and the session that remembers it, so that

@@ -2,7 +2,7 @@
 //!
 //! Conversations append to its log; one socket at a time reads there. The actor here takes
 //! requests, hands what is a conversation's to that conversation, and answers the rest. When its
-//! last socket is gone for longer than the grace period, everything in it is cancelled.
+//! last socket is gone for longer than the grace period, everything in it is cancelled, or runs to its end.
 //!
 //! Read next: `requests` (what each request does), `sends` and `resolve` (what a send comes to), [`log`] (numbers,
 //! merging, the bound), `gap` (what follows a gap).
@@ -33,6 +33,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
+use crate::config::Detached;
 use crate::conversation;
 use crate::exchange::context::{
     Context, ConversationContext, Ids, Origin, Services, SessionContext,
@@ -166,6 +167,8 @@ struct Session {
     output_reads: Arc<Semaphore>,
     /// When the session ends unless a socket comes.
     ends_at: Option<Instant>,
+    /// Whether it ends as soon as nothing runs unless a socket comes.
+    ends_when_idle: bool,
     cancel: CancellationToken,
 }
 
@@ -228,6 +231,7 @@ impl Session {
             away: None,
             output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),
             ends_at: None,
+            ends_when_idle: false,
             cancel: daemon.stop.child_token(),
             daemon,
             sessions,
@@ -256,7 +260,14 @@ impl Session {
                 ),
             }));
         }
+        let feed = Arc::clone(&self.feed);
         loop {
+            // Before the look, so that nothing that changes after it is missed.
+            let mut grown = std::pin::pin!(feed.grown());
+            grown.as_mut().enable();
+            if self.ends_when_idle && !self.is_at_work().await {
+                break;
+            }
             let ends_at = self.ends_at;
             let disconnected = self
                 .socket
@@ -278,7 +289,14 @@ impl Session {
                     }
                     continue;
                 }
-                () = sleep_until(ends_at) => None,
+                () = grown, if self.ends_when_idle => continue,
+                () = sleep_until(ends_at) => {
+                    if self.daemon.services.config.session.detached == Detached::Continue {
+                        (self.ends_at, self.ends_when_idle) = (None, true);
+                        continue;
+                    }
+                    None
+                }
             };
             match message {
                 Some(Message::Request(request)) => self.handle(*request).await,
@@ -339,6 +357,19 @@ impl Session {
         }
     }
 
+    /// Returns whether an exchange runs that does not wait for the user.
+    async fn is_at_work(&self) -> bool {
+        if self.feed.log().is_at_work() {
+            return true;
+        }
+        for id in self.conversations.keys() {
+            if self.look(id, |view| view.is_at_work()).await == Some(true) {
+                return true;
+            }
+        }
+        false
+    }
+
     fn is_used(&self) -> bool {
         self.socket.is_some() || !self.conversations.is_empty()
     }
@@ -353,7 +384,7 @@ impl Session {
         }
         self.had_socket = true;
         self.attend(true);
-        self.ends_at = None;
+        (self.ends_at, self.ends_when_idle) = (None, false);
         self.spare.store(false, Ordering::Relaxed);
         let (taken_over, disconnected) = (CancellationToken::new(), CancellationToken::new());
         self.socket = Some(Socket {
@@ -373,6 +404,7 @@ impl Session {
                 tools: self.shared.workspace.tool_names(),
                 project: in_force.project,
                 project_error: in_force.project_error,
+                persistent: !in_force.ephemeral,
                 ..self.ready.clone()
             },
         }));

@@ -7,12 +7,12 @@
 //! `restored` is the way back; what a store does is in the crate `outrigger-store`.
 
 mod body;
+mod outbox;
 pub(crate) mod restored;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use jiff::Timestamp;
 use outrigger_store::{Change, Exchange, Queued, Sent, TitleBy, ToolCall};
@@ -30,9 +30,7 @@ use crate::protocol::command::Configure;
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::StreamEnd;
 use crate::protocol::record::ExecutionRecord;
-
-/// How long anybody waits for a disk that does not answer; then things go on without it, and the log says so.
-const PATIENCE: Duration = Duration::from_secs(2);
+use outbox::Outbox;
 
 /// How many numbers of events are reserved at once, and how many of them are left when more are reserved: enough for what
 /// is emitted until that is safe, so that nobody waits for it.
@@ -46,8 +44,7 @@ const IDS: (u64, u64) = (100, 20);
 pub(crate) struct Journal(Option<Arc<Shared>>);
 
 struct Shared {
-    store: Arc<dyn Store>,
-    session: String,
+    outbox: Arc<Outbox>,
     /// Whether the store has the session: it is made with the first thing that is worth keeping.
     is_made: AtomicBool,
     has_title: AtomicBool,
@@ -57,15 +54,10 @@ struct Shared {
     /// The highest numbers of events and ids that are reserved.
     seq: AtomicU64,
     ids: AtomicU64,
-    /// Changes given so far, and up to which of them all is safe or given up.
-    given: AtomicU64,
-    safe: AtomicU64,
-    /// Told whenever more is safe.
-    more: Arc<Notify>,
-    /// Whether somebody looks after a disk that does not answer.
-    is_watched: AtomicBool,
     /// Changes are numbered in the order in which they are given.
     order: Mutex<()>,
+    /// Whether the client wants nothing kept any more.
+    is_ended: AtomicBool,
 }
 
 impl fmt::Debug for Journal {
@@ -122,51 +114,50 @@ impl Journal {
         more: Arc<Notify>,
     ) -> Self {
         Self(Some(Arc::new(Shared {
-            store,
-            session: session.to_string(),
+            outbox: Outbox::new(store, session, more),
             is_made: AtomicBool::new(known.is_made),
             has_title: AtomicBool::new(known.has_title),
             project: Mutex::new(known.project),
             settings: Mutex::default(),
             seq: AtomicU64::new(known.seq),
             ids: AtomicU64::new(known.ids),
-            given: AtomicU64::default(),
-            safe: AtomicU64::default(),
-            more,
-            is_watched: AtomicBool::default(),
             order: Mutex::default(),
+            is_ended: AtomicBool::default(),
         })))
     }
 
     /// Returns whether anything is kept.
     pub(crate) fn is_on(&self) -> bool {
-        self.0.is_some()
+        let is_on = |shared: &Arc<Shared>| !shared.is_ended.load(Ordering::Acquire);
+        self.0.as_ref().is_some_and(is_on)
+    }
+
+    /// Deletes what was kept of the session, and keeps nothing from now on.
+    pub(crate) fn end(&self) {
+        let Some(shared) = &self.0 else {
+            return;
+        };
+        let order = shared.order.lock();
+        let was_on = !shared.is_ended.swap(true, Ordering::AcqRel);
+        if was_on && shared.is_made.load(Ordering::Acquire) {
+            shared.outbox.give(&order, vec![Change::Delete]);
+        }
     }
 
     /// Returns how many changes were given so far.
     pub(crate) fn given(&self) -> u64 {
-        let given = |shared: &Arc<Shared>| shared.given.load(Ordering::Acquire);
-        self.0.as_ref().map_or(0, given)
+        self.0.as_ref().map_or(0, |shared| shared.outbox.given())
     }
 
     /// Returns up to which change all is safe, or given up.
     pub(crate) fn safe(&self) -> u64 {
-        let safe = |shared: &Arc<Shared>| shared.safe.load(Ordering::Acquire);
-        self.0.as_ref().map_or(0, safe)
+        self.0.as_ref().map_or(0, |shared| shared.outbox.safe())
     }
 
     /// Waits until all that was given so far is safe or given up.
     pub(crate) async fn settled(&self) {
-        let Some(shared) = &self.0 else {
-            return;
-        };
-        let given = self.given();
-        loop {
-            let more = shared.more.notified();
-            if self.safe() >= given {
-                return;
-            }
-            more.await;
+        if let Some(shared) = &self.0 {
+            shared.outbox.settled().await;
         }
     }
 
@@ -273,6 +264,8 @@ impl Journal {
     pub(crate) fn ended(&self, seq: u64, end: &StreamEnd) {
         self.write_one(|| Change::Ended {
             id: end.message_id.to_string(),
+            conversation: end.conversation_id.to_string(),
+            at_ms: now(),
             seq,
             end: json(end),
         });
@@ -392,6 +385,9 @@ impl Journal {
             return;
         };
         let order = shared.order.lock();
+        if shared.is_ended.load(Ordering::Acquire) {
+            return;
+        }
         if !shared.is_made.swap(true, Ordering::AcqRel) {
             let create = Change::Create {
                 project: shared.project.lock().clone(),
@@ -401,18 +397,7 @@ impl Journal {
             let first = [create, shared.reserved()].into_iter().chain(settings);
             changes.splice(0..0, first);
         }
-        let number = shared.given.fetch_add(1, Ordering::AcqRel) + 1;
-        let done = Arc::clone(shared);
-        let done = move |result: Result<(), Error>| {
-            // What is not safe now is announced by the store's health; nobody waits for it.
-            if let Err(error) = result {
-                tracing::debug!(%error, "a change is not safe yet");
-            }
-            done.is_safe_to(number);
-        };
-        shared.store.write(&shared.session, changes, Box::new(done));
-        drop(order);
-        Shared::watch(shared);
+        shared.outbox.give(&order, changes);
     }
 }
 
@@ -422,46 +407,6 @@ impl Shared {
             seq: self.seq.load(Ordering::Relaxed),
             ids: self.ids.load(Ordering::Relaxed),
         }
-    }
-
-    fn is_safe_to(&self, number: u64) {
-        self.safe.fetch_max(number, Ordering::AcqRel);
-        self.more.notify_waiters();
-    }
-
-    fn is_settled(&self) -> bool {
-        self.safe.load(Ordering::Acquire) >= self.given.load(Ordering::Acquire)
-    }
-
-    /// Sees to it that nobody waits for a disk that does not answer: one task, while something is not safe.
-    fn watch(shared: &Arc<Self>) {
-        if shared.is_watched.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let shared = Arc::clone(shared);
-        tokio::spawn(async move {
-            loop {
-                let (given, safe) = (
-                    shared.given.load(Ordering::Acquire),
-                    shared.safe.load(Ordering::Acquire),
-                );
-                tokio::time::sleep(PATIENCE).await;
-                if shared.safe.load(Ordering::Acquire) == safe && given > safe {
-                    tracing::warn!(
-                        session_id = shared.session,
-                        "the store has not answered for {PATIENCE:?}; the session goes on, and what it says is not safe yet"
-                    );
-                    shared.is_safe_to(given);
-                }
-                if shared.is_settled() {
-                    shared.is_watched.store(false, Ordering::Release);
-                    // Something may have been given between the two.
-                    if shared.is_settled() || shared.is_watched.swap(true, Ordering::AcqRel) {
-                        return;
-                    }
-                }
-            }
-        });
     }
 }
 

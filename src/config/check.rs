@@ -115,6 +115,7 @@ fn store(settings: &StoreSettings, findings: &mut Findings<'_>) -> Option<StoreC
     settings.enabled.then_some(StoreConfig {
         path,
         sync: settings.sync,
+        resume_queue: settings.resume_queue,
         is_named,
     })
 }

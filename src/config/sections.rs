@@ -80,15 +80,31 @@ pub(crate) struct ProjectConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionConfig {
-    /// How long a session outlives its last socket; up to 24h.
+    /// How long a session goes on without a socket; up to 24h. What is kept of it can be resumed after that too
+    /// (`store.enabled`).
     #[serde(with = "Span::<0, DAY>")]
     pub resume_grace: Duration,
+    /// What becomes of exchanges then: `cancel` ends them; `continue` lets them run to their end, or to the next question
+    /// to the user.
+    #[serde(deserialize_with = "word")]
+    pub detached: Detached,
     /// Size of the events kept for a resume; 64KiB to 1GiB.
     #[serde(with = "Size::<{ 64 * KIB }, { 1024 * MIB }>")]
     pub buffer_bytes: usize,
     /// Keys of `[chat]`, e.g. `chat.trust_level`, that no client may loosen; `providers` for keys,
     /// addresses and the choice of a provider.
     pub locked: Vec<String>,
+}
+
+/// What becomes of exchanges whose client is gone for longer than `session.resume_grace`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Detached {
+    /// They end.
+    #[default]
+    Cancel,
+    /// They run to their end, or to the next question to the user.
+    Continue,
 }
 
 impl SessionConfig {
@@ -407,6 +423,9 @@ pub(crate) struct StoreSettings {
     /// daemon was killed, which is faster on slow disks.
     #[serde(deserialize_with = "word")]
     pub(crate) sync: StoreSync,
+    /// Whether sends that waited when the daemon ended run as soon as their session is resumed. Where not, they wait until
+    /// the user says something in their conversation.
+    pub(crate) resume_queue: bool,
 }
 
 /// How sure it is that what was acknowledged is kept.

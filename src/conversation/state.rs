@@ -122,6 +122,9 @@ impl ActorState {
             send.setup.message_id.clone(),
             std::mem::take(&mut send.kept),
         );
+        if kept.is_restored {
+            self.is_held = kept.is_held;
+        }
         match self.place(send, kept.is_restored) {
             Ok(sent) => {
                 let journal = &context.session.journal;
@@ -186,7 +189,6 @@ impl ActorState {
         match (&mut self.running, when_busy) {
             _ if is_restored => {
                 let mut sent = sent(&setup.message_id, SendState::Queued);
-                self.is_held = true;
                 self.queue.push_back(QueuedSend::new(setup, history));
                 sent.position = Some(self.queue.len());
                 Ok(sent)

@@ -34,6 +34,14 @@ impl<'a> View<'a> {
         page(self.context, usize::MAX, None, most)
     }
 
+    /// Returns whether an exchange runs that does not wait for the user, or is about to.
+    pub(crate) fn is_at_work(&self) -> bool {
+        match &self.state.running {
+            Some(_) => self.context.conversation.questions.state().is_none(),
+            None => !self.state.is_held && self.state.waiting().next().is_some(),
+        }
+    }
+
     /// Returns how the conversation stands; `emitted` is the state that it emitted last while something runs.
     pub(crate) fn state(&self, emitted: Option<StateName>) -> answer::ConversationState {
         let running = self.state.running.as_ref();

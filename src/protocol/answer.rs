@@ -44,6 +44,9 @@ pub struct Configured {
     /// Why there is no project, and what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_error: Option<String>,
+    /// Whether nothing of the session is kept.
+    #[serde(default)]
+    pub ephemeral: bool,
 }
 
 /// Payload of `session:state-result`.

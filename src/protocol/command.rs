@@ -169,6 +169,10 @@ pub struct Configure {
     /// project. Only while the session has no conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// `true`: nothing of this session is kept from now on, and what was kept is deleted; it ends with the daemon, or
+    /// `resumeGraceMs` after its last socket. There is no way back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ephemeral: Option<bool>,
 }
 
 /// A layer of events; `exchange` is always on and not named.

@@ -107,6 +107,7 @@ impl Defaults {
             input_requests,
             project: None,
             project_error: None,
+            ephemeral: true,
         }
     }
 }

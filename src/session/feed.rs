@@ -68,8 +68,8 @@ impl Feed {
                 self.journal.ended(seq, &end);
             }
             self.journal.use_seq(log.last());
-            log.hold(self.journal.given(), self.journal.safe());
         }
+        log.hold(self.journal.given(), self.journal.safe());
         drop(log);
         self.grown.notify_waiters();
         changed

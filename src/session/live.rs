@@ -100,6 +100,20 @@ impl Live {
         }
     }
 
+    /// Returns whether something runs that does not wait for the user, as far as was emitted.
+    pub(crate) fn is_at_work(&self) -> bool {
+        let mut states = self.0.values().map(|running| running.state.as_ref());
+        states.any(|state| {
+            let asks = |state: &State| {
+                matches!(
+                    state.state,
+                    StateName::AwaitingApproval | StateName::AwaitingInput
+                )
+            };
+            !state.is_some_and(asks)
+        })
+    }
+
     /// Returns the state emitted last; `None` where nothing runs.
     pub(crate) fn state_of(&self, conversation: &ConversationId) -> Option<StateName> {
         let state = self.0.get(conversation)?.state.as_ref();

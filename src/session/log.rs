@@ -249,6 +249,11 @@ impl Log {
         }
     }
 
+    /// Returns whether something runs that does not wait for the user, as far as was emitted.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.live.is_at_work()
+    }
+
     /// Defers what a conversation emits from here on until [`Self::flush_deferred`], so that an answer that says how
     /// several of them stand comes before it. Returns the state emitted last; `None` where nothing runs.
     pub(crate) fn defer(&mut self, conversation: &ConversationId) -> Option<StateName> {

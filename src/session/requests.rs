@@ -116,6 +116,7 @@ impl Session {
         answer::Configured {
             project,
             project_error,
+            ephemeral: !self.shared.journal.is_on(),
             ..self.defaults.in_force(
                 &self.daemon.services.config,
                 self.daemon.providers.default_id(),
@@ -232,7 +233,23 @@ impl Session {
             resolve::workflow(workflow, config)?;
         }
         let provider = self.daemon.providers.default_id();
-        self.defaults.configure(wanted, config, provider)
+        self.defaults.configure(wanted, config, provider)?;
+        if let Some(wanted) = &wanted.layers {
+            self.feed.log().layers = resolve::layers(wanted);
+        }
+        if let Some(wanted) = wanted.input_requests {
+            self.shared.questions.want_inputs(wanted);
+        }
+        Ok(())
+    }
+
+    /// Returns what the client configured, so that it can be configured anew.
+    fn configured(&self) -> command::Configure {
+        command::Configure {
+            layers: Some(self.feed.log().layers.clone()),
+            input_requests: Some(self.shared.questions.wants_inputs()),
+            ..self.defaults.configured(&self.daemon.services.config)
+        }
     }
 
     async fn configure(&mut self, wanted: &command::Configure) -> Result<Event, SessionError> {
@@ -240,20 +257,25 @@ impl Session {
             Some(folder) => Some(self.project_to_work_in(folder).await?),
             None => None,
         };
+        if wanted.ephemeral == Some(false) && !self.shared.journal.is_on() {
+            let problem = match self.daemon.store {
+                Some(_) => {
+                    "session:configure: field `ephemeral` cannot be taken back: begin a new session for what is to be kept"
+                }
+                None => {
+                    "session:configure: field `ephemeral` must be true or absent: sessions are not kept here (store.enabled)"
+                }
+            };
+            return Err(invalid(problem));
+        }
         self.configure_defaults(wanted)?;
         // Nothing fails from here on.
-        let config = &self.daemon.services.config;
-        self.shared
-            .journal
-            .settings(|| self.defaults.configured(config));
+        if wanted.ephemeral == Some(true) {
+            self.shared.journal.end();
+        }
+        self.shared.journal.settings(|| self.configured());
         if let Some(workspace) = workspace {
             self.work_in(workspace);
-        }
-        if let Some(wanted) = &wanted.layers {
-            self.feed.log().layers = resolve::layers(wanted);
-        }
-        if let Some(wanted) = wanted.input_requests {
-            self.shared.questions.want_inputs(wanted);
         }
         Ok(Event::SessionConfigureResult(self.in_force()))
     }

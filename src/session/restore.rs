@@ -47,16 +47,28 @@ impl Session {
             self.restore_send(&MessageId::new(row), send, &interrupted)
                 .await;
         }
+        let what_waits = match self.holds_queue() {
+            true => {
+                "What waits is answered after the next thing that you send in its conversation, or dropped by chat:cancel with `queued`"
+            }
+            false => "What waits runs now (store.resume_queue)",
+        };
         if !interrupted.is_empty() || count > 0 {
             self.of_restart.push(Notice {
                 severity: Severity::Warning,
                 code: "interrupted".to_owned(),
                 message: format!(
-                    "the daemon was stopped meanwhile: {} exchanges were broken off, {count} sends waited. What waits is answered after the next thing that you send in its conversation, or dropped by chat:cancel with `queued`",
+                    "the daemon was stopped meanwhile: {} exchanges were broken off, {count} sends waited. {what_waits}",
                     interrupted.len()
                 ),
             });
         }
+    }
+
+    /// Returns whether what waited when the daemon ended waits on until the user says something.
+    fn holds_queue(&self) -> bool {
+        let store = &self.daemon.services.config.store;
+        !store.as_ref().is_some_and(|store| store.resume_queue)
     }
 
     /// Configures what the client had configured, as far as the operator still lets it.
@@ -145,6 +157,7 @@ impl Session {
         interrupted: &[(ConversationId, MessageId)],
     ) {
         let conversation = send.conversation_id.clone();
+        let is_held = self.holds_queue();
         let began = interrupted.iter().any(|(_, exchange)| exchange == row);
         let setup = match began {
             true => Err(None),
@@ -162,6 +175,7 @@ impl Session {
                     admission: conversation::SharedAdmission::default(),
                     kept: KeptSend {
                         is_restored: true,
+                        is_held,
                         ..KeptSend::default()
                     },
                 };

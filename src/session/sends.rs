@@ -83,7 +83,7 @@ impl Session {
             kept: KeptSend {
                 json,
                 digest,
-                is_restored: false,
+                ..KeptSend::default()
             },
         };
         let command = conversation::Command::Send(Box::new(send));

@@ -1,5 +1,6 @@
 //! Sessions outlive the daemon: what was acknowledged is there, what was broken off says so, and nothing runs twice.
 
+mod choices;
 mod kills;
 
 use serde_json::{Value, json};
@@ -213,19 +214,55 @@ async fn settings_hold_after_a_restart_and_records_reach_back() {
     let session = first.session();
     let wanted = json!({"type": "session:configure", "trustLevel": "supervised"});
     first.ask(wanted).await;
-    let wanted = json!({"type": "session:configure", "trustLevel": "autonomous"});
+    let wanted =
+        json!({"type": "session:configure", "trustLevel": "autonomous", "layers": ["message"]});
     first.ask(wanted).await;
     first.say("read it").await;
     first.until("chat:stream-end").await;
     let daemon = daemon.after_kill().await;
     let mut second = resume(&daemon, &session, 0).await;
     assert_eq!(second.seen[0]["payload"]["trustLevel"], "autonomous");
+    let layers = json!(["message"]);
+    assert_eq!(second.seen[0]["payload"]["layers"], layers);
     let records = second.ask(json!({"type": "tool:history"})).await;
     let record = &records["payload"]["executions"][0];
     assert_eq!(
         (&record["toolName"], &record["status"]),
         (&json!("file_read"), &json!("success"))
     );
+}
+
+#[tokio::test]
+async fn a_damaged_message_costs_itself() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("one!")).then(Turn::text("two!"));
+    let daemon = Daemon::start(&provider).await;
+    let mut first = daemon.connect().await;
+    let session = first.session();
+    for text in ["one", "two"] {
+        first.say(text).await;
+        first.until("chat:stream-end").await;
+    }
+    let store = rusqlite::Connection::open(daemon.store()).unwrap();
+    let spoil =
+        "UPDATE body SET data = x'00' WHERE key = (SELECT body FROM message WHERE place = 1)";
+    assert_eq!(store.execute(spoil, []).unwrap(), 1);
+    drop(store);
+    let daemon = daemon.after_kill().await;
+    let mut second = resume(&daemon, &session, 0).await;
+    let notice = second.until("session:notice").await;
+    assert_eq!(notice["payload"]["code"], "messages_damaged", "{notice}");
+    let readable = [("user", "one"), ("user", "two"), ("assistant", "two!")];
+    assert_eq!(history(&mut second).await, said(&readable));
+    // What is said after it is at its place.
+    provider.then(Turn::text("three!"));
+    second.say("three").await;
+    second.until("chat:stream-end").await;
+    let daemon = daemon.after_kill().await;
+    let mut third = resume(&daemon, &session, 0).await;
+    let further = [("user", "three"), ("assistant", "three!")];
+    let expected = said(&[&readable[..], &further[..]].concat());
+    assert_eq!(history(&mut third).await, expected);
 }
 
 #[tokio::test]

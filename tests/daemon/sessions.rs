@@ -156,6 +156,12 @@ async fn a_session_is_deleted_with_what_runs_in_it() {
         .await;
     assert_eq!(deleted["type"], "session:delete-result", "{deleted}");
     assert!(listed(&mut second, json!({})).await.is_empty());
+    let code = loop {
+        if let Err(code) = first.next_or_close().await {
+            break code;
+        }
+    };
+    assert_eq!(code, 4002);
     let third = Client::connect(&daemon, &format!("?session={one}&after=0")).await;
     assert_eq!(third.seen[0]["payload"]["resumed"], false);
 }

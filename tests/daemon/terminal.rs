@@ -144,8 +144,8 @@ async fn what_is_typed_before_a_question_can_be_answered_does_not_answer_it() {
 
 #[tokio::test]
 async fn a_line_for_a_question_that_lapsed_is_not_sent() {
-    // The second question would lapse as well.
-    let settings = json!({"approval": {"timeout": "2s", "max_timeout": "2s"}});
+    // Enough for the question to be shown on a busy machine.
+    let settings = json!({"approval": {"timeout": "8s", "max_timeout": "8s"}});
     let (mut terminal, _daemon, provider, _home) = chat(settings, &["touch first"]).await;
     terminal.keys("go\n").await;
     terminal.until("y yes, n no").await;

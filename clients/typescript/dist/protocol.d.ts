@@ -510,6 +510,11 @@ export interface Configure {
      * project. Only while the session has no conversation.
      */
     project?: string | null;
+    /**
+     * `true`: nothing of this session is kept from now on, and what was kept is deleted; it ends with the daemon, or
+     * `resumeGraceMs` after its last socket. There is no way back.
+     */
+    ephemeral?: boolean | null;
 }
 /**
  * Payload of `session:resume`.
@@ -1624,6 +1629,10 @@ export interface Configured {
      * Why there is no project, and what to do.
      */
     projectError?: string;
+    /**
+     * Whether nothing of the session is kept.
+     */
+    ephemeral: boolean;
 }
 /**
  * A payload of which nothing is read.

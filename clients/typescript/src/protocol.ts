@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 0bb362de469abb4df8fa8ef84aecb9af047fd8dcdfbe681501a553f7d3f1d219
+// SHA-256 of it: a2a36335318c855832b37c0fda5769056f17b975aa91b9e67f43dfb256b55032
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -584,6 +584,11 @@ export interface Configure {
    * project. Only while the session has no conversation.
    */
   project?: string | null;
+  /**
+   * `true`: nothing of this session is kept from now on, and what was kept is deleted; it ends with the daemon, or
+   * `resumeGraceMs` after its last socket. There is no way back.
+   */
+  ephemeral?: boolean | null;
 }
 /**
  * Payload of `session:resume`.
@@ -1698,6 +1703,10 @@ export interface Configured {
    * Why there is no project, and what to do.
    */
   projectError?: string;
+  /**
+   * Whether nothing of the session is kept.
+   */
+  ephemeral: boolean;
 }
 /**
  * A payload of which nothing is read.

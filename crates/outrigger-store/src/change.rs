@@ -57,10 +57,14 @@ pub enum Change {
     },
     /// An exchange began, or waits no longer.
     Began(Exchange),
-    /// An exchange ended.
+    /// An exchange ended, perhaps before it began.
     Ended {
         /// Which exchange.
         id: String,
+        /// Whose.
+        conversation: String,
+        /// When.
+        at_ms: i64,
         /// The number of the event that said so.
         seq: u64,
         /// That event.

@@ -200,11 +200,11 @@ async fn a_question_lapses_and_waiting_counts_towards_no_limit() {
     provider.then(call("form")).then(Turn::text("done"));
     let mut config = AUTONOMOUS();
     let mut server = fake.config(&[]);
-    // Shorter than the time for an answer.
-    server["timeout"] = json!("1s");
+    // Shorter than the time for an answer, and enough for a server on a busy machine to ask.
+    server["timeout"] = json!("5s");
     config["mcp"] = json!({"servers": {"fake": server}});
-    config["approval"] = json!({"timeout": "2s"});
-    config["chat"]["timeout_tools"] = json!("2s");
+    config["approval"] = json!({"timeout": "6s"});
+    config["chat"]["timeout_tools"] = json!("6s");
     let daemon = Daemon::with(&provider, config).await;
     let mut client = daemon.connect().await;
     until_state(&mut client, "fake", "ready").await;

@@ -126,6 +126,11 @@ impl Daemon {
             .collect()
     }
 
+    /// Returns the file that sessions are kept in.
+    pub(crate) fn store(&self) -> std::path::PathBuf {
+        self.folder.path().join("state/outrigger.db")
+    }
+
     /// The project's folder.
     pub(crate) fn project(&self) -> std::path::PathBuf {
         self.folder.path().join("project")

@@ -12,7 +12,7 @@ use crate::{Body, Change, Exchange, Message, Queued, Sent, TitleBy, ToolCall};
 /// From how many bytes on a body is deflated.
 const DEFLATE: usize = 512;
 
-/// How many exchanges and sends of a session are remembered, and how many calls that have a message.
+/// How many exchanges that ended and how many sends of a session are remembered.
 const KEPT_EXCHANGES: i64 = 512;
 const KEPT_SENT: i64 = 256;
 
@@ -123,12 +123,25 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
             }
         }
         Change::Began(exchange) => began(connection, session, exchange)?,
-        Change::Ended { id, seq, end } => {
+        Change::Ended {
+            id,
+            conversation,
+            at_ms,
+            seq,
+            end,
+        } => {
             connection
                 .prepare_cached(
-                    "UPDATE exchange SET end_seq = ?3, end = ?4 WHERE session = ?1 AND id = ?2",
+                    "INSERT INTO exchange (session, id, conversation, began_ms, end_seq, end) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+                     ON CONFLICT (session, id) DO UPDATE SET end_seq = ?5, end = ?6",
                 )?
-                .execute(params![session, id, integer(*seq), end])?;
+                .execute(params![session, id, conversation, at_ms, integer(*seq), end])?;
+            connection
+                .prepare_cached(
+                    "DELETE FROM exchange WHERE session = ?1 AND id IN (SELECT id FROM exchange \
+                     WHERE session = ?1 AND end IS NOT NULL ORDER BY began_ms DESC LIMIT -1 OFFSET ?2)",
+                )?
+                .execute(params![session, KEPT_EXCHANGES])?;
         }
         Change::Call(call) => {
             let ToolCall {
@@ -202,12 +215,6 @@ fn began(connection: &Connection, session: i64, exchange: &Exchange) -> rusqlite
             seq,
             end
         ])?;
-    connection
-        .prepare_cached(
-            "DELETE FROM exchange WHERE session = ?1 AND end IS NOT NULL AND (SELECT count(*) FROM exchange WHERE session = ?1) > ?2 \
-             AND id = (SELECT id FROM exchange WHERE session = ?1 AND end IS NOT NULL ORDER BY began_ms LIMIT 1)",
-        )?
-        .execute(params![session, KEPT_EXCHANGES])?;
     Ok(())
 }
 

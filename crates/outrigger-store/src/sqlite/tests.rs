@@ -194,6 +194,8 @@ async fn what_ends_replaces_what_was_written_before() {
         Change::Queued(queued),
         Change::Ended {
             id: "m1".to_owned(),
+            conversation: "a".to_owned(),
+            at_ms: 2,
             seq: 9,
             end: "end".to_owned(),
         },
@@ -207,6 +209,31 @@ async fn what_ends_replaces_what_was_written_before() {
     assert_eq!(session.exchanges[0].end, Some((9, "end".to_owned())));
     assert_eq!(session.calls, [call(true, Some("done"))]);
     assert!(session.queued.is_empty());
+}
+
+#[tokio::test]
+async fn the_last_exchanges_are_remembered_and_all_that_run() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let ended = |number: i64| Change::Ended {
+        id: format!("m{number}"),
+        conversation: "a".to_owned(),
+        at_ms: number,
+        seq: 9,
+        end: "end".to_owned(),
+    };
+    let runs = Change::Began(Exchange {
+        id: "m0".to_owned(),
+        conversation: "a".to_owned(),
+        began_ms: 0,
+        end: None,
+    });
+    let changes = [create(1), runs].into_iter().chain((1..=600).map(ended));
+    write(&store, "s", changes.collect()).unwrap();
+    let session = store.open("s").await.unwrap().unwrap();
+    let ids: Vec<&str> = session.exchanges.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(ids.len(), 513);
+    assert_eq!((ids[0], ids[1], ids[512]), ("m0", "m89", "m600"));
 }
 
 #[tokio::test]

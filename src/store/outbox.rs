@@ -1,0 +1,109 @@
+//! The way of a session's changes to the store: numbered in order, and up to which of them all is safe.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use outrigger_store::{Change, Error, Store};
+use parking_lot::MutexGuard;
+use tokio::sync::Notify;
+
+use crate::message::SessionId;
+
+/// How long anybody waits for a disk that does not answer; then things go on without it, and the log says so.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(super) struct Outbox {
+    store: Arc<dyn Store>,
+    session: String,
+    /// Changes given so far, and up to which of them all is safe or given up.
+    given: AtomicU64,
+    safe: AtomicU64,
+    /// Told whenever more is safe.
+    more: Arc<Notify>,
+    /// Whether somebody looks after a disk that does not answer.
+    is_watched: AtomicBool,
+}
+
+impl Outbox {
+    pub(super) fn new(store: Arc<dyn Store>, session: &SessionId, more: Arc<Notify>) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            session: session.to_string(),
+            given: AtomicU64::default(),
+            safe: AtomicU64::default(),
+            more,
+            is_watched: AtomicBool::default(),
+        })
+    }
+
+    pub(super) fn given(&self) -> u64 {
+        self.given.load(Ordering::Acquire)
+    }
+
+    pub(super) fn safe(&self) -> u64 {
+        self.safe.load(Ordering::Acquire)
+    }
+
+    /// Hands changes to the store. Whoever holds the guard is alone in doing so: their numbers are in the order in which
+    /// the store gets them.
+    pub(super) fn give(self: &Arc<Self>, _order: &MutexGuard<'_, ()>, changes: Vec<Change>) {
+        let number = self.given.fetch_add(1, Ordering::AcqRel) + 1;
+        let done = Arc::clone(self);
+        let done = move |result: Result<(), Error>| {
+            // What is not safe now is announced by the store's health; nobody waits for it.
+            if let Err(error) = result {
+                tracing::debug!(%error, "a change is not safe yet");
+            }
+            done.is_safe_to(number);
+        };
+        self.store.write(&self.session, changes, Box::new(done));
+        Self::watch(self);
+    }
+
+    /// Waits until all that was given so far is safe or given up.
+    pub(super) async fn settled(&self) {
+        let given = self.given();
+        loop {
+            let more = self.more.notified();
+            if self.safe() >= given {
+                return;
+            }
+            more.await;
+        }
+    }
+
+    fn is_safe_to(&self, number: u64) {
+        self.safe.fetch_max(number, Ordering::AcqRel);
+        self.more.notify_waiters();
+    }
+
+    /// Sees to it that nobody waits for a disk that does not answer: one task, while something is not safe.
+    fn watch(outbox: &Arc<Self>) {
+        if outbox.is_watched.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let outbox = Arc::clone(outbox);
+        tokio::spawn(async move {
+            loop {
+                let (given, safe) = (outbox.given(), outbox.safe());
+                tokio::time::sleep(PATIENCE).await;
+                if outbox.safe() == safe && given > safe {
+                    tracing::warn!(
+                        session_id = outbox.session,
+                        "the store has not answered for {PATIENCE:?}; the session goes on, and what it says is not safe yet"
+                    );
+                    outbox.is_safe_to(given);
+                }
+                let is_settled = || outbox.safe() >= outbox.given();
+                if is_settled() {
+                    outbox.is_watched.store(false, Ordering::Release);
+                    // Something may have been given between the two.
+                    if is_settled() || outbox.is_watched.swap(true, Ordering::AcqRel) {
+                        return;
+                    }
+                }
+            }
+        });
+    }
+}
