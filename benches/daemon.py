@@ -86,6 +86,7 @@ class Daemon:
         config = os.path.join(self.folder.name, "config.json")
         with open(config, "w") as file:
             wanted = {"server": {"port": 0}, "project": {"root": project, "central": self.folder.name + "/central"},
+                      "store": {"path": self.folder.name + "/state/outrigger.db"},
                        "chat": {"provider": "bench", "trust_level": "autonomous"},
                        "providers": {"bench": {"kind": "openai", "wire": "chat", "api_key": "bench", "model": "m",
                                                "base_url": f"http://127.0.0.1:{port}/v1"}},
