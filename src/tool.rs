@@ -138,6 +138,8 @@ pub struct Facts {
     pub walks: bool,
     /// The simple commands it runs, for patterns of the scope; empty for other tools.
     pub commands: Vec<SimpleCommand>,
+    /// Those of them that stand in its line themselves.
+    pub written: Vec<SimpleCommand>,
     /// The rules that made the level what it is, for whoever is asked.
     pub findings: Vec<Finding>,
     /// Whether these commands are all that runs, so that a pattern for each of them speaks for the call.
@@ -161,6 +163,7 @@ impl Facts {
             paths: Vec::new(),
             walks: false,
             commands: Vec::new(),
+            written: Vec::new(),
             findings: Vec::new(),
             plain: true,
             network: false,
@@ -176,6 +179,7 @@ impl Facts {
         let mut facts = Self::new(classified.level, remembered.map(key));
         facts.danger.reasons = classified.reasons();
         facts.commands.clone_from(&classified.commands);
+        facts.written.clone_from(&classified.written);
         facts.findings.clone_from(&classified.findings);
         facts.plain = classified.plain;
         facts

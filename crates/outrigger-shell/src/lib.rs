@@ -43,6 +43,7 @@ mod types;
 mod walk;
 mod words;
 mod writing;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -113,6 +114,8 @@ pub struct Classification {
     pub level: DangerLevel,
     /// Every simple command at every depth, those inside wrappers and shell strings included.
     pub commands: Vec<SimpleCommand>,
+    /// Those of them that stand in the line themselves, in its order; none where it cannot be read to its end.
+    pub written: Vec<SimpleCommand>,
     /// What was found, in the order of the line.
     pub findings: Vec<Finding>,
     /// Whether the line is nothing but commands, pipes and lists, so that `commands` is all of it:
@@ -226,6 +229,9 @@ fn judge(line: &str, surroundings: &Surroundings<'_>, alone: bool) -> Classifica
         proof(&plain, agreed, alone, &mut walk);
     }
     let mut verdict = walk.finish(plain.is_ok());
+    let read = readings.iter().find(|reading| reading.fault.is_none());
+    let script = plain.as_ref().ok().or(read.map(|reading| &reading.script));
+    verdict.written = script.map(written::of).unwrap_or_default();
     let key = |script| remember::key(&script, line, verdict.level);
     verdict.remembered = plain.ok().and_then(key);
     verdict

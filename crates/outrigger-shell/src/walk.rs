@@ -79,12 +79,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns what was found, without what an approval stands for.
+    /// Returns what was found, without what an approval stands for and what stands in the line.
     pub(super) fn finish(self, plain: bool) -> Classification {
         let level = self.findings.iter().map(|finding| finding.level).max();
         Classification {
             level: level.unwrap_or(DangerLevel::Safe),
             commands: self.commands,
+            written: Vec::new(),
             findings: self.findings,
             plain,
             remembered: None,
