@@ -29,7 +29,7 @@ pub const EXPOSED_PORTS: &str = "exposed_ports";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 8] = [
+pub const FEATURES: [&str; 9] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -45,6 +45,8 @@ pub const FEATURES: [&str; 8] = [
     EXPOSED_PORTS,
     // `persistent` and `epoch` of `session:ready`, the code `interrupted`.
     "persistent_sessions",
+    // `scope` of `tool:history` and `tool:metrics`, `tool:export`.
+    "what_ran",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

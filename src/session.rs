@@ -16,6 +16,7 @@ pub mod log;
 mod mcp;
 mod projects;
 mod providers;
+mod ran;
 mod requests;
 pub(crate) mod resolve;
 mod restore;
@@ -78,6 +79,7 @@ pub struct Handle {
     pub id: SessionId,
     /// Its events.
     pub(crate) feed: Arc<Feed>,
+    executions: Arc<Executions>,
     inbox: mpsc::Sender<Message>,
     /// Whether nobody would miss it: its socket is gone and there is no conversation in it.
     spare: Arc<AtomicBool>,
@@ -192,24 +194,21 @@ impl Session {
         (daemon, sessions): (Arc<Daemon>, Weak<Sessions>),
         workspace: Arc<Workspace>,
         ready: Ready,
-        feed: Arc<Feed>,
+        handle: &Handle,
         inbox: mpsc::Receiver<Message>,
-        spare: Arc<AtomicBool>,
-        restored: Option<&mut Restored>,
+        restored: Option<&Restored>,
     ) -> Self {
+        let feed = Arc::clone(&handle.feed);
         let sink = Arc::clone(&feed);
         let journal = feed.journal.clone();
-        let (ids, records) = match restored {
-            Some(restored) => (restored.ids, std::mem::take(&mut restored.records)),
-            None => (0, Vec::new()),
-        };
+        let ids = restored.map_or(0, |restored| restored.ids);
         Self {
             defaults: Defaults::new(&daemon.services.config),
             shared: SessionContext {
                 id: ready.session_id.clone(),
                 workspace,
                 events: Events::new(move |event, reply_to| sink.append(event, reply_to)),
-                executions: Arc::new(Executions::restored(records, journal.clone())),
+                executions: Arc::clone(&handle.executions),
                 ids: Arc::new(Ids::after(ids, journal.clone())),
                 journal,
                 quota: Arc::default(),
@@ -238,7 +237,7 @@ impl Session {
             ready,
             feed,
             inbox,
-            spare,
+            spare: Arc::clone(&handle.spare),
         }
     }
 

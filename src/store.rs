@@ -7,6 +7,7 @@
 //! `restored` is the way back; what a store does is in the crate `outrigger-store`.
 
 mod body;
+pub(crate) mod calls;
 mod outbox;
 pub(crate) mod restored;
 
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use outrigger_store::{Change, Exchange, Queued, Sent, TitleBy, ToolCall};
+use outrigger_store::{Change, Exchange, Queued, Sent, TitleBy};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -27,9 +28,7 @@ use crate::message::{ConversationId, Message, MessageId, SessionId};
 use crate::protocol::RequestId;
 use crate::protocol::answer;
 use crate::protocol::command::Configure;
-use crate::protocol::content::WireMessage;
 use crate::protocol::event::StreamEnd;
-use crate::protocol::record::ExecutionRecord;
 use outbox::Outbox;
 
 /// How many numbers of events are reserved at once, and how many of them are left when more are reserved: enough for what
@@ -268,19 +267,6 @@ impl Journal {
             at_ms: now(),
             seq,
             end: json(end),
-        });
-    }
-
-    /// Notes how a call stands; `result` is what it came to, once it did.
-    pub(crate) fn call(&self, record: &ExecutionRecord, began: bool, result: Option<&Message>) {
-        self.write_one(|| {
-            Change::Call(ToolCall {
-                id: record.tool_id.to_string(),
-                conversation: record.conversation_id.to_string(),
-                began,
-                record: json(record),
-                result: result.map(|result| json(&WireMessage::from(result))),
-            })
         });
     }
 

@@ -86,7 +86,7 @@ impl Detached {
     }
 
     fn record(&self, command: &BackgroundCommand) {
-        self.executions.update(&self.tool_id, |record| {
+        self.executions.update_kept(&self.tool_id, |record| {
             // What ended meanwhile does not run again.
             let known = record.background.as_ref();
             if known.is_none_or(|known| known.is_running()) {

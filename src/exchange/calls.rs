@@ -6,6 +6,7 @@
 
 pub(super) mod host;
 mod permit;
+mod programs;
 mod question;
 mod run;
 mod settle;

@@ -13,11 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::recording::Recording;
 use crate::audit::{HostRuling, Ruling, Rulings};
-use crate::message::{BackgroundStatus, ConversationId, Message, ToolId};
+use crate::message::{ConversationId, Message, ToolId};
 use crate::protocol::answer::{Executions as Page, OutputRange};
-use crate::protocol::command::{ToolHistory, ToolOutput};
+use crate::protocol::command::ToolOutput;
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
 use crate::store::Journal;
+
+pub(crate) use answers::{Filter, in_sum};
 
 /// The most records kept.
 const KEPT: usize = 1_000;
@@ -41,14 +43,16 @@ pub(crate) struct Executions {
 struct State {
     /// Oldest first.
     calls: VecDeque<Call>,
-    next: u64,
+    next: i64,
 }
 
 #[derive(Debug)]
 struct Call {
     /// What a cursor names.
-    number: u64,
+    number: i64,
     record: ExecutionRecord,
+    /// Whether it has begun to run.
+    ran: bool,
     /// Its output, from when it begins to run; a call that did not run has none.
     output: Option<Arc<Recording>>,
     /// `None` once it is settled. Apart, since a thousand settled ones are kept.
@@ -95,27 +99,16 @@ pub(crate) enum NoOutput {
 }
 
 impl Executions {
-    /// Returns records that go on after those that the journal has. What ran then ended with the daemon.
-    pub(crate) fn restored(records: Vec<ExecutionRecord>, journal: Journal) -> Self {
+    /// Returns records that go on after those that the journal has, each with whether its tool ran.
+    pub(crate) fn restored(records: Vec<(ExecutionRecord, bool)>, journal: Journal) -> Self {
         let mut state = State::default();
-        for mut record in records {
-            if matches!(
-                record.status,
-                ExecutionStatus::Running | ExecutionStatus::Queued
-            ) {
-                record.status = ExecutionStatus::Error;
-            }
-            if let Some(background) = &mut record.background
-                && background.is_running()
-            {
-                background.status = BackgroundStatus::Killed;
-                background.ports.clear();
-            }
+        for (record, ran) in records {
             let number = state.next;
             state.next += 1;
             state.calls.push_back(Call {
                 number,
                 record,
+                ran,
                 output: None,
                 open: None,
             });
@@ -138,6 +131,7 @@ impl Executions {
         state.calls.push_back(Call {
             number,
             record,
+            ran: false,
             output: None,
             open: Some(Box::new(Open {
                 cancel,
@@ -163,7 +157,18 @@ impl Executions {
         if let Some(call) = self.state.lock().call(id) {
             change(&mut call.record);
             call.record.status = ExecutionStatus::Running;
+            call.ran = true;
             self.journal.call(&call.record, true, None);
+        }
+    }
+
+    /// Changes what is known of a call whose command goes on, perhaps after the call itself was settled.
+    pub(crate) fn update_kept(&self, id: &ToolId, change: impl FnOnce(&mut ExecutionRecord)) {
+        if let Some(call) = self.state.lock().call(id) {
+            change(&mut call.record);
+            if call.open.is_none() {
+                self.journal.record(&call.record);
+            }
         }
     }
 
@@ -235,8 +240,7 @@ impl Executions {
         let call = state.call(id)?;
         let Open { rulings, .. } = *call.open.take()?;
         change(&mut call.record);
-        let began = call.output.is_some();
-        self.journal.call(&call.record, began, Some(result));
+        self.journal.call(&call.record, call.ran, Some(result));
         // The clone takes less room: its texts and its input were not grown piece by piece.
         let kept = call.record.clone();
         Some((std::mem::replace(&mut call.record, kept), rulings))
@@ -272,12 +276,18 @@ impl Executions {
     }
 
     /// Returns a page of records, newest first.
-    pub(crate) fn page(&self, wanted: &ToolHistory) -> Result<Page, String> {
+    pub(crate) fn page(&self, wanted: &Filter) -> Page {
         answers::page(wanted, self.state.lock().calls.iter().rev())
     }
 
-    pub(crate) fn metrics(&self) -> ToolMetrics {
-        answers::sums(self.state.lock().calls.iter())
+    /// Returns the sums of the calls that were made on a day, which is counted since 1970 (UTC), or later.
+    pub(crate) fn metrics(&self, from_day: i64) -> ToolMetrics {
+        answers::sums(self.state.lock().calls.iter(), from_day)
+    }
+
+    /// Returns how many calls run, and how many wait.
+    pub(crate) fn open_now(&self) -> (usize, usize) {
+        answers::open_now(self.state.lock().calls.iter())
     }
 }
 

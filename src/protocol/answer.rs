@@ -5,7 +5,7 @@ mod sessions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command::Layer;
+use super::command::{ExportFormat, Layer};
 use super::content::WireMessage;
 use super::event::{Project, StateName, ToolConfirm};
 use super::input::ToolInputRequest;
@@ -272,6 +272,21 @@ pub struct Executions {
     /// Records, newest first.
     pub executions: Vec<ExecutionRecord>,
     /// Where the next page begins; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// Payload of `tool:export-result`: a piece of the text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Export {
+    /// How it is written.
+    pub format: ExportFormat,
+    /// Whole lines; the pieces after each other are the text. CSV begins with its line of names.
+    pub text: String,
+    /// How many records are in it.
+    pub records: usize,
+    /// Where the next piece begins; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }

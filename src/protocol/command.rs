@@ -2,6 +2,7 @@
 
 mod examples;
 mod mcp;
+mod ran;
 mod sessions;
 mod short;
 
@@ -14,12 +15,12 @@ use serde_json::{Map, Value};
 
 use super::content::{Content, WireMessage};
 use super::input::ToolInput;
-use super::record::ExecutionStatus;
 use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, TrustLevel};
 use crate::permission::{Limits, PermissionMap};
 
 pub use examples::examples;
 pub use mcp::{McpAdd, McpGetPrompt, McpName, McpReadResource};
+pub use ran::{ExportFormat, MetricsRequest, Scope, ToolExport, ToolHistory};
 pub use sessions::{SessionArchive, SessionDelete, SessionFork, SessionList, SessionRename};
 
 /// A request, told apart by its `type`.
@@ -104,9 +105,12 @@ pub enum Command {
     /// Lists execution records, newest first.
     #[serde(rename = "tool:history")]
     ToolHistory(ToolHistory),
-    /// Asks for counts and durations.
+    /// Asks for counts, durations and what was used, in sum.
     #[serde(rename = "tool:metrics")]
-    ToolMetrics(Empty),
+    ToolMetrics(MetricsRequest),
+    /// Asks for execution records as a text for other programs.
+    #[serde(rename = "tool:export")]
+    ToolExport(ToolExport),
     /// Lists the MCP servers.
     #[serde(rename = "mcp:list")]
     McpList(Empty),
@@ -445,34 +449,4 @@ pub struct ToolOutput {
     /// Most bytes; 64 KiB where absent, 1 MiB at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-}
-
-/// Payload of `tool:history`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ToolHistory {
-    /// Only this conversation's.
-    #[serde(alias = "conversation_id", skip_serializing_if = "Option::is_none")]
-    pub conversation_id: Option<ConversationId>,
-    /// Only of exchanges with this provider.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
-    /// Only this tool's.
-    #[serde(alias = "tool_name", skip_serializing_if = "Option::is_none")]
-    pub tool_name: Option<String>,
-    /// Only with this status.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<ExecutionStatus>,
-    /// Only started at or after this time, RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-    /// Only started before this time, RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<String>,
-    /// Most records; 50 where absent, 1,000 at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<usize>,
-    /// The `nextCursor` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
 }

@@ -17,13 +17,8 @@ use super::command::{Command, examples};
 use super::event::SessionError;
 
 /// The requests that have no fields, so that whatever stands in their payload is ignored.
-pub(super) const WITHOUT_FIELDS: &[&str] = &[
-    "session:ping",
-    "session:state",
-    "provider:list",
-    "tool:metrics",
-    "mcp:list",
-];
+pub(super) const WITHOUT_FIELDS: &[&str] =
+    &["session:ping", "session:state", "provider:list", "mcp:list"];
 
 /// A command with the id that its answer is to carry.
 #[derive(Clone, Debug, PartialEq)]

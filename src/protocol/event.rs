@@ -192,6 +192,9 @@ pub enum Event {
     /// Answers `tool:metrics`.
     #[serde(rename = "tool:metrics-result")]
     ToolMetricsResult(record::ToolMetrics),
+    /// Answers `tool:export`.
+    #[serde(rename = "tool:export-result")]
+    ToolExportResult(answer::Export),
     /// Answers `mcp:list`.
     #[serde(rename = "mcp:list-result")]
     McpListResult(answer::McpServers),

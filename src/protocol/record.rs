@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::event::Outcome;
-use crate::message::{BackgroundCommand, ConversationId, Danger, ToolCategory, ToolId};
+use crate::message::{BackgroundCommand, ConversationId, Danger, SessionId, ToolCategory, ToolId};
 
 /// What is known of one tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -13,6 +13,9 @@ use crate::message::{BackgroundCommand, ConversationId, Danger, ToolCategory, To
 pub struct ExecutionRecord {
     /// Which call.
     pub tool_id: ToolId,
+    /// Which session's, where records of all were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
     /// Whose.
     pub conversation_id: ConversationId,
     /// The provider instance whose model made it.
@@ -24,8 +27,16 @@ pub struct ExecutionRecord {
     pub provider_call_id: Option<String>,
     /// The tool's name.
     pub tool_name: String,
-    /// The input; as approved, where it was asked.
+    /// The input; as approved, where it was asked. After a restart of the daemon, and of other sessions, the long texts of
+    /// one of more than 16 KiB are cut.
     pub input: Map<String, Value>,
+    /// Bytes of the input as JSON.
+    #[serde(default)]
+    pub input_bytes: u64,
+    /// The commands that it runs, each once and eight at most: a program, with its subcommand where it has such
+    /// (`cargo test`), never its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
     /// What sort of tool it is.
     pub category: ToolCategory,
     /// How much harm it may do.
@@ -104,21 +115,28 @@ pub struct Resources {
 /// Payload of `tool:metrics-result`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolMetrics {
-    /// Sums by tool.
+    /// Sums by tool, by name.
     pub tools: Vec<Sums>,
-    /// Sums by provider instance.
+    /// Sums by provider instance, by name.
     pub providers: Vec<Sums>,
+    /// Sums by day (UTC) on which the model made the calls, such as `2026-11-20`, the first one first.
+    #[serde(default)]
+    pub days: Vec<Sums>,
+    /// Sums by command, those with the most calls first, 50 at most. A call with several counts for each of them, with all
+    /// that it took.
+    #[serde(default)]
+    pub commands: Vec<Sums>,
     /// Calls that run now.
     pub running: usize,
     /// Calls that wait now.
     pub queued: usize,
 }
 
-/// Counts and durations of settled calls.
+/// Counts of settled calls, and what they took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sums {
-    /// The tool's or provider's name.
+    /// The tool's, the provider's or the command's name, or the day.
     pub name: String,
     /// Settled calls.
     pub count: u64,
@@ -134,4 +152,16 @@ pub struct Sums {
     pub mean_duration_ms: f64,
     /// Longest run time.
     pub max_duration_ms: u64,
+    /// Processor time of commands, in milliseconds.
+    #[serde(default)]
+    pub cpu_ms: u64,
+    /// Largest resident set of a command, in bytes.
+    #[serde(default)]
+    pub max_rss_bytes: u64,
+    /// Bytes of the inputs as JSON.
+    #[serde(default)]
+    pub input_bytes: u64,
+    /// Bytes of the outputs.
+    #[serde(default)]
+    pub output_bytes: u64,
 }

@@ -165,7 +165,7 @@ impl Session {
     }
 
     /// Answers later, with what the store says.
-    fn with_store<F>(&self, id: Option<&RequestId>, work: impl FnOnce(Sqlite) -> F)
+    pub(super) fn with_store<F>(&self, id: Option<&RequestId>, work: impl FnOnce(Sqlite) -> F)
     where
         F: Future<Output = Result<Event, SessionError>> + Send + 'static,
     {
@@ -205,7 +205,7 @@ async fn write(store: &Sqlite, id: &SessionId, change: Change) -> Result<(), Ses
     written.map_err(|error| failed(&error))
 }
 
-fn failed(error: &store::Error) -> SessionError {
+pub(super) fn failed(error: &store::Error) -> SessionError {
     SessionError::new(SessionCode::Internal, error.to_string())
 }
 

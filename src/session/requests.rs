@@ -57,15 +57,9 @@ impl Session {
                 Some(record) => Ok(Event::ToolStatusResult(Box::new(record))),
                 None => Err(no_tool(wanted.tool_id.as_str())),
             },
-            Command::ToolHistory(wanted) => self
-                .shared
-                .executions
-                .page(&wanted)
-                .map(Event::ToolHistoryResult)
-                .map_err(|problem| invalid(format!("tool:history: {problem}"))),
-            Command::ToolMetrics(_) => {
-                Ok(Event::ToolMetricsResult(self.shared.executions.metrics()))
-            }
+            Command::ToolHistory(wanted) => return self.tool_history(wanted, id),
+            Command::ToolMetrics(wanted) => return self.tool_metrics(&wanted, id),
+            Command::ToolExport(wanted) => return self.tool_export(wanted, id),
             Command::ToolOutput(wanted) => return self.output(wanted, id),
             Command::McpList(_) => Ok(Event::McpListResult(answer::McpServers {
                 servers: self.daemon.mcp.list(),

@@ -17,6 +17,7 @@ use super::resolve::LAYERS;
 use super::{Feed, Handle, INBOX, Message, Session, projects, providers};
 use crate::config::{Config, ExposePolicy};
 use crate::exchange::context::Services;
+use crate::exchange::executions::Executions;
 use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
 use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
@@ -157,9 +158,13 @@ impl Sessions {
     ) -> Option<Handle> {
         let (inbox, messages) = mpsc::channel(INBOX);
         let feed = Arc::new(self.feed(&workspace, &ready, restored.as_ref()));
+        let records = restored.as_mut().map(|it| std::mem::take(&mut it.records));
+        let records = records.unwrap_or_default();
+        let executions = Arc::new(Executions::restored(records, feed.journal.clone()));
         let handle = Handle {
             id: ready.session_id.clone(),
             feed: Arc::clone(&feed),
+            executions,
             inbox,
             spare: Arc::default(),
             ended: CancellationToken::new(),
@@ -174,10 +179,15 @@ impl Sessions {
         if restored.is_none() {
             feed.append(Event::SessionReady(Box::new(ready.clone())), None);
         }
-        let spare = Arc::clone(&handle.spare);
         let daemon = (Arc::clone(&self.daemon), Arc::downgrade(self));
-        let known = restored.as_mut();
-        let session = Session::new(daemon, workspace, ready, feed, messages, spare, known);
+        let session = Session::new(
+            daemon,
+            workspace,
+            ready,
+            &handle,
+            messages,
+            restored.as_ref(),
+        );
         let listed = Listed {
             sessions: Arc::clone(self),
             id: handle.id.clone(),
@@ -271,6 +281,21 @@ impl Sessions {
     /// Finds a session that lives.
     pub fn find(&self, id: &SessionId) -> Option<Handle> {
         self.live.lock().get(id).cloned()
+    }
+
+    /// Returns what is known of the calls of a session that lives.
+    pub(super) fn executions_of(&self, id: &SessionId) -> Option<Arc<Executions>> {
+        let live = self.live.lock();
+        live.get(id).map(|live| Arc::clone(&live.executions))
+    }
+
+    /// Returns how many calls run in all sessions, and how many wait.
+    pub(super) fn open_calls(&self) -> (usize, usize) {
+        let live: Vec<_> = self.live.lock().values().cloned().collect();
+        let open = live.iter().map(|session| session.executions.open_now());
+        open.fold((0, 0), |(running, queued), (runs, waits)| {
+            (running + runs, queued + waits)
+        })
     }
 
     /// Ends a session that lives, with all that runs in it, and waits for that. None is begun anew until what this returns

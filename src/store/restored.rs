@@ -8,7 +8,7 @@ use std::fmt;
 use outrigger_store::{Conversation, Exchange, Session};
 use serde::de::DeserializeOwned;
 
-use super::body;
+use super::{body, calls};
 use crate::message::{ConversationId, Message, MessageId, ToolId};
 use crate::protocol::RequestId;
 use crate::protocol::answer;
@@ -32,8 +32,8 @@ pub(crate) struct Restored {
     pub settings: Option<String>,
     /// Their messages by place; none where one cannot be read.
     pub conversations: Vec<(ConversationId, Vec<Option<Message>>)>,
-    /// What is known of calls, the oldest first.
-    pub records: Vec<ExecutionRecord>,
+    /// What is known of calls, the oldest first, and whether their tools had begun to run.
+    pub records: Vec<(ExecutionRecord, bool)>,
     /// The calls whose result no message says yet.
     pub calls: HashMap<ToolId, Call>,
     /// How exchanges ended, with the numbers of those events, the oldest first.
@@ -86,7 +86,10 @@ impl From<Session> for Restored {
             sent: Vec::new(),
         };
         for call in session.calls {
-            restored.records.extend(read(&call.record, "a call"));
+            let record = read(&call.record, "a call");
+            restored
+                .records
+                .extend(record.map(|record| (calls::broken_off(record), call.began)));
             let result = call.result.and_then(|result| {
                 let message: Option<WireMessage> = read(&result, "a result");
                 message.map(Message::from)
@@ -137,7 +140,7 @@ fn conversation(conversation: Conversation) -> (ConversationId, Vec<Option<Messa
     (ConversationId::new(conversation.id), messages.collect())
 }
 
-fn read<T: DeserializeOwned>(text: &str, what: &str) -> Option<T> {
+pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Option<T> {
     let mut json = serde_json::Deserializer::from_str(text);
     json.disable_recursion_limit();
     logged(T::deserialize(&mut json), what)

@@ -2,7 +2,7 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use outrigger_store::{Done, Listing, Page, Session, Stats};
+use outrigger_store::{CallListing, CallPage, Done, Listing, Page, Ran, Session, Stats};
 
 use super::*;
 use crate::message::Part;
@@ -47,6 +47,14 @@ impl Store for Slow {
 
     fn list(&self, _: Listing) -> BoxFuture<'static, Result<Page, Error>> {
         async { Ok(Page::default()) }.boxed()
+    }
+
+    fn calls(&self, _: CallListing) -> BoxFuture<'static, Result<CallPage, Error>> {
+        async { Ok(CallPage::default()) }.boxed()
+    }
+
+    fn ran(&self, _: i64) -> BoxFuture<'static, Result<Ran, Error>> {
+        async { Ok(Ran::default()) }.boxed()
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

@@ -47,6 +47,7 @@ mod models;
 mod output;
 mod projects;
 mod proxies;
+mod ran;
 mod real_projects;
 mod redaction;
 mod resume;

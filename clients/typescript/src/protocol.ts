@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: a2a36335318c855832b37c0fda5769056f17b975aa91b9e67f43dfb256b55032
+// SHA-256 of it: 4fe406a3bea92667e09a64475d6eb1ad3dc202777478c02750af1b45993309d3
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -129,6 +129,13 @@ export type InputId = string;
  */
 export type InputAction = "accept" | "decline" | "cancel";
 /**
+ * Whose calls are meant.
+ *
+ * - `session`: This session's.
+ * - `daemon`: Those of all sessions that are kept.
+ */
+export type Scope = "session" | "daemon";
+/**
  * How a call stands.
  *
  * - `queued`: It waits, for the user or for another call.
@@ -139,6 +146,13 @@ export type InputAction = "accept" | "decline" | "cancel";
  * - `cancelled`: It was cancelled.
  */
 export type ExecutionStatus = "queued" | "running" | "success" | "error" | "denied" | "cancelled";
+/**
+ * How records are written for other programs.
+ *
+ * - `jsonl`: One record a line, as JSON.
+ * - `csv`: Comma-separated values as in RFC 4180.
+ */
+export type ExportFormat = "jsonl" | "csv";
 /**
  * What becomes of an exchange in which a call's path leaves the roots or is denied.
  *
@@ -527,9 +541,13 @@ export interface Commands {
    */
   "tool:history": ToolHistory;
   /**
-   * Asks for counts and durations.
+   * Asks for counts, durations and what was used, in sum.
    */
-  "tool:metrics": unknown;
+  "tool:metrics": MetricsRequest;
+  /**
+   * Asks for execution records as a text for other programs.
+   */
+  "tool:export": ToolExport;
   /**
    * Lists the MCP servers.
    */
@@ -584,11 +602,6 @@ export interface Configure {
    * project. Only while the session has no conversation.
    */
   project?: string | null;
-  /**
-   * `true`: nothing of this session is kept from now on, and what was kept is deleted; it ends with the daemon, or
-   * `resumeGraceMs` after its last socket. There is no way back.
-   */
-  ephemeral?: boolean | null;
 }
 /**
  * Payload of `session:resume`.
@@ -1106,7 +1119,11 @@ export interface ToolOutput {
  */
 export interface ToolHistory {
   /**
-   * Only this conversation's.
+   * Whose calls.
+   */
+  scope?: Scope;
+  /**
+   * Only of conversations with this id.
    */
   conversationId?: ConversationId | null;
   /**
@@ -1135,6 +1152,64 @@ export interface ToolHistory {
   limit?: number | null;
   /**
    * The `nextCursor` of the page before.
+   */
+  cursor?: string | null;
+}
+/**
+ * Payload of `tool:metrics`.
+ */
+export interface MetricsRequest {
+  /**
+   * Whose calls.
+   */
+  scope?: Scope;
+  /**
+   * Of the last so many days (UTC), today among them; 1 to 800. Where absent, of all that there are sums of.
+   */
+  days?: number | null;
+}
+/**
+ * Payload of `tool:export`; all but `format` as in `tool:history`.
+ */
+export interface ToolExport {
+  /**
+   * How they are written.
+   */
+  format: ExportFormat;
+  /**
+   * Whose calls.
+   */
+  scope?: Scope;
+  /**
+   * Only of conversations with this id.
+   */
+  conversationId?: ConversationId | null;
+  /**
+   * Only of exchanges with this provider.
+   */
+  provider?: string | null;
+  /**
+   * Only this tool's.
+   */
+  toolName?: string | null;
+  /**
+   * Only with this status.
+   */
+  status?: ExecutionStatus | null;
+  /**
+   * Only started at or after this time, RFC 3339.
+   */
+  since?: string | null;
+  /**
+   * Only started before this time, RFC 3339.
+   */
+  until?: string | null;
+  /**
+   * Most records of this piece; 1,000 where absent, and at most.
+   */
+  limit?: number | null;
+  /**
+   * The `nextCursor` of the piece before.
    */
   cursor?: string | null;
 }
@@ -1421,6 +1496,10 @@ export interface Events {
    */
   "tool:metrics-result": ToolMetrics;
   /**
+   * Answers `tool:export`.
+   */
+  "tool:export-result": Export;
+  /**
    * Answers `mcp:list`.
    */
   "mcp:list-result": McpServers;
@@ -1703,10 +1782,6 @@ export interface Configured {
    * Why there is no project, and what to do.
    */
   projectError?: string;
-  /**
-   * Whether nothing of the session is kept.
-   */
-  ephemeral: boolean;
 }
 /**
  * A payload of which nothing is read.
@@ -3121,6 +3196,10 @@ export interface ExecutionRecord {
    */
   toolId: ToolId;
   /**
+   * Which session's, where records of all were asked for.
+   */
+  sessionId?: SessionId;
+  /**
    * Whose.
    */
   conversationId: ConversationId;
@@ -3141,11 +3220,21 @@ export interface ExecutionRecord {
    */
   toolName: string;
   /**
-   * The input; as approved, where it was asked.
+   * The input; as approved, where it was asked. After a restart of the daemon, and of other sessions, the long texts of
+   * one of more than 16 KiB are cut.
    */
   input: {
     [k: string]: unknown;
   };
+  /**
+   * Bytes of the input as JSON.
+   */
+  inputBytes: number;
+  /**
+   * The commands that it runs, each once and eight at most: a program, with its subcommand where it has such
+   * (`cargo test`), never its arguments.
+   */
+  commands?: string[];
   /**
    * What sort of tool it is.
    */
@@ -3280,13 +3369,22 @@ export interface Executions {
  */
 export interface ToolMetrics {
   /**
-   * Sums by tool.
+   * Sums by tool, by name.
    */
   tools: Sums[];
   /**
-   * Sums by provider instance.
+   * Sums by provider instance, by name.
    */
   providers: Sums[];
+  /**
+   * Sums by day (UTC) on which the model made the calls, such as `2026-11-20`, the first one first.
+   */
+  days: Sums[];
+  /**
+   * Sums by command, those with the most calls first, 50 at most. A call with several counts for each of them, with all
+   * that it took.
+   */
+  commands: Sums[];
   /**
    * Calls that run now.
    */
@@ -3297,11 +3395,11 @@ export interface ToolMetrics {
   queued: number;
 }
 /**
- * Counts and durations of settled calls.
+ * Counts of settled calls, and what they took.
  */
 export interface Sums {
   /**
-   * The tool's or provider's name.
+   * The tool's, the provider's or the command's name, or the day.
    */
   name: string;
   /**
@@ -3332,6 +3430,43 @@ export interface Sums {
    * Longest run time.
    */
   maxDurationMs: number;
+  /**
+   * Processor time of commands, in milliseconds.
+   */
+  cpuMs: number;
+  /**
+   * Largest resident set of a command, in bytes.
+   */
+  maxRssBytes: number;
+  /**
+   * Bytes of the inputs as JSON.
+   */
+  inputBytes: number;
+  /**
+   * Bytes of the outputs.
+   */
+  outputBytes: number;
+}
+/**
+ * Payload of `tool:export-result`: a piece of the text.
+ */
+export interface Export {
+  /**
+   * How it is written.
+   */
+  format: ExportFormat;
+  /**
+   * Whole lines; the pieces after each other are the text. CSV begins with its line of names.
+   */
+  text: string;
+  /**
+   * How many records are in it.
+   */
+  records: number;
+  /**
+   * Where the next piece begins; absent at the end.
+   */
+  nextCursor?: string;
 }
 /**
  * Payload of `mcp:list-result`.

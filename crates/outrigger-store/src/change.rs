@@ -1,5 +1,7 @@
 //! What is written, and what is read back. Times are milliseconds since 1970.
 
+use crate::call::{CallFacts, ToolCall};
+
 /// The SHA-256 of an attachment.
 pub type Hash = [u8; 32];
 
@@ -71,7 +73,19 @@ pub enum Change {
         end: String,
     },
     /// How a call stands; replaces what was written of it.
-    Call(ToolCall),
+    Call {
+        /// The call.
+        call: ToolCall,
+        /// What it is found and summed by.
+        facts: CallFacts,
+    },
+    /// What is known of a call that was settled before.
+    Record {
+        /// Which call.
+        id: String,
+        /// What is known of it, as its owner writes it.
+        record: String,
+    },
     /// A message says what a call came to.
     Answered {
         /// Which call.
@@ -160,21 +174,6 @@ pub struct Exchange {
     pub began_ms: i64,
     /// The event that said how it ended, with its number; `None` where it did not.
     pub end: Option<(u64, String)>,
-}
-
-/// A call of a tool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolCall {
-    /// Its id.
-    pub id: String,
-    /// Whose.
-    pub conversation: String,
-    /// Whether its tool has begun to run.
-    pub began: bool,
-    /// What is known of it, as its owner writes it.
-    pub record: String,
-    /// What it came to, while no message says so.
-    pub result: Option<String>,
 }
 
 /// A send that waits.

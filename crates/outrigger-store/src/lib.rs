@@ -12,6 +12,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod call;
 mod change;
 pub mod sqlite;
 
@@ -19,9 +20,13 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
+pub use call::{
+    CallFacts, CallListing, CallPage, CallStatus, Ended, KnownCall, MS_OF_DAY, OTHER, Ran, Sum,
+    ToolCall,
+};
 pub use change::{
     Attachment, Body, Change, Conversation, Exchange, Hash, Listed, Listing, Message, Page, Queued,
-    Sent, Session, Snippet, Stats, TitleBy, ToolCall,
+    Sent, Session, Snippet, Stats, TitleBy,
 };
 
 /// Told once when changes are safe, or that they are not yet.
@@ -44,6 +49,12 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Returns a page of sessions, the one that changed last first.
     fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>>;
+
+    /// Returns a page of calls of all sessions, the newest first. One that waits to be run is not among them.
+    fn calls(&self, wanted: CallListing) -> BoxFuture<'static, Result<CallPage, Error>>;
+
+    /// Returns what ran from a day on, which is counted since 1970 (UTC). Deleted sessions count.
+    fn ran(&self, from_day: i64) -> BoxFuture<'static, Result<Ran, Error>>;
 
     /// Returns how much is kept.
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>>;

@@ -22,7 +22,9 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::{Change, Done, Error, Listing, Page, Session, Stats, Store};
+use crate::{
+    CallListing, CallPage, Change, Done, Error, Listing, Page, Ran, Session, Stats, Store,
+};
 use queue::{Handle, Job, Work};
 
 /// The oldest SQLite that is sound: before it a checkpoint could lose committed pages (fixed 2026-03).
@@ -189,6 +191,14 @@ impl Store for Sqlite {
 
     fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>> {
         self.read_all(move |connection| read::list(connection, &wanted))
+    }
+
+    fn calls(&self, wanted: CallListing) -> BoxFuture<'static, Result<CallPage, Error>> {
+        self.read_all(move |connection| read::calls(connection, &wanted))
+    }
+
+    fn ran(&self, from_day: i64) -> BoxFuture<'static, Result<Ran, Error>> {
+        self.read_all(move |connection| read::ran(connection, from_day))
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

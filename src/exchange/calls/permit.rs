@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::question::Place;
 use super::settle::{cancelled_unrun, denied, failed};
-use super::{Calls, FAULT, Permitted};
+use super::{Calls, FAULT, Permitted, programs};
 use crate::audit::{By, Ruling};
 use crate::config::Unattended;
 use crate::exchange::accumulator::Fault;
@@ -103,7 +103,12 @@ impl Calls<'_> {
                 let appraised = appraised.ok_or_else(cancelled_unrun)?;
                 let danger = appraised.unwrap_or_else(|| facts.danger.clone());
                 let executions = &self.exchange.context.session.executions;
-                executions.update(&call.id, |record| record.danger = danger.clone());
+                let redactor = &self.exchange.context.services.redactor;
+                let commands = programs::of(&facts.written, redactor);
+                executions.update(&call.id, |record| {
+                    record.danger = danger.clone();
+                    record.commands = commands;
+                });
                 Ok(Permitted {
                     prepared,
                     facts,

@@ -19,6 +19,7 @@ use crate::exchange::recording::{CleanOutput, Recorder};
 use crate::message::{DangerLevel, ToolCall, ToolCategory, ToolId};
 use crate::permission::scope::Grant;
 use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
+use crate::protocol::json_bytes;
 use crate::runtime::Stopwatch;
 use crate::telemetry::{Unit, metrics};
 use crate::tool::background::{Background, Outlet};
@@ -62,6 +63,7 @@ impl Calls<'_> {
             record.queued_ms = millis(queued.elapsed());
             if let Some(edited) = &permitted.edited {
                 record.input.clone_from(edited);
+                record.input_bytes = json_bytes(edited) as u64;
             }
         });
         if self.may_change_something(call) {

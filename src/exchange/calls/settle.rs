@@ -17,7 +17,7 @@ use crate::message::{
 use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, ResultStatus, State, StateName, ToolOutcome};
 use crate::protocol::record::{Approval, ExecutionRecord, ExecutionStatus, Resources};
-use crate::protocol::word;
+use crate::protocol::{json_bytes, word};
 use crate::telemetry::{Redactor, metrics};
 use crate::tool::{Metadata, Output, Tool};
 use crate::units::millis;
@@ -55,12 +55,24 @@ impl Exchange<'_> {
     ) {
         let record = ExecutionRecord {
             tool_id: call.id.clone(),
+            session_id: None,
             conversation_id: self.setup.conversation_id.clone(),
             provider: self.setup.provider_id.clone(),
             model: self.setup.model.clone(),
             provider_call_id: call.provider_call_id.clone(),
-            tool_name: call.name.clone(),
+            // The model's word, where there is no such tool.
+            tool_name: match tool {
+                Some(_) => call.name.clone(),
+                None => self
+                    .context
+                    .services
+                    .redactor
+                    .redact(&call.name)
+                    .into_owned(),
+            },
             input: call.input.clone(),
+            input_bytes: json_bytes(&call.input) as u64,
+            commands: Vec::new(),
             category: tool.map_or(ToolCategory::Exec, |tool| tool.spec().category),
             danger: Danger {
                 level: tool.map_or(DangerLevel::Warning, |tool| tool.spec().danger_level),

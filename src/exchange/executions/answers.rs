@@ -1,14 +1,17 @@
-//! What clients ask of the records: pages, newest first, and sums by tool and by provider. Pure.
+//! What clients ask of the records: pages, newest first, and sums. Pure.
 
 use std::collections::HashMap;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
+use outrigger_store::{CallListing, MS_OF_DAY, Sum};
 
 use super::{Call, KEPT};
 use crate::protocol::answer::Executions as Page;
 use crate::protocol::command::ToolHistory;
 use crate::protocol::json_bytes;
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus, Sums, ToolMetrics};
+use crate::store::calls;
 
 /// Records a page holds where the request does not say.
 const PAGE: usize = 50;
@@ -17,53 +20,97 @@ const PAGE: usize = 50;
 /// session's log.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// Returns the page that a request asks for of calls, which come newest first.
-/// An error says what is wrong with which field.
-pub(super) fn page<'c>(
-    request: &ToolHistory,
-    calls: impl Iterator<Item = &'c Call>,
-) -> Result<Page, String> {
-    if request.limit == Some(0) {
-        return Err("field `limit` must be 1 at least".to_owned());
-    }
-    let before = match request.cursor.as_deref().map(str::parse::<u64>) {
-        None => u64::MAX,
-        Some(Ok(before)) => before,
-        Some(Err(_)) => {
-            return Err("field `cursor` is no `nextCursor` of an earlier answer".to_owned());
+/// The most commands that are answered with, those with the most calls.
+const COMMANDS: usize = 50;
+
+/// Which records a request asks for.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    wanted: ToolHistory,
+    limit: usize,
+    before: Option<i64>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+impl Filter {
+    /// Reads a request. An error says what is wrong with which field.
+    pub(crate) fn of(wanted: ToolHistory) -> Result<Self, String> {
+        if wanted.limit == Some(0) {
+            return Err("field `limit` must be 1 at least".to_owned());
         }
-    };
-    let since = time("since", request.since.as_deref())?;
-    let until = time("until", request.until.as_deref())?;
-    let is_in_time = |at: Timestamp| {
-        since.is_none_or(|since| at >= since) && until.is_none_or(|until| at < until)
-    };
-    let fits = |record: &ExecutionRecord| {
-        let conversation = request.conversation_id.as_ref();
-        let (provider, tool) = (request.provider.as_ref(), request.tool_name.as_ref());
+        let before = wanted.cursor.as_deref().map(str::parse).transpose();
+        let before = before
+            .map_err(|_| "field `cursor` is no `nextCursor` of an earlier answer".to_owned())?;
+        Ok(Self {
+            limit: wanted.limit.unwrap_or(PAGE).min(KEPT),
+            before,
+            since: time("since", wanted.since.as_deref())?,
+            until: time("until", wanted.until.as_deref())?,
+            wanted,
+        })
+    }
+
+    fn fits(&self, record: &ExecutionRecord) -> bool {
+        let wanted = &self.wanted;
+        let is_in_time = |at: Timestamp| {
+            self.since.is_none_or(|since| at >= since) && self.until.is_none_or(|until| at < until)
+        };
+        let conversation = wanted.conversation_id.as_ref();
+        let (provider, tool) = (wanted.provider.as_ref(), wanted.tool_name.as_ref());
         conversation.is_none_or(|id| *id == record.conversation_id)
             && provider.is_none_or(|provider| *provider == record.provider)
             && tool.is_none_or(|tool| *tool == record.tool_name)
-            && request.status.is_none_or(|status| status == record.status)
-            && ((since.is_none() && until.is_none())
+            && wanted.status.is_none_or(|status| status == record.status)
+            && ((self.since.is_none() && self.until.is_none())
                 || record.started_at.parse().is_ok_and(is_in_time))
-    };
-    let limit = request.limit.unwrap_or(PAGE).min(KEPT);
+    }
+
+    /// Returns what to ask the store for; `None` where it has no such calls.
+    pub(crate) fn listing(&self) -> Option<CallListing> {
+        let wanted = &self.wanted;
+        let status = match wanted.status {
+            None => None,
+            Some(status) => Some(calls::status(status)?),
+        };
+        // A millisecond is the least that it has: a time between two is that of the later one.
+        let ms = |time: Timestamp| {
+            let ms = time.as_millisecond();
+            let is_between = Timestamp::from_millisecond(ms).is_ok_and(|whole| whole < time);
+            ms + i64::from(is_between)
+        };
+        Some(CallListing {
+            conversation: wanted.conversation_id.as_ref().map(ToString::to_string),
+            provider: wanted.provider.clone(),
+            tool: wanted.tool_name.clone(),
+            status,
+            since_ms: self.since.map(ms),
+            until_ms: self.until.map(ms),
+            cursor: self.before,
+            limit: self.limit,
+            bytes: PAGE_BYTES,
+        })
+    }
+}
+
+/// Returns the page that a request asks for of calls, which come newest first.
+pub(super) fn page<'c>(filter: &Filter, calls: impl Iterator<Item = &'c Call>) -> Page {
     let mut page = Page {
         executions: Vec::new(),
         next_cursor: None,
     };
     let (mut bytes, mut last) = (0_usize, None);
-    for call in calls.filter(|call| call.number < before && fits(&call.record)) {
+    let before = filter.before.unwrap_or(i64::MAX);
+    for call in calls.filter(|call| call.number < before && filter.fits(&call.record)) {
         bytes = json_bytes(&call.record.input).saturating_add(bytes);
-        if page.executions.len() >= limit || (last.is_some() && bytes > PAGE_BYTES) {
-            page.next_cursor = last.map(|number: u64| number.to_string());
+        if page.executions.len() >= filter.limit || (last.is_some() && bytes > PAGE_BYTES) {
+            page.next_cursor = last.map(|number: i64| number.to_string());
             break;
         }
         page.executions.push(call.so_far());
         last = Some(call.number);
     }
-    Ok(page)
+    page
 }
 
 /// Reads a time of a request, in any zone.
@@ -73,62 +120,99 @@ fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, String> {
     })
 }
 
-/// The sums of one name, and of the calls that ran how many there are and for how many milliseconds they did.
-#[derive(Default)]
-struct Total {
-    sums: Sums,
-    ran: u64,
-    ran_ms: u64,
+/// Returns how many calls run, and how many wait.
+pub(super) fn open_now<'c>(calls: impl Iterator<Item = &'c Call>) -> (usize, usize) {
+    calls.fold((0, 0), |(running, queued), call| match call.record.status {
+        ExecutionStatus::Running => (running + 1, queued),
+        ExecutionStatus::Queued => (running, queued + 1),
+        _ => (running, queued),
+    })
 }
 
-pub(super) fn sums<'c>(calls: impl Iterator<Item = &'c Call>) -> ToolMetrics {
-    let mut tools = HashMap::new();
-    let mut providers = HashMap::new();
-    let mut metrics = ToolMetrics::default();
+/// Returns the sums of calls that were made on a day or later.
+pub(super) fn sums<'c>(
+    calls: impl Iterator<Item = &'c Call> + Clone,
+    from_day: i64,
+) -> ToolMetrics {
+    let open = open_now(calls.clone());
+    let [mut tools, mut providers, mut commands, mut days] = [(); 4].map(|()| HashMap::new());
     for call in calls {
-        match call.record.status {
-            ExecutionStatus::Running => metrics.running += 1,
-            ExecutionStatus::Queued => metrics.queued += 1,
-            _ => {
-                add(&mut tools, &call.record.tool_name, call);
-                add(&mut providers, &call.record.provider, call);
-            }
+        let facts = calls::facts(&call.record);
+        let is_settled = calls::status(call.record.status).is_some();
+        if !is_settled || facts.day() < from_day {
+            continue;
+        }
+        let add = |sums: &mut HashMap<String, Sum>, name: &str| {
+            let sum = sums.entry(name.to_owned()).or_default();
+            sum.add(&facts, call.ran);
+        };
+        add(&mut tools, &facts.tool);
+        add(&mut providers, &facts.provider);
+        add(&mut days, &facts.day().to_string());
+        for command in &facts.commands {
+            add(&mut commands, command);
         }
     }
-    metrics.tools = sorted(tools);
-    metrics.providers = sorted(providers);
-    metrics
+    let named = |sums: HashMap<String, Sum>| {
+        let named = sums.into_iter().map(|(name, sum)| Sum { name, ..sum });
+        named.filter(|sum| sum.calls > 0).collect()
+    };
+    let ran = outrigger_store::Ran {
+        tools: named(tools),
+        providers: named(providers),
+        commands: named(commands),
+        days: named(days),
+    };
+    in_sum(ran, open)
 }
 
-fn add(sums: &mut HashMap<String, Total>, name: &str, call: &Call) {
-    let record = &call.record;
-    let sum = sums.entry(name.to_owned()).or_default();
-    sum.sums.count += 1;
-    match record.status {
-        ExecutionStatus::Error => sum.sums.failed += 1,
-        ExecutionStatus::Denied => sum.sums.denied += 1,
-        ExecutionStatus::Cancelled => sum.sums.cancelled += 1,
-        ExecutionStatus::Success | ExecutionStatus::Running | ExecutionStatus::Queued => {}
+/// Returns sums as clients are answered, with how many calls run and wait.
+pub(crate) fn in_sum(ran: outrigger_store::Ran, (running, queued): (usize, usize)) -> ToolMetrics {
+    let by_name = |sums: Vec<Sum>| {
+        let mut sums: Vec<Sums> = sums.into_iter().map(shown).collect();
+        sums.sort_by(|a, b| a.name.cmp(&b.name));
+        sums
+    };
+    let mut commands: Vec<Sums> = ran.commands.into_iter().map(shown).collect();
+    commands.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+    commands.truncate(COMMANDS);
+    let days = ran.days.into_iter().filter_map(|sum| {
+        let name = date(sum.name.parse().ok()?)?.to_string();
+        Some(Sum { name, ..sum })
+    });
+    ToolMetrics {
+        tools: by_name(ran.tools),
+        providers: by_name(ran.providers),
+        days: by_name(days.collect()),
+        commands,
+        running,
+        queued,
     }
-    sum.ran += u64::from(call.output.is_some());
-    sum.ran_ms += record.duration_ms;
-    sum.sums.max_duration_ms = sum.sums.max_duration_ms.max(record.duration_ms);
+}
+
+/// Returns a day since 1970.
+fn date(day: i64) -> Option<Date> {
+    let at = Timestamp::from_millisecond(day.checked_mul(MS_OF_DAY)?).ok()?;
+    Some(at.to_zoned(jiff::tz::TimeZone::UTC).date())
 }
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "counts of at most a thousand records and milliseconds of a session"
+    reason = "counts of calls and milliseconds of a few years"
 )]
-fn sorted(sums: HashMap<String, Total>) -> Vec<Sums> {
-    let mut all: Vec<Sums> = sums
-        .into_iter()
-        .map(|(name, sum)| Sums {
-            name,
-            failure_rate: sum.sums.failed as f64 / sum.sums.count.max(1) as f64,
-            mean_duration_ms: sum.ran_ms as f64 / sum.ran.max(1) as f64,
-            ..sum.sums
-        })
-        .collect();
-    all.sort_by(|a, b| a.name.cmp(&b.name));
-    all
+fn shown(sum: Sum) -> Sums {
+    Sums {
+        name: sum.name,
+        count: sum.calls,
+        failed: sum.failed,
+        denied: sum.denied,
+        cancelled: sum.cancelled,
+        failure_rate: sum.failed as f64 / sum.calls.max(1) as f64,
+        mean_duration_ms: sum.duration_ms as f64 / sum.began.max(1) as f64,
+        max_duration_ms: sum.longest_ms,
+        cpu_ms: sum.cpu_ms,
+        max_rss_bytes: sum.memory,
+        input_bytes: sum.input_bytes,
+        output_bytes: sum.output_bytes,
+    }
 }

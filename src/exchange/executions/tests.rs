@@ -1,13 +1,14 @@
 use serde_json::Map;
 
 use super::*;
-use crate::exchange::recording::Recorder;
 use crate::message::{Danger, DangerLevel, ToolCategory};
-use crate::protocol::record::{Approval, ExecutionStatus};
+use crate::protocol::command::ToolHistory;
+use crate::protocol::record::{Approval, ExecutionStatus, Resources};
 
 fn record(number: usize) -> ExecutionRecord {
     ExecutionRecord {
         tool_id: ToolId::new(format!("t{number}")),
+        session_id: None,
         conversation_id: ConversationId::new("c"),
         provider: "p".to_owned(),
         model: "m".to_owned(),
@@ -19,6 +20,8 @@ fn record(number: usize) -> ExecutionRecord {
         }
         .to_owned(),
         input: Map::new(),
+        input_bytes: 2,
+        commands: Vec::new(),
         category: ToolCategory::Exec,
         danger: Danger {
             level: DangerLevel::Safe,
@@ -50,6 +53,10 @@ fn with(count: usize) -> Executions {
     executions
 }
 
+fn paged(executions: &Executions, wanted: &ToolHistory) -> Result<Page, String> {
+    Ok(executions.page(&Filter::of(wanted.clone())?))
+}
+
 fn ids(page: &Page) -> Vec<&str> {
     page.executions
         .iter()
@@ -65,10 +72,10 @@ fn pages_join_without_gap_or_repetition() {
         limit: Some(4),
         ..ToolHistory::default()
     };
-    let first = executions.page(&wanted).unwrap();
+    let first = paged(&executions, &wanted).unwrap();
     assert_eq!(ids(&first), ["t11", "t9", "t7", "t5"]);
     wanted.cursor.clone_from(&first.next_cursor);
-    let second = executions.page(&wanted).unwrap();
+    let second = paged(&executions, &wanted).unwrap();
     assert_eq!(ids(&second), ["t3", "t1"]);
     assert_eq!(second.next_cursor, None);
 }
@@ -81,10 +88,10 @@ fn times_are_read_in_any_zone_and_what_is_none_is_refused() {
         until: Some(until.to_owned()),
         ..ToolHistory::default()
     };
-    let page = executions.page(&wanted(
-        "2026-11-20T13:00:00.001+01:00",
-        "2026-11-20T12:00:00.0035Z",
-    ));
+    let page = paged(
+        &executions,
+        &wanted("2026-11-20T13:00:00.001+01:00", "2026-11-20T12:00:00.0035Z"),
+    );
     assert_eq!(ids(&page.unwrap()), ["t3", "t2", "t1"]);
     for (wanted, field) in [
         (wanted("yesterday", "2026-11-20T12:00:00Z"), "since"),
@@ -104,7 +111,7 @@ fn times_are_read_in_any_zone_and_what_is_none_is_refused() {
             "limit",
         ),
     ] {
-        let problem = executions.page(&wanted).unwrap_err();
+        let problem = paged(&executions, &wanted).unwrap_err();
         assert!(problem.contains(field), "{problem}");
     }
 }
@@ -124,7 +131,6 @@ fn the_last_thousand_are_kept_and_open_ones_for_good() {
 
 #[test]
 fn the_mean_is_of_the_calls_that_ran() {
-    let spill = crate::sandbox::spill::Spill::new(std::env::temp_dir(), 1 << 20);
     let executions = Executions::default();
     for (number, status, ran_ms) in [
         (0, ExecutionStatus::Success, Some(10)),
@@ -137,20 +143,67 @@ fn the_mean_is_of_the_calls_that_ran() {
         let id = ToolId::new(format!("t{number}"));
         executions.open(record(number), CancellationToken::new());
         if ran_ms.is_some() {
-            let recorder = Recorder::new(&spill, &crate::telemetry::Redactor::default());
-            executions.keep(&id, Arc::clone(&recorder.recording));
+            executions.begin(&id, |_| {});
         }
         executions.settle(&id, &result(), |record| {
             record.status = status;
             record.duration_ms = ran_ms.unwrap_or(0);
         });
     }
-    let sums = &executions.metrics().tools[0];
+    let sums = &executions.metrics(i64::MIN).tools[0];
     assert_eq!(
         (sums.count, sums.failed, sums.denied, sums.cancelled),
         (5, 2, 1, 1)
     );
     assert!((sums.mean_duration_ms - 15.0).abs() < 1e-9, "{sums:?}");
+}
+
+#[test]
+fn sums_are_of_the_days_that_are_asked_for_and_reach_over_a_restart() {
+    let settled = |number, at: &str, commands: &[&str], status| {
+        let record = ExecutionRecord {
+            started_at: at.to_owned(),
+            commands: commands.iter().map(|it| (*it).to_owned()).collect(),
+            status,
+            duration_ms: 10,
+            stdout_bytes: 3,
+            stderr_bytes: 4,
+            resources: Some(Resources {
+                cpu_ms: 5,
+                max_rss_bytes: 100 + number as u64,
+            }),
+            ..record(number)
+        };
+        (record, true)
+    };
+    let (success, error) = (ExecutionStatus::Success, ExecutionStatus::Error);
+    let records = vec![
+        settled(0, "2026-11-18T23:59:59.999Z", &["ls"], success),
+        settled(1, "2026-11-19T00:00:00Z", &["cd", "cargo test"], error),
+        settled(2, "2026-11-20T12:00:00+13:00", &["cargo test"], success),
+    ];
+    let executions = Executions::restored(records, Journal::default());
+    let named = |sums: &[crate::protocol::record::Sums]| {
+        let sums = sums.iter();
+        sums.map(|it| format!("{} {} {}", it.name, it.count, it.failed))
+            .collect::<Vec<_>>()
+    };
+    let all = executions.metrics(i64::MIN);
+    assert_eq!(named(&all.days), ["2026-11-18 1 0", "2026-11-19 2 1"]);
+    assert_eq!(named(&all.commands), ["cargo test 2 1", "cd 1 1", "ls 1 0"]);
+    assert_eq!(named(&all.tools), ["even 2 0", "odd 1 1"]);
+    let day = &all.days[1];
+    let figures = (
+        day.cpu_ms,
+        day.max_rss_bytes,
+        day.input_bytes,
+        day.output_bytes,
+    );
+    assert_eq!(figures, (10, 102, 4, 14));
+    assert!((day.mean_duration_ms - 10.0).abs() < 1e-9, "{day:?}");
+    // 2026-11-19.
+    let later = executions.metrics(20_776);
+    assert_eq!(named(&later.tools), ["even 1 0", "odd 1 1"]);
 }
 
 #[test]
@@ -178,7 +231,7 @@ fn a_page_of_large_inputs_ends_early() {
     }
     let mut wanted = ToolHistory::default();
     for expected in ["t2", "t1", "t0"] {
-        let page = executions.page(&wanted).unwrap();
+        let page = paged(&executions, &wanted).unwrap();
         assert_eq!(ids(&page), [expected]);
         wanted.cursor = page.next_cursor;
     }

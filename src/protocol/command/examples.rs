@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 32] = [
+const EXAMPLES: [&str; 33] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:list","query":"login","limit":20}"#,
@@ -28,6 +28,7 @@ const EXAMPLES: [&str; 32] = [
     r#"{"type":"tool:output","toolId":"t1"}"#,
     r#"{"type":"tool:history","limit":20}"#,
     r#"{"type":"tool:metrics"}"#,
+    r#"{"type":"tool:export","format":"csv","scope":"daemon"}"#,
     r#"{"type":"mcp:list"}"#,
     r#"{"type":"mcp:add","name":"time","command":"mcp-server-time"}"#,
     r#"{"type":"mcp:remove","name":"time"}"#,

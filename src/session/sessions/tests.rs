@@ -108,6 +108,7 @@ async fn a_session_whose_inbox_is_full_is_kept() {
             Journal::default(),
             Arc::default(),
         )),
+        executions: Arc::default(),
         inbox,
         spare: Arc::new(AtomicBool::new(true)),
         ended: CancellationToken::new(),

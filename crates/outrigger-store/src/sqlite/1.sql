@@ -67,16 +67,44 @@ CREATE TABLE exchange (
     PRIMARY KEY (session, id)
 ) STRICT, WITHOUT ROWID;
 
+-- What is long stands last: a row is passed over without it.
 CREATE TABLE call (
     key INTEGER PRIMARY KEY,
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
     id TEXT NOT NULL,
     conversation TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    status TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
     began INTEGER NOT NULL,
+    commands TEXT NOT NULL,
     record TEXT NOT NULL,
     result TEXT,
     UNIQUE (session, id)
 ) STRICT;
+CREATE INDEX call_by_session ON call (session, key);
+CREATE INDEX call_that_runs ON call (key) WHERE status = 'running';
+
+-- What ran, summed by day (since 1970, UTC) and by name: of a tool, a provider or a command. It names no session, and
+-- outlives the calls and their sessions.
+CREATE TABLE ran (
+    kind TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    calls INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    denied INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    began INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    longest_ms INTEGER NOT NULL,
+    cpu_ms INTEGER NOT NULL,
+    memory INTEGER NOT NULL,
+    input_bytes INTEGER NOT NULL,
+    output_bytes INTEGER NOT NULL,
+    PRIMARY KEY (kind, day, name)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE queued (
     key INTEGER PRIMARY KEY,

@@ -1,4 +1,6 @@
-//! What each change writes. All SQL that writes is here.
+//! What each change writes. All SQL that writes is here and in `calls`.
+
+mod calls;
 
 use std::io::Write as _;
 
@@ -7,7 +9,9 @@ use flate2::write::DeflateEncoder;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::words;
-use crate::{Body, Change, Exchange, Message, Queued, Sent, TitleBy, ToolCall};
+use crate::{Body, Change, Exchange, Message, Queued, Sent, TitleBy};
+
+pub(super) use calls::{KEPT_CALLS, break_off};
 
 /// From how many bytes on a body is deflated.
 const DEFLATE: usize = 512;
@@ -143,20 +147,11 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
                 )?
                 .execute(params![session, KEPT_EXCHANGES])?;
         }
-        Change::Call(call) => {
-            let ToolCall {
-                id,
-                conversation,
-                began,
-                record,
-                result,
-            } = call;
+        Change::Call { call, facts } => calls::stands(connection, session, call, facts)?,
+        Change::Record { id, record } => {
             connection
-                .prepare_cached(
-                    "INSERT INTO call (session, id, conversation, began, record, result) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
-                     ON CONFLICT (session, id) DO UPDATE SET began = ?4, record = ?5, result = ?6",
-                )?
-                .execute(params![session, id, conversation, began, record, result])?;
+                .prepare_cached("UPDATE call SET record = ?3 WHERE session = ?1 AND id = ?2")?
+                .execute(params![session, id, record])?;
         }
         Change::Answered { id } => {
             connection

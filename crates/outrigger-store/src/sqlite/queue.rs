@@ -142,7 +142,10 @@ pub(super) fn bytes_of(changes: &[Change]) -> usize {
             let attached: usize = attachments.map(|it| it.bytes.len()).sum();
             message.body.text.len() + message.body.words.len() + attached
         }
-        Change::Call(call) => call.record.len() + call.result.as_ref().map_or(0, String::len),
+        Change::Call { call, .. } => {
+            call.record.len() + call.result.as_ref().map_or(0, String::len)
+        }
+        Change::Record { record, .. } => record.len(),
         Change::Queued(queued) => queued.send.len(),
         _ => 0,
     });

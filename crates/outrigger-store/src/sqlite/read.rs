@@ -1,4 +1,6 @@
-//! What is read. All SQL that reads is here.
+//! What is read. All SQL that reads is here and in `calls`.
+
+mod calls;
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -7,6 +9,7 @@ use std::path::Path;
 use flate2::read::DeflateDecoder;
 use rusqlite::{Connection, Row, params};
 
+use super::apply::KEPT_CALLS;
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
 use super::{file, words};
 use crate::{
@@ -14,11 +17,10 @@ use crate::{
     Session, Snippet, Stats, ToolCall,
 };
 
+pub(super) use calls::{page as calls, ran};
+
 /// The most bytes that a body may have inflated: more than the largest message, less than memory.
 const MAX_BODY: u64 = 256 * 1024 * 1024;
-
-/// Calls that are read with a session: as many as it keeps.
-const CALLS: i64 = 1_000;
 
 /// How many of the messages that have the words are looked through for sessions, the newest first.
 const HITS: i64 = 20_000;
@@ -66,7 +68,7 @@ pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Ses
         &connection,
         "SELECT id, conversation, began, record, result FROM \
          (SELECT * FROM call WHERE session = ?1 ORDER BY key DESC LIMIT ?2) ORDER BY key",
-        params![key, CALLS],
+        params![key, KEPT_CALLS],
         |row| {
             Ok(ToolCall {
                 id: row.get(0)?,

@@ -1,11 +1,12 @@
 //! The store as its owner uses it: changes in, sessions out, whatever happens to the file between.
 
+mod calls;
 mod trouble;
 
 use std::sync::mpsc;
 
 use super::*;
-use crate::{Attachment, Body, Exchange, Message, Queued, Sent, TitleBy, ToolCall};
+use crate::{Attachment, Body, CallFacts, Exchange, Message, Queued, Sent, TitleBy, ToolCall};
 
 fn temporary() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -58,6 +59,13 @@ fn said(conversation: &str, text: &str, at_ms: i64) -> Change {
     Change::Message {
         conversation: conversation.to_owned(),
         message: message(text, at_ms),
+    }
+}
+
+fn stands(call: ToolCall) -> Change {
+    Change::Call {
+        call,
+        facts: CallFacts::default(),
     }
 }
 
@@ -135,7 +143,7 @@ async fn what_was_written_is_read_after_a_restart() {
                     message: with_picture,
                 },
                 Change::Began(exchange.clone()),
-                Change::Call(call.clone()),
+                stands(call.clone()),
                 Change::Queued(queued.clone()),
                 Change::Sent(sent.clone()),
             ],
@@ -190,7 +198,7 @@ async fn what_ends_replaces_what_was_written_before() {
     let changes = vec![
         create(1),
         began("m1"),
-        Change::Call(call(false, None)),
+        stands(call(false, None)),
         Change::Queued(queued),
         Change::Ended {
             id: "m1".to_owned(),
@@ -199,7 +207,7 @@ async fn what_ends_replaces_what_was_written_before() {
             seq: 9,
             end: "end".to_owned(),
         },
-        Change::Call(call(true, Some("done"))),
+        stands(call(true, Some("done"))),
         Change::Unqueued {
             id: "m2".to_owned(),
         },

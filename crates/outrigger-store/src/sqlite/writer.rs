@@ -53,6 +53,7 @@ pub(super) fn start(
         health: Arc::clone(&health),
         retry: RETRY[0],
         has_removed: false,
+        has_broken_off: false,
         _lock: lock,
     };
     let thread = std::thread::Builder::new().name("store".to_owned());
@@ -75,6 +76,8 @@ struct Writer {
     retry: Duration,
     /// Whether messages were removed since the start.
     has_removed: bool,
+    /// Whether what ran when the process before ended was noted as broken off.
+    has_broken_off: bool,
     _lock: Arc<file::Lock>,
 }
 
@@ -267,14 +270,17 @@ impl Writer {
 
     fn connect(&mut self) -> Result<(), String> {
         self.is_in_place()?;
-        let connection = connect(&self.path, self.sync, self.exclusive);
-        match connection {
-            Ok(connection) => {
-                self.connection = Some(connection);
-                Ok(())
+        let connect = || {
+            let mut connection = connect(&self.path, self.sync, self.exclusive)?;
+            if !self.has_broken_off {
+                apply::break_off(&mut connection)?;
             }
-            Err(error) => Err(problem(&self.path, &error).to_string()),
-        }
+            Ok(connection)
+        };
+        let connection = connect().map_err(|error| problem(&self.path, &error).to_string())?;
+        self.has_broken_off = true;
+        self.connection = Some(connection);
+        Ok(())
     }
 
     /// Fails where the file was moved, removed or replaced: what is written then would be lost, or be another one's.

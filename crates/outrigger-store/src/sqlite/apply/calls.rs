@@ -1,0 +1,167 @@
+//! What is written of calls: how each stands, how many are kept, and their sums.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::integer;
+use crate::{CallFacts, CallStatus, Ended, OTHER, Sum, ToolCall};
+
+/// How many calls of a session are kept, and how many of all sessions: the last ones. One that runs is never removed.
+pub(in crate::sqlite) const KEPT_CALLS: i64 = 1_000;
+const KEPT_OF_ALL: i64 = 50_000;
+
+/// How many days have sums, the last ones: two years and some.
+const KEPT_DAYS: i64 = 800;
+
+/// How many names of a kind a day has; the rest is summed under [`OTHER`].
+const NAMES: i64 = 200;
+
+/// Writes how a call stands. Once it is settled it counts in the sums.
+pub(super) fn stands(
+    connection: &Connection,
+    session: i64,
+    call: &ToolCall,
+    facts: &CallFacts,
+) -> rusqlite::Result<()> {
+    let before: Option<String> = connection
+        .prepare_cached("SELECT status FROM call WHERE session = ?1 AND id = ?2")?
+        .query_row(params![session, call.id], |row| row.get(0))
+        .optional()?;
+    let key: i64 = connection
+        .prepare_cached(
+            "INSERT INTO call (session, id, conversation, tool, provider, status, at_ms, began, commands, record, result) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
+             ON CONFLICT (session, id) DO UPDATE SET status = ?6, began = ?8, commands = ?9, record = ?10, result = ?11 \
+             RETURNING key",
+        )?
+        .query_row(
+            params![
+                session,
+                call.id,
+                call.conversation,
+                facts.tool,
+                facts.provider,
+                facts.status.as_str(),
+                facts.at_ms,
+                call.began,
+                facts.commands.join("\n"),
+                call.record,
+                call.result,
+            ],
+            |row| row.get(0),
+        )?;
+    let ran_before = before.is_none_or(|status| status == CallStatus::Running.as_str());
+    if facts.status != CallStatus::Running && ran_before {
+        count(connection, facts, call.began)?;
+    }
+    trim(connection, session, key)
+}
+
+/// Removes the oldest calls, once there is one more; what a call came to stays until a message says so.
+fn trim(connection: &Connection, session: i64, key: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "DELETE FROM call WHERE session = ?1 AND status <> 'running' AND key <= \
+             (SELECT key FROM call WHERE session = ?1 ORDER BY key DESC LIMIT 1 OFFSET ?2)",
+        )?
+        .execute(params![session, KEPT_CALLS])?;
+    connection
+        .prepare_cached(
+            "DELETE FROM call WHERE key <= ?1 AND status <> 'running' AND result IS NULL",
+        )?
+        .execute([key - KEPT_OF_ALL])?;
+    Ok(())
+}
+
+/// Adds a settled call to the sums of its day.
+fn count(connection: &Connection, facts: &CallFacts, began: bool) -> rusqlite::Result<()> {
+    let day = facts.day();
+    let one = |name: &str| {
+        let mut sum = Sum {
+            name: name.to_owned(),
+            ..Sum::default()
+        };
+        sum.add(facts, began);
+        sum
+    };
+    add(connection, "tool", day, &one(&facts.tool))?;
+    add(connection, "provider", day, &one(&facts.provider))?;
+    for command in &facts.commands {
+        add(connection, "command", day, &one(command))?;
+    }
+    Ok(())
+}
+
+fn add(connection: &Connection, kind: &str, day: i64, sum: &Sum) -> rusqlite::Result<()> {
+    let (names, has_name): (i64, bool) = connection
+        .prepare_cached(
+            "SELECT count(*), coalesce(max(name = ?3), 0) FROM ran WHERE kind = ?1 AND day = ?2",
+        )?
+        .query_row(params![kind, day, sum.name], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    let name = match has_name || names < NAMES {
+        true => sum.name.as_str(),
+        false => OTHER,
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO ran VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+             ON CONFLICT (kind, day, name) DO UPDATE SET calls = calls + ?4, failed = failed + ?5, denied = denied + ?6, \
+             cancelled = cancelled + ?7, began = began + ?8, duration_ms = duration_ms + ?9, \
+             longest_ms = max(longest_ms, ?10), cpu_ms = cpu_ms + ?11, memory = max(memory, ?12), \
+             input_bytes = input_bytes + ?13, output_bytes = output_bytes + ?14",
+        )?
+        .execute(params![
+            kind,
+            day,
+            name,
+            integer(sum.calls),
+            integer(sum.failed),
+            integer(sum.denied),
+            integer(sum.cancelled),
+            integer(sum.began),
+            integer(sum.duration_ms),
+            integer(sum.longest_ms),
+            integer(sum.cpu_ms),
+            integer(sum.memory),
+            integer(sum.input_bytes),
+            integer(sum.output_bytes),
+        ])?;
+    if names == 0 {
+        // By number and not by date: a clock that is wrong for an hour costs a day, not all of them.
+        connection
+            .prepare_cached(
+                "DELETE FROM ran WHERE kind = ?1 AND day <= \
+                 (SELECT DISTINCT day FROM ran WHERE kind = ?1 ORDER BY day DESC LIMIT 1 OFFSET ?2)",
+            )?
+            .execute(params![kind, KEPT_DAYS])?;
+    }
+    Ok(())
+}
+
+/// Notes that what ran when the process before ended has failed.
+pub(in crate::sqlite) fn break_off(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    let ended = CallStatus::Ended(Ended::Error);
+    let broken: Vec<CallFacts> = {
+        let mut running = transaction.prepare(
+            "UPDATE call SET status = ?1 WHERE status = 'running' RETURNING tool, provider, commands, at_ms",
+        )?;
+        let rows = running.query_map([ended.as_str()], |row| {
+            let commands: String = row.get(2)?;
+            Ok(CallFacts {
+                tool: row.get(0)?,
+                provider: row.get(1)?,
+                commands: commands.lines().map(str::to_owned).collect(),
+                status: ended,
+                at_ms: row.get(3)?,
+                ..CallFacts::default()
+            })
+        })?;
+        rows.collect::<rusqlite::Result<_>>()?
+    };
+    for facts in &broken {
+        count(&transaction, facts, true)?;
+    }
+    transaction.commit()
+}
