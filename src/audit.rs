@@ -1,5 +1,5 @@
-//! The audit log: one line of JSON for each tool call, with digests in the place of contents, appended to a file that no
-//! tool reaches.
+//! The audit log: one line of JSON for each tool call, with digests in the place of contents or beside their beginnings,
+//! appended to a file that no tool reaches.
 //!
 //! Whoever records never waits: a thread writes, and what finds its queue full is counted. A file that cannot be written
 //! is said once, in the log and to a client; the gap is marked as soon as a line goes through again.
@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use self::file::LogFile;
@@ -22,14 +23,32 @@ pub use self::file::MAX_KEPT;
 use parking_lot::Mutex;
 
 /// Lines that may wait to be written: some hundred conversations ending their calls at once. At about
-/// 1 KiB a line this is its memory, too.
+/// 1 KiB a line, or 10 with the beginnings of contents, this is its memory, too.
 const QUEUE_LINES: usize = 1_024;
 
 /// Longest text of a line that a model or client chose, in bytes.
 const MAX_NAME: usize = 128;
 
+/// The most bytes of a command, of an input and of a result that a line has.
+const MAX_CONTENT: usize = 4 * 1024;
+
 /// How long the end of the daemon waits for the last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How much of contents a line has. Secrets are taken out of it by whoever records it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Contents {
+    /// Digests.
+    #[default]
+    Hash,
+    /// And the command line, or the path.
+    Command,
+    /// And the beginnings of input and result.
+    Full,
+}
 
 /// Whether a call was let run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -147,17 +166,26 @@ pub struct Entry {
     pub(crate) duration_ms: u64,
     /// How long it waited for other calls.
     pub(crate) queued_ms: u64,
+    /// The command line of a call that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) command: Option<String>,
+    /// The path that it names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<String>,
     /// The input as it was run, as compact JSON.
     pub(crate) input: Digested,
     /// The result as the model was given it.
     pub(crate) output: Digested,
 }
 
-/// A content that is not shown.
+/// A content by its digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Digested {
     sha256: String,
     bytes: u64,
+    /// Its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
 }
 
 impl Digested {
@@ -166,7 +194,25 @@ impl Digested {
         Self {
             sha256: data_encoding::HEXLOWER.encode(&Sha256::digest(content)),
             bytes: content.len() as u64,
+            text: None,
         }
+    }
+
+    /// Shows its beginning; `clean` is the content without secrets.
+    pub(crate) fn with_text(self, clean: &str) -> Self {
+        Self {
+            text: Some(beginning(clean)),
+            ..self
+        }
+    }
+}
+
+/// Returns the first 4 KiB of a text without secrets.
+pub(crate) fn beginning(clean: &str) -> String {
+    let end = clean.floor_char_boundary(MAX_CONTENT);
+    match clean.get(..end) {
+        Some(kept) if end < clean.len() => format!("{kept}…"),
+        _ => clean.to_owned(),
     }
 }
 

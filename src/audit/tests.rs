@@ -23,6 +23,8 @@ fn entry(tool_id: &str) -> Entry {
         exit_code: Some(0),
         duration_ms: 1,
         queued_ms: 0,
+        command: None,
+        path: None,
         input: Digested::of(b"{}"),
         output: Digested::of(b""),
     }

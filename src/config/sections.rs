@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check;
 use super::hosts::{HostEntry, PortList};
-use crate::audit::MAX_KEPT;
+use crate::audit::{Contents, MAX_KEPT};
 use crate::message::TrustLevel;
 use crate::permission::NetworkPolicy;
 use crate::sandbox::Limits;
@@ -395,12 +395,17 @@ pub struct LogConfig {
     pub format: LogFormat,
 }
 
-/// The audit log: digests of what was called and what came of it, no contents.
+/// The audit log: what was called and what came of it, by digests or with contents.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditConfig {
     /// Its file, outside the project and its central storage; empty for no audit log.
     pub path: PathBuf,
+    /// What of contents is in it: `hash` for digests alone, `command` for the command line or the path too, `full` for the
+    /// first 4 KiB of input and result too. Known secrets, and what looks like one, are taken out; what else a command or
+    /// a file says is then to be read in it.
+    #[serde(deserialize_with = "word")]
+    pub content: Contents,
     /// Size at which the file becomes `FILE.1` and a new one is begun; 64KiB to 1GiB.
     #[serde(with = "Size::<{ 64 * KIB }, { 1024 * MIB }>")]
     pub max_bytes: u64,

@@ -201,6 +201,80 @@ async fn a_full_disk_is_said_once_and_stops_nothing() {
     );
 }
 
+#[tokio::test]
+async fn an_operator_reads_what_ran_and_no_secret() {
+    let long = format!("echo {}", "x".repeat(6_000));
+    let calls = || {
+        [
+            bash(&format!("echo {SECRET} test-key-0123456789; echo said")),
+            Turn::call("file_read", &json!({"path": "a.txt"})),
+            Turn::call("git", &json!({"args": ["log", "-1", SECRET]})),
+            Turn::call("no_such_tool", &json!({"command": 7, "args": [7]})),
+            bash(&long),
+        ]
+    };
+    for content in ["hash", "command", "full"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let provider = Provider::start().await;
+        let more = json!({
+            "audit": {"path": path, "content": content},
+            "chat": {"trust_level": "autonomous"},
+        });
+        let daemon = Daemon::with(&provider, more).await;
+        daemon.file("a.txt", format!("hello\n{SECRET}\n"));
+        let mut client = daemon.connect().await;
+        for turn in calls() {
+            provider.then(turn);
+        }
+        provider.then(Turn::text("done"));
+        client.say("go").await;
+        client.until("chat:stream-end").await;
+        let found = lines(&path, calls().len()).await;
+        let fields =
+            |name: &str| -> Vec<Value> { found.iter().map(|it| it[name].clone()).collect() };
+        let [commands, paths] = ["command", "path"].map(fields);
+        if content == "hash" {
+            assert!(
+                commands.iter().chain(&paths).all(Value::is_null),
+                "{found:?}"
+            );
+        } else {
+            let start = commands[4].as_str().unwrap();
+            assert!(long.starts_with(start.trim_end_matches('…')) && start.ends_with('…'));
+            assert_eq!(start.len(), 4_096 + '…'.len_utf8());
+            assert_eq!(
+                commands[..4],
+                [
+                    json!("echo [redacted] [redacted]; echo said"),
+                    Value::Null,
+                    json!("git log -1 [redacted]"),
+                    Value::Null,
+                ]
+            );
+            assert_eq!(paths[1], "a.txt");
+        }
+        let texts = |it: &Value| [it["input"]["text"].clone(), it["output"]["text"].clone()];
+        if content == "full" {
+            let [input, output] = texts(&found[0]);
+            let input: Value = serde_json::from_str(input.as_str().unwrap()).unwrap();
+            assert_eq!(input["command"], commands[0]);
+            assert!(output.as_str().unwrap().contains("said"), "{output}");
+            assert!(texts(&found[1])[1].as_str().unwrap().contains("hello"));
+            assert!(texts(&found[4])[0].as_str().unwrap().ends_with('…'));
+        } else {
+            assert!(
+                found.iter().flat_map(texts).all(|it| it.is_null()),
+                "{found:?}"
+            );
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for secret in [SECRET, "test-key-0123456789", &daemon.token] {
+            assert!(!text.contains(secret), "{content}: {secret}");
+        }
+    }
+}
+
 /// Starts a daemon with this audit log; its exit code and what it said.
 fn refused(path: &Path, project: &Path) -> (Option<i32>, String) {
     let config = project.parent().unwrap().join("config.json");

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::known;
-use crate::audit::{Digested, Entry, Rulings};
+use crate::audit::{Contents, Digested, Entry, Rulings, beginning};
 use crate::exchange::Exchange;
 use crate::exchange::context::Context;
 use crate::message::{
@@ -207,6 +208,22 @@ fn audit(
         // A command chose this name; it may hold a secret.
         ruling.host = clean(&ruling.host);
     }
+    let config = services.config.audit.as_ref();
+    let contents = config.map(|config| config.content).unwrap_or_default();
+    let named = |text: Option<String>| {
+        let text = text.filter(|_| contents >= Contents::Command)?;
+        Some(beginning(&clean(&text)))
+    };
+    let digested = |content: &[u8], shown: &dyn Fn() -> String| match contents {
+        Contents::Full => Digested::of(content).with_text(&shown()),
+        Contents::Hash | Contents::Command => Digested::of(content),
+    };
+    let clean_input = || {
+        // Text by text: as JSON a key of several lines looks otherwise.
+        let mut input = Value::Object(record.input.clone());
+        services.redactor.redact_value(&mut input);
+        input.to_string()
+    };
     services.audit.record(Entry {
         time: Timestamp::now().to_string(),
         session: session.id.to_string(),
@@ -227,8 +244,10 @@ fn audit(
         exit_code: record.exit_code,
         duration_ms: record.duration_ms,
         queued_ms: record.queued_ms,
-        input: Digested::of(&input),
-        output: Digested::of(output.as_bytes()),
+        command: named(command_line(record)),
+        path: named(text_field(record, "path")),
+        input: digested(&input, &clean_input),
+        output: digested(output.as_bytes(), &|| clean(output)),
     });
     if let Some(message) = services.audit.news() {
         session.events.emit(Event::SessionNotice(Notice {
@@ -237,6 +256,20 @@ fn audit(
             message,
         }));
     }
+}
+
+/// Returns the command line of a call: of `bash` and what takes one likewise, and of `git` its words.
+fn command_line(record: &ExecutionRecord) -> Option<String> {
+    let words = || {
+        let words = record.input.get("args")?.as_array()?.iter();
+        let words: Option<Vec<&str>> = words.map(Value::as_str).collect();
+        Some(format!("{} {}", record.tool_name, words?.join(" ")))
+    };
+    text_field(record, "command").or_else(words)
+}
+
+fn text_field(record: &ExecutionRecord, name: &str) -> Option<String> {
+    record.input.get(name)?.as_str().map(str::to_owned)
 }
 
 fn status(output: &Output) -> ExecutionStatus {
