@@ -3,7 +3,7 @@
 //   node --test tests/console/page.test.mjs      needs Chromium, a built daemon, and npm install in clients/typescript
 //   OUTRIGGER_TEST_PAGE=1 …                      with the page that is in clients/console/dist, without building the daemon again
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 
@@ -84,8 +84,21 @@ test("a whole exchange with an approval, and a reload in its middle", timed, () 
     await page.click("#executions-button");
     await page.locator("#executions tbody tr").first().waitFor();
     assert.match(await page.locator("#executions tbody").innerText(), /bash/);
+    const charts = page.locator("#executions .charts");
+    assert.match(await charts.innerText(), /Commands used most/);
+    // Each bar has its figure as text.
+    assert.match(await charts.locator("li", { hasText: "sleep" }).innerText(), /sleep\s+1$/);
+    await page.selectOption("#executions .dashboard select", "Processor time");
+    assert.match(await charts.locator("li", { hasText: "bash" }).innerText(), /bash\s+[\d.]+ m?s$/);
     await shot(page, "executions");
-    await page.selectOption("#executions select", "error");
+    await page.selectOption("#executions select[aria-label='Whose calls']", "daemon");
+    await page.locator("#executions tbody td[title*=session]").first().waitFor();
+    for (const [button, begins] of [["CSV", "sessionId,conversationId,"], ["JSON lines", '{"toolId":']]) {
+      const [file] = await Promise.all([page.waitForEvent("download"), page.click(`#executions button:text-is("${button}")`)]);
+      const text = readFileSync(await file.path(), "utf8");
+      assert.ok(text.startsWith(begins) && text.includes("for i in 1 2 3"), text);
+    }
+    await page.selectOption("#executions select[aria-label='Status']", "error");
     await page.locator("#executions", { hasText: "nothing that fits" }).waitFor();
     await page.click("#frames-button");
     await page.fill("#frames input", "tool-approve");
