@@ -57,6 +57,10 @@ impl Store for Slow {
         async { Ok(Ran::default()) }.boxed()
     }
 
+    fn rules(&self) -> BoxFuture<'static, Result<Vec<String>, Error>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {
         async { Ok(Stats::default()) }.boxed()
     }

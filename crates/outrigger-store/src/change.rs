@@ -100,7 +100,14 @@ pub enum Change {
     },
     /// What a send was answered, so that it does not run twice.
     Sent(Sent),
-    /// Makes the session of another one: its messages up to a place, none copied.
+    /// An answer counts for later calls.
+    Rule(Rule),
+    /// It counts no more, whosever it is.
+    Revoke {
+        /// Which.
+        id: String,
+    },
+    /// Makes the session of another one: its messages up to a place, none copied. What counts in that one does not here.
     Fork {
         /// The other session.
         from: String,
@@ -198,6 +205,28 @@ pub struct Sent {
     pub answer: String,
 }
 
+/// An answer that counts for later calls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Its id, unlike all others.
+    pub id: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// What it says, as its owner writes it.
+    pub rule: String,
+}
+
+/// Whose an answer is: with that it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A conversation's.
+    Conversation(String),
+    /// The session's.
+    Session,
+    /// Nobody's: it stays until it is revoked.
+    None,
+}
+
 /// A session as it is read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Session {
@@ -227,6 +256,8 @@ pub struct Session {
     pub queued: Vec<Queued>,
     /// The last sends that were answered, oldest first.
     pub sent: Vec<Sent>,
+    /// The answers that count in it and its conversations, oldest first, each as its owner wrote it.
+    pub rules: Vec<String>,
 }
 
 /// A conversation as it is read.

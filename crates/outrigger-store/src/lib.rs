@@ -25,8 +25,8 @@ pub use call::{
     ToolCall,
 };
 pub use change::{
-    Attachment, Body, Change, Conversation, Exchange, Hash, Listed, Listing, Message, Page, Queued,
-    Sent, Session, Snippet, Stats, TitleBy,
+    Attachment, Body, Change, Conversation, Exchange, Hash, Listed, Listing, Message, Owner, Page,
+    Queued, Rule, Sent, Session, Snippet, Stats, TitleBy,
 };
 
 /// Told once when changes are safe, or that they are not yet.
@@ -55,6 +55,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Returns what ran from a day on, which is counted since 1970 (UTC). Deleted sessions count.
     fn ran(&self, from_day: i64) -> BoxFuture<'static, Result<Ran, Error>>;
+
+    /// Returns the answers that are no session's, oldest first, each as its owner wrote it: the last 10,000.
+    fn rules(&self) -> BoxFuture<'static, Result<Vec<String>, Error>>;
 
     /// Returns how much is kept.
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>>;

@@ -201,6 +201,10 @@ impl Store for Sqlite {
         self.read_all(move |connection| read::ran(connection, from_day))
     }
 
+    fn rules(&self) -> BoxFuture<'static, Result<Vec<String>, Error>> {
+        self.read_all(read::rules)
+    }
+
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {
         let path = self.0.path.clone();
         self.read_all(move |connection| read::stats(connection, &path))

@@ -124,6 +124,16 @@ CREATE TABLE sent (
 ) STRICT;
 CREATE INDEX sent_by_session ON sent (session, key);
 
+-- Answers that count for later calls. Those of no session stay until they are revoked.
+CREATE TABLE rule (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    session INTEGER REFERENCES session ON DELETE CASCADE,
+    conversation TEXT,
+    rule TEXT NOT NULL
+) STRICT;
+CREATE INDEX rule_by_session ON rule (session, key);
+
 -- Where words are said: the row number is the body's key.
 CREATE VIRTUAL TABLE words USING fts5 (
     said, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'

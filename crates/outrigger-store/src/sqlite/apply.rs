@@ -9,7 +9,7 @@ use flate2::write::DeflateEncoder;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::words;
-use crate::{Body, Change, Exchange, Message, Queued, Sent, TitleBy};
+use crate::{Body, Change, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy};
 
 pub(super) use calls::{KEPT_CALLS, break_off};
 
@@ -49,6 +49,11 @@ pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> rusq
                     delete(connection, key)?;
                 }
             }
+            Change::Revoke { id } => {
+                connection
+                    .prepare_cached("DELETE FROM rule WHERE id = ?1")?
+                    .execute([id])?;
+            }
             // What was deleted is not written to.
             change => {
                 if let Some(key) = key {
@@ -69,8 +74,8 @@ fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
 
 fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Result<()> {
     match change {
-        // They are about the session itself.
-        Change::Create { .. } | Change::Fork { .. } | Change::Delete => {}
+        // They are about the session itself, or about none.
+        Change::Create { .. } | Change::Fork { .. } | Change::Delete | Change::Revoke { .. } => {}
         Change::Reserve { seq, ids } => {
             connection
                 .prepare_cached(
@@ -117,6 +122,9 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
         Change::Forget { conversation } => {
             connection
                 .prepare_cached("DELETE FROM queued WHERE session = ?1 AND conversation = ?2")?
+                .execute(params![session, conversation])?;
+            connection
+                .prepare_cached("DELETE FROM rule WHERE session = ?1 AND conversation = ?2")?
                 .execute(params![session, conversation])?;
             if let Some(conversation) = conversation_of(connection, session, conversation)? {
                 truncate(connection, conversation, 0)?;
@@ -174,6 +182,18 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
             connection
                 .prepare_cached("DELETE FROM queued WHERE session = ?1 AND id = ?2")?
                 .execute(params![session, id])?;
+        }
+        Change::Rule(Rule { id, owner, rule }) => {
+            let (session, conversation) = match owner {
+                Owner::Conversation(conversation) => (Some(session), Some(conversation)),
+                Owner::Session => (Some(session), None),
+                Owner::None => (None, None),
+            };
+            connection
+                .prepare_cached(
+                    "INSERT INTO rule (id, session, conversation, rule) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![id, session, conversation, rule])?;
         }
         Change::Sent(Sent { id, digest, answer }) => {
             connection

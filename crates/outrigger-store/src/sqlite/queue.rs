@@ -147,6 +147,7 @@ pub(super) fn bytes_of(changes: &[Change]) -> usize {
         }
         Change::Record { record, .. } => record.len(),
         Change::Queued(queued) => queued.send.len(),
+        Change::Rule(rule) => rule.rule.len(),
         _ => 0,
     });
     bytes.sum::<usize>() + 256

@@ -25,6 +25,9 @@ const MAX_BODY: u64 = 256 * 1024 * 1024;
 /// How many of the messages that have the words are looked through for sessions, the newest first.
 const HITS: i64 = 20_000;
 
+/// Answers of no session that are read, the newest; more than are ever kept.
+const RULES: i64 = 10_000;
+
 /// Reads all of a session.
 pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Session> {
     let reserved = |number: i64| u64::try_from(number).unwrap_or(0);
@@ -103,7 +106,23 @@ pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Ses
             })
         },
     )?;
+    session.rules = rows(
+        &connection,
+        "SELECT rule FROM rule WHERE session = ?1 ORDER BY key",
+        params![key],
+        |row| row.get(0),
+    )?;
     Ok(session)
+}
+
+/// Returns the answers that are no session's.
+pub(super) fn rules(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    rows(
+        connection,
+        "SELECT rule FROM (SELECT key, rule FROM rule WHERE session IS NULL ORDER BY key DESC LIMIT ?1) ORDER BY key",
+        params![RULES],
+        |row| row.get(0),
+    )
 }
 
 fn conversations(connection: &Connection, session: i64) -> rusqlite::Result<Vec<Conversation>> {

@@ -6,7 +6,9 @@ mod trouble;
 use std::sync::mpsc;
 
 use super::*;
-use crate::{Attachment, Body, CallFacts, Exchange, Message, Queued, Sent, TitleBy, ToolCall};
+use crate::{
+    Attachment, Body, CallFacts, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy, ToolCall,
+};
 
 fn temporary() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -327,6 +329,59 @@ async fn a_fork_shares_what_was_said_and_outlives_its_source() {
     };
     let refused = write(&store, "h", vec![unknown]);
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn an_answer_goes_with_whose_it_is_or_stays_until_it_is_revoked() {
+    let (_folder, path) = temporary();
+    let rule = |id: &str, owner| {
+        Change::Rule(Rule {
+            id: id.to_owned(),
+            owner,
+            rule: format!("rule {id}"),
+        })
+    };
+    let revoke = |id: &str| Change::Revoke { id: id.to_owned() };
+    let changes = vec![
+        create(1),
+        said("a", "one", 1),
+        rule("r1", Owner::Conversation("a".to_owned())),
+        rule("r2", Owner::Conversation("b".to_owned())),
+        rule("r3", Owner::Session),
+        rule("r4", Owner::None),
+        rule("r5", Owner::None),
+    ];
+    {
+        let store = start(&path);
+        write(&store, "s", changes).unwrap();
+    }
+    let store = restart(&path);
+    let of = async |session: &str| store.open(session).await.unwrap().unwrap().rules;
+    assert_eq!(of("s").await, ["rule r1", "rule r2", "rule r3"]);
+    assert_eq!(store.rules().await.unwrap(), ["rule r4", "rule r5"]);
+    let fork = Change::Fork {
+        from: "s".to_owned(),
+        before: None,
+        at_ms: 2,
+    };
+    write(&store, "f", vec![fork]).unwrap();
+    assert_eq!(of("f").await, Vec::<String>::new());
+    let forget = Change::Forget {
+        conversation: "a".to_owned(),
+    };
+    write(&store, "s", vec![forget]).unwrap();
+    assert_eq!(of("s").await, ["rule r2", "rule r3"]);
+    // Also of a session that the store does not have.
+    write(
+        &store,
+        "new",
+        vec![revoke("r4"), revoke("r3"), revoke("r9")],
+    )
+    .unwrap();
+    assert_eq!(of("s").await, ["rule r2"]);
+    assert_eq!(store.open("new").await.unwrap(), None);
+    write(&store, "s", vec![Change::Delete, rule("r6", Owner::None)]).unwrap();
+    assert_eq!(store.rules().await.unwrap(), ["rule r5"]);
 }
 
 #[tokio::test]
