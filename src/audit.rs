@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use self::file::LogFile;
+use crate::permission::Remember;
 
 pub use self::file::MAX_KEPT;
 use parking_lot::Mutex;
@@ -71,7 +72,7 @@ pub enum By {
     Policy,
     /// The user, who was asked.
     User,
-    /// The user, earlier: an approval that was to be remembered.
+    /// The user, earlier: an answer that was to be remembered.
     Remembered,
     /// Nobody could be asked (`approval.unattended = "deny"`).
     Unattended,
@@ -91,6 +92,8 @@ pub struct Ruling {
     pub decision: Decision,
     /// Who said so.
     pub by: By,
+    /// How far the answer reaches, where it was given earlier.
+    pub scope: Option<Remember>,
     /// Whether the user changed the input.
     pub edited: bool,
 }
@@ -113,6 +116,19 @@ impl Ruling {
             ..Self::default()
         }
     }
+
+    /// The user said so earlier, in an answer that reaches so far.
+    #[must_use]
+    pub fn remembered(allows: bool, reach: Remember) -> Self {
+        let ruling = match allows {
+            true => Self::run(By::Remembered),
+            false => Self::refused(By::Remembered),
+        };
+        Self {
+            scope: Some(reach),
+            ..ruling
+        }
+    }
 }
 
 /// What was decided about a host that a call's command asked for, which is not on `tools.bash.hosts`.
@@ -122,6 +138,8 @@ pub struct HostRuling {
     pub(crate) host: String,
     pub(crate) decision: Decision,
     pub(crate) decided_by: By,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) scope: Option<Remember>,
 }
 
 /// All that was decided about a call.
@@ -152,6 +170,9 @@ pub struct Entry {
     pub(crate) level: String,
     pub(crate) decision: Decision,
     pub(crate) decided_by: By,
+    /// How far an answer reaches that was given earlier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) scope: Option<Remember>,
     /// Whether the user changed the input.
     pub(crate) edited: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -23,6 +23,7 @@ use crate::audit::Audit;
 use crate::config::{Config, SandboxPolicy};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
+use crate::exchange::memory::SharedRules;
 use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
@@ -330,6 +331,7 @@ fn build(
         mcp: Mcp::new(servers, tasks.clone()),
         notices,
         store,
+        rules: SharedRules::default(),
         workspaces,
         services: Services {
             config: Arc::new(config),

@@ -17,6 +17,7 @@ pub(crate) mod executions;
 pub(crate) mod failure;
 pub(crate) mod history;
 pub(crate) mod ledger;
+pub(crate) mod memory;
 pub(crate) mod questions;
 pub(crate) mod recording;
 pub(crate) mod searches;

@@ -13,9 +13,11 @@ use crate::message::{OnViolation, TrustLevel};
 use crate::units::Timeout;
 
 pub mod decision;
+pub mod rule;
 pub mod scope;
 
 pub use decision::{Decision, Subject, decide};
+pub use rule::Remember;
 pub use scope::{Permissions, Scope};
 
 /// A named way of working: prompt, model, trust, limits and permissions.

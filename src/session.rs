@@ -7,6 +7,7 @@
 //! Read next: `requests` (what each request does), `sends` and `resolve` (what a send comes to), [`log`] (numbers,
 //! merging, the bound), `gap` (what follows a gap).
 
+mod approvals;
 mod defaults;
 mod feed;
 mod gap;
@@ -41,7 +42,7 @@ use crate::exchange::context::{
 };
 use crate::exchange::executions::Executions;
 use crate::exchange::history::History;
-use crate::exchange::questions::Remembered;
+use crate::exchange::memory::{ConversationMemory, Memory};
 use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Notice, SessionId, Severity};
 use crate::protocol::event::{Event, Ready};
@@ -152,7 +153,6 @@ struct Session {
     spare: Arc<AtomicBool>,
     shared: SessionContext,
     services: Services,
-    remembered: Remembered,
     defaults: Defaults,
     conversations: HashMap<ConversationId, ConversationHandle>,
     /// Closed conversations that still shut down; the token fires when one is done.
@@ -187,6 +187,7 @@ struct ConversationHandle {
     inbox: mpsc::Sender<conversation::Command>,
     gone: CancellationToken,
     history: Arc<History>,
+    memory: ConversationMemory,
 }
 
 impl Session {
@@ -202,6 +203,13 @@ impl Session {
         let sink = Arc::clone(&feed);
         let journal = feed.journal.clone();
         let ids = restored.map_or(0, |restored| restored.ids);
+        let memory = Memory::new(
+            ready.session_id.clone(),
+            journal.clone(),
+            daemon.rules.clone(),
+            projects::folder(&workspace),
+            daemon.services.config.approval.remember,
+        );
         Self {
             defaults: Defaults::new(&daemon.services.config),
             shared: SessionContext {
@@ -210,6 +218,7 @@ impl Session {
                 events: Events::new(move |event, reply_to| sink.append(event, reply_to)),
                 executions: Arc::clone(&handle.executions),
                 ids: Arc::new(Ids::after(ids, journal.clone())),
+                memory,
                 journal,
                 quota: Arc::default(),
                 questions: Arc::default(),
@@ -220,7 +229,6 @@ impl Session {
                 spill: daemon.services.spill.for_another(),
                 ..daemon.services.clone()
             },
-            remembered: Remembered::default(),
             conversations: HashMap::new(),
             closing: HashMap::new(),
             sends: VecDeque::new(),
@@ -247,6 +255,9 @@ impl Session {
         let ends = self.cancel.clone().drop_guard();
         self.ends_at = Instant::now().checked_add(FIRST_SOCKET);
         let mut notices = self.daemon.notices.subscribe();
+        if let Some(store) = &self.daemon.store {
+            self.daemon.rules.load(store).await;
+        }
         if let Some(restored) = restored {
             self.restore(restored).await;
         }
@@ -438,6 +449,7 @@ impl Session {
     ) -> mpsc::Sender<conversation::Command> {
         self.spare.store(false, Ordering::Relaxed);
         let (inbox, commands) = mpsc::channel(conversation::INBOX);
+        let memory = self.shared.memory.for_conversation(id);
         let context = Context {
             services: self.services.clone(),
             session: self.shared.clone(),
@@ -445,7 +457,7 @@ impl Session {
                 id.clone(),
                 origin,
                 Arc::clone(&history),
-                self.remembered.for_conversation(),
+                memory.clone(),
             ),
         };
         let cancel = self.cancel.child_token();
@@ -462,6 +474,7 @@ impl Session {
             inbox: inbox.clone(),
             gone,
             history,
+            memory,
         };
         self.conversations.insert(id.clone(), handle);
         inbox

@@ -10,6 +10,7 @@ mod body;
 pub(crate) mod calls;
 mod outbox;
 pub(crate) mod restored;
+mod rules;
 
 use std::fmt;
 use std::sync::Arc;

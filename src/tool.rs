@@ -14,9 +14,10 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::classifier::{Classification, Finding, Remembered, SimpleCommand};
+use crate::classifier::{Classification, Finding, SimpleCommand};
 use crate::message::{Danger, DangerLevel, Part, ToolSpec};
 pub use crate::message::{Metadata, OutputStream};
+use crate::permission::rule::{File, Key};
 use crate::sandbox::Pod;
 use crate::sandbox::paths::PathError;
 use crate::telemetry::Redactor;
@@ -146,15 +147,17 @@ pub struct Facts {
     pub plain: bool,
     /// Whether it wants the network for a command.
     pub network: bool,
-    /// What `remember` remembers: the tool, or a command's words; `None` where it must not.
-    pub remember: Option<RememberKey>,
+    /// What an approval stands for that is to be remembered; `None` where it must not be.
+    pub remember: Option<Key>,
+    /// The file it names, where a rule may be for that.
+    pub file: Option<File>,
     /// How long the call itself asks to run at most.
     pub timeout: Option<Duration>,
 }
 
 impl Facts {
     /// Returns the facts of a call that is as harmful as its tool, names no paths and runs no commands.
-    pub fn new(level: DangerLevel, remember: Option<RememberKey>) -> Self {
+    pub fn new(level: DangerLevel, remember: Option<Key>) -> Self {
         Self {
             danger: Danger {
                 level,
@@ -168,6 +171,7 @@ impl Facts {
             plain: true,
             network: false,
             remember,
+            file: None,
             timeout: None,
         }
     }
@@ -175,8 +179,12 @@ impl Facts {
     /// Returns the facts of a call of this tool that runs commands.
     pub(crate) fn of_commands(tool: &str, classified: &Classification) -> Self {
         let remembered = classified.remembered.clone();
-        let key = |commands| RememberKey::Commands(tool.to_owned(), commands);
-        let mut facts = Self::new(classified.level, remembered.map(key));
+        let key = remembered.map(|it| Key::Commands {
+            tool: tool.to_owned(),
+            commands: it.commands,
+            line: it.line,
+        });
+        let mut facts = Self::new(classified.level, key);
         facts.danger.reasons = classified.reasons();
         facts.commands.clone_from(&classified.commands);
         facts.written.clone_from(&classified.written);
@@ -184,17 +192,6 @@ impl Facts {
         facts.plain = classified.plain;
         facts
     }
-}
-
-/// What an approval with `remember` stands for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum RememberKey {
-    /// Every call of the tool.
-    Tool(String),
-    /// The same commands of the tool, joined in the same way.
-    Commands(String, Remembered),
-    /// Connections of commands to the host.
-    Host(String),
 }
 
 /// What a call reads or writes of the project while it runs. A file is its identity: its root and its path below, resolved

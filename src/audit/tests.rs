@@ -16,6 +16,7 @@ fn entry(tool_id: &str) -> Entry {
         level: "safe".to_owned(),
         decision: Decision::Run,
         decided_by: By::Policy,
+        scope: None,
         hosts: Vec::new(),
         edited: false,
         status: "success".to_owned(),

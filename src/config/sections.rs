@@ -15,7 +15,7 @@ use super::check;
 use super::hosts::{HostEntry, PortList};
 use crate::audit::{Contents, MAX_KEPT};
 use crate::message::TrustLevel;
-use crate::permission::NetworkPolicy;
+use crate::permission::{NetworkPolicy, Remember};
 use crate::sandbox::Limits;
 use crate::sandbox::paths::Reach;
 use crate::telemetry::LogFormat;
@@ -168,6 +168,10 @@ pub struct ApprovalConfig {
     pub max_timeout: Duration,
     /// Whether bash commands that are proven read-only run without asking.
     pub auto_approve_safe_commands: bool,
+    /// How far an answer may reach that is remembered: `once`, `conversation`, `session`, `project` or `always`. One that
+    /// is to reach further reaches so far. Approvals that were given when more was allowed do not count; denials do.
+    #[serde(deserialize_with = "word")]
+    pub remember: Remember,
     /// What happens where the user would be asked: `ask`, or `deny` where nobody can answer.
     #[serde(deserialize_with = "word")]
     pub unattended: Unattended,

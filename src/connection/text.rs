@@ -26,7 +26,8 @@ use crate::protocol::{SessionCode, word};
 const HELP: &str = "\
 a line            is said to the model
 y, n [REASON]     answer the open question: yes, no
-e {JSON}, a       yes with this input instead; yes, and always in this conversation
+e {JSON}          yes with this input instead
+a, never          yes, no, and the same again; a project, never session, a in src: how far, and for which folder
 y t3, n t3, ...   the same for the question about t3, where several are open
 y HOST, n HOST    answer the question for this host
 /input on         be asked what MCP servers want to know in the middle of a call; off
@@ -118,7 +119,12 @@ impl Text {
         let mut prompt = prompt.replace("e edit", "e {JSON} edit");
         if let Some(host) = &confirm.host {
             let host = exposed_line(host);
-            for (letter, rest) in [("y", " yes"), ("n", " no"), ("a", " always")] {
+            for (letter, rest) in [
+                ("y", " yes"),
+                ("n", " no"),
+                ("a", " always"),
+                ("never", " in"),
+            ] {
                 let named = format!("{letter} {host}{rest}");
                 prompt = prompt.replace(&format!("{letter}{rest}"), &named);
             }

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::config::Config;
 use crate::exchange::context::{Context, ConversationContext, Origin, Services, SessionContext};
 use crate::exchange::history::{History, Room, is_valid};
-use crate::exchange::questions::Remembered;
+use crate::exchange::memory::Memory;
 use crate::exchange::transcript::Events;
 use crate::message::{
     ConversationId, DangerLevel, MessageId, Model, ToolCategory, ToolId, ToolSpec, Usage,
@@ -268,10 +268,12 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         audit: crate::audit::Audit::default(),
         room: room.clone(),
     };
+    let memory = Memory::for_tests();
     let session = SessionContext {
         id: crate::message::SessionId::new("s"),
         workspace: Arc::new(crate::tool::workspace::testing::with_tools(tools())),
         events,
+        memory: memory.clone(),
         journal: Journal::default(),
         executions: Arc::default(),
         ids: Arc::default(),
@@ -281,7 +283,8 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
     };
     let id = ConversationId::new("c");
     let history = Arc::new(History::new(room, Journal::default(), id.clone()));
-    let conversation = ConversationContext::new(id, Origin::Daemon, history, Remembered::default());
+    let memory = memory.for_conversation(&id);
+    let conversation = ConversationContext::new(id, Origin::Daemon, history, memory);
     Context {
         services,
         session,

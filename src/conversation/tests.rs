@@ -176,6 +176,7 @@ impl Stage {
             approved,
             input,
             remember: crate::protocol::command::Remember::Once,
+            folder: None,
             reason: None,
         };
         Some(Command::Question {

@@ -10,12 +10,12 @@ use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
 use super::background::RunningExchange;
-use super::calls::host::AskedHosts;
 use super::executions::Executions;
 use super::failure;
 use super::history::{History, Room};
 use super::ledger::Totals;
-use super::questions::{QuestionRegistry, Questions, Remembered};
+use super::memory::{ConversationMemory, Memory};
+use super::questions::{QuestionRegistry, Questions};
 use super::searches::Searches;
 use super::transcript::Events;
 use crate::audit::Audit;
@@ -140,6 +140,8 @@ pub(crate) struct SessionContext {
     pub executions: Arc<Executions>,
     pub ids: Arc<Ids>,
     pub quota: Arc<WriteQuota>,
+    /// What its user said that counts for later calls.
+    pub memory: Memory,
     /// Whose open question is whose.
     pub questions: Arc<QuestionRegistry>,
     pub totals: Arc<Totals>,
@@ -154,8 +156,7 @@ pub(crate) struct ConversationContext {
     /// Its commands in the background, which end with it.
     pub background: Jobs,
     pub running: Arc<RunningExchange>,
-    pub remembered: Remembered,
-    pub hosts: AskedHosts,
+    pub memory: ConversationMemory,
     pub repeats: Repeats,
     pub searches: Searches,
     pub questions: Questions,
@@ -180,7 +181,7 @@ impl ConversationContext {
         id: ConversationId,
         origin: Origin,
         history: Arc<History>,
-        remembered: Remembered,
+        memory: ConversationMemory,
     ) -> Self {
         Self {
             id,
@@ -190,8 +191,7 @@ impl ConversationContext {
             pod: OnceLock::new(),
             background: Jobs::default(),
             running: Arc::default(),
-            remembered,
-            hosts: AskedHosts::default(),
+            memory,
             repeats: Repeats::default(),
             searches: Searches::default(),
             questions: Questions::default(),

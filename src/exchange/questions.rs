@@ -28,7 +28,6 @@ use crate::protocol::{RequestId, SessionCode, answer};
 use crate::provider::MAX_CALLS;
 use crate::runtime::sleep_until;
 
-pub(crate) use approval::Remembered;
 use approval::{ApprovalQuestion, Checked};
 use deadline::Deadline;
 use input::InputQuestion;
@@ -173,6 +172,9 @@ impl Questions {
         let now = Instant::now();
         let deadline = Deadline::new(now, &context.services.config.approval);
         *question.expires_at() = deadline.expires_at(now);
+        if let Question::Approval(it) = &mut question {
+            it.confirm.remember = it.matter.offer(context.conversation.memory.on_offer());
+        }
         let announcement = question.announcement();
         open.push(Open {
             id,

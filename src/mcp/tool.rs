@@ -23,10 +23,9 @@ use super::elicitation::ask_user;
 use super::server::{Handle, Life, Link};
 use super::{content, hint};
 use crate::message::{Part, ToolSpec};
+use crate::permission::rule::Key;
 use crate::telemetry::Redactor;
-use crate::tool::{
-    Facts, Metadata, Output, OutputStream, Prepared, Refusal, RememberKey, Run, Tool, Violation,
-};
+use crate::tool::{Facts, Metadata, Output, OutputStream, Prepared, Refusal, Run, Tool, Violation};
 
 /// How long a call waits for a server that is being started; then the model gets an error.
 const CALL_WAIT: Duration = Duration::from_secs(15);
@@ -75,7 +74,10 @@ impl Prepared for Call {
     fn facts(&self) -> Facts {
         let Definition { spec, digest, .. } = &self.tool.definition;
         // A tool that was approved and has changed since is another tool.
-        let remember = RememberKey::Tool(format!("{} {digest}", spec.name));
+        let remember = Key::Tool {
+            tool: spec.name.clone(),
+            version: Some(digest.clone()),
+        };
         Facts {
             timeout: Some(self.tool.server.config.timeout),
             ..Facts::new(spec.danger_level, Some(remember))

@@ -1,6 +1,7 @@
 //! One call, one decision: run, ask, or refuse, with the reason.
 
-use super::{NetworkPolicy, Scope};
+use super::rule::Said;
+use super::{NetworkPolicy, Remember, Scope};
 use crate::classifier::{Denial, SimpleCommand};
 use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec, TrustLevel, WITH_BASH};
 
@@ -9,13 +10,15 @@ use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec, TrustLevel, WI
 pub enum Decision {
     /// It runs.
     Run {
-        /// Whether it would be asked for, had the user not said something before.
-        remembered: bool,
+        /// How far the approval reaches without which it would be asked for.
+        remembered: Option<Remember>,
     },
     /// The user is asked, for this reason.
     Ask(String),
     /// It does not run, for this reason, which the model reads.
     Refuse(String),
+    /// It does not run, because the user said so before.
+    Denied(Said),
 }
 
 /// What a decision rests on.
@@ -35,8 +38,8 @@ pub struct Subject<'a> {
     pub plain: bool,
     /// Whether it wants the network for a command.
     pub network: bool,
-    /// Whether the user said not to be asked for it again.
-    pub remembered: bool,
+    /// What the user said before of calls like it.
+    pub said: Option<&'a Said>,
     /// How many times in a row the model has made this very call, this one included.
     pub repeated: u32,
     /// What the operator's settings say of it, where it is a search of the web.
@@ -74,8 +77,9 @@ pub const REPEATED_SAFE_CALLS: u32 = 25;
 
 /// Decides about one call.
 ///
-/// Refusals come first, then what is asked at every trust level, then the trust level, unless the user said before not to
-/// be asked for it, which counts for nothing under `supervised`: a milder rule never hides a stricter one.
+/// Refusals come first, the user's own among them, then what is asked at every trust level, then the trust level, unless the
+/// user said before not to be asked for it, which counts for nothing under `supervised`: a milder rule never hides a
+/// stricter one.
 pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     let name = &subject.tool.name;
     if subject.danger.level == DangerLevel::Blocked {
@@ -84,6 +88,10 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
             subject.danger.reasons.join("; ")
         ));
     }
+    let approval = match subject.said {
+        Some(said) if !said.allows => return Decision::Denied(said.clone()),
+        approval => approval,
+    };
     // A command is as harmful as its words say; elsewhere the tool's own level speaks for each call.
     let level = match subject.tool.category {
         ToolCategory::Exec => subject.tool.danger_level.max(subject.danger.level),
@@ -148,7 +156,7 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
                 "this exchange has made {limit} searches, which is the limit (tools.web_search.limit)"
             ));
         }
-        Some(Search::Asked(reason)) if !subject.remembered => {
+        Some(Search::Asked(reason)) if approval.is_none() => {
             return Decision::Ask(reason.clone());
         }
         Some(Search::Asked(_) | Search::Free) | None => {}
@@ -159,12 +167,12 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
         return Decision::Ask("the command is classed dangerous".to_owned());
     }
     let allowed = !dangerous && subject.plain && grant.allows_all(subject.commands);
-    match by_trust(subject, rules, allowed) {
+    match (by_trust(subject, rules, allowed), approval) {
         // What was said under another level is no answer where every call is asked for.
-        Decision::Ask(_) if subject.remembered && rules.trust != TrustLevel::Supervised => {
-            Decision::Run { remembered: true }
-        }
-        decision => decision,
+        (Decision::Ask(_), Some(said)) if rules.trust != TrustLevel::Supervised => Decision::Run {
+            remembered: Some(said.reach),
+        },
+        (decision, _) => decision,
     }
 }
 
@@ -174,15 +182,15 @@ fn by_trust(subject: &Subject<'_>, rules: Rules, allowed: bool) -> Decision {
     let is_shell = !subject.commands.is_empty() && subject.tool.danger_level > DangerLevel::Safe;
     let is_safe = subject.danger.level == DangerLevel::Safe;
     match rules.trust {
-        TrustLevel::Autonomous => Decision::Run { remembered: false },
+        TrustLevel::Autonomous => Decision::Run { remembered: None },
         TrustLevel::Supervised => {
             Decision::Ask("every call is asked for at trust level `supervised`".to_owned())
         }
-        TrustLevel::Guided if allowed => Decision::Run { remembered: false },
+        TrustLevel::Guided if allowed => Decision::Run { remembered: None },
         TrustLevel::Guided if is_safe && is_shell && !rules.auto_approve_safe_commands => {
             Decision::Ask("commands are asked for at trust level `guided`".to_owned())
         }
-        TrustLevel::Guided if is_safe => Decision::Run { remembered: false },
+        TrustLevel::Guided if is_safe => Decision::Run { remembered: None },
         TrustLevel::Guided => Decision::Ask(format!(
             "`{}` can change things and is asked for at trust level `guided`",
             subject.tool.name

@@ -10,7 +10,7 @@ use super::style::{Piece, Style};
 use super::text::{exposed, exposed_line, one_line, prefixed};
 use crate::message::{DangerLevel, ToolId, TrustLevel};
 use crate::protocol::command::{Remember, ToolApprove};
-use crate::protocol::event::ToolConfirm;
+use crate::protocol::event::{RememberOffer, ToolConfirm};
 use crate::protocol::word;
 
 /// Longest name of a tool that is shown, in characters.
@@ -50,13 +50,48 @@ impl fmt::Display for Asked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Approve,
-    /// Run it, and do not ask for the same again in this conversation.
-    Remember,
+    /// Run it, and do not ask for the same again.
+    Remember(Lasting),
+    /// Do not run it, nor the same again.
+    Never(Lasting),
     /// Do not run it, for this reason.
     Refuse(Option<String>),
     /// Run it with another input: this text, or one that is still to be edited.
     Edit(Option<String>),
     Unclear,
+}
+
+/// How far an answer reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lasting {
+    remember: Remember,
+    /// It is for writing any file below this folder.
+    folder: Option<String>,
+}
+
+impl Lasting {
+    /// Reads what stands after the word: how far, and `in` with a folder, both or neither.
+    fn read(rest: Option<&str>) -> Option<Self> {
+        let rest = rest.unwrap_or_default();
+        let (word, after) = first_word(rest);
+        let far = match word.to_lowercase().as_str() {
+            "conversation" => Some(Remember::Conversation),
+            "session" => Some(Remember::Session),
+            "project" => Some(Remember::Project),
+            "always" => Some(Remember::Always),
+            _ => None,
+        };
+        let rest = if far.is_some() { after } else { rest };
+        let folder = match first_word(rest) {
+            ("", _) => None,
+            ("in", folder) if !folder.is_empty() => Some(folder.to_owned()),
+            _ => return None,
+        };
+        Some(Self {
+            remember: far.unwrap_or(Remember::Conversation),
+            folder,
+        })
+    }
 }
 
 impl Reply {
@@ -66,7 +101,10 @@ impl Reply {
         let reason = (!rest.is_empty()).then(|| rest.to_owned());
         match (word.to_lowercase().as_str(), reason) {
             ("y" | "yes", None) => Self::Approve,
-            ("a" | "always", None) => Self::Remember,
+            ("a" | "always", rest) => {
+                Lasting::read(rest.as_deref()).map_or(Self::Unclear, Self::Remember)
+            }
+            ("never", rest) => Lasting::read(rest.as_deref()).map_or(Self::Unclear, Self::Never),
             ("e" | "edit", None) => Self::Edit(None),
             ("e" | "edit", Some(input)) if input.starts_with('{') => Self::Edit(Some(input)),
             ("n" | "no", reason) => Self::Refuse(reason),
@@ -79,7 +117,13 @@ impl Reply {
         let mut verdict = ToolApprove::of(confirm, true);
         match self {
             Self::Approve => {}
-            Self::Remember => verdict.remember = Remember::Conversation,
+            Self::Remember(Lasting { remember, folder }) => {
+                (verdict.remember, verdict.folder) = (remember, folder);
+            }
+            Self::Never(Lasting { remember, folder }) => {
+                verdict.approved = false;
+                (verdict.remember, verdict.folder) = (remember, folder);
+            }
             Self::Refuse(reason) => {
                 verdict.approved = false;
                 verdict.reason = reason;
@@ -136,7 +180,30 @@ pub(crate) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
     } else {
         ""
     };
-    format!("  y yes, n no [reason], {edit}a always in this conversation{left} > ")
+    let lasting = confirm.remember.as_ref();
+    let lasting = lasting.map_or("a always in this conversation".to_owned(), on_offer);
+    format!("  y yes, n no [reason], {edit}{lasting}{left} > ")
+}
+
+/// Says how an answer is given that reaches further than the call.
+fn on_offer(offer: &RememberOffer) -> String {
+    let words = match offer.approval.is_empty() {
+        true => "never",
+        false => "a always, never",
+    };
+    let further = offer
+        .denial
+        .iter()
+        .filter(|it| **it > Remember::Conversation);
+    let further: Vec<String> = further.map(word).collect();
+    let mut text = format!("{words} in this conversation");
+    if !further.is_empty() {
+        text += &format!(" [{}]", further.join("|"));
+    }
+    if let Some(folder) = offer.folders.first() {
+        text += &format!(" [in {}]", exposed_line(folder));
+    }
+    text
 }
 
 /// That a call which was to be approved always is approved this once only, and why in short.

@@ -1,5 +1,6 @@
 //! Payloads of the answers to requests.
 
+mod approvals;
 mod sessions;
 
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ use crate::message::{
     BackgroundCommand, ConversationId, InputId, MessageId, Model, OnViolation, OutputStream,
     ProviderInfo, ToolId, ToolSpec, TrustLevel,
 };
+pub use approvals::{ApprovalRule, ApprovalRules, ApprovalsRevoked};
 pub use sessions::{
     KeptSession, SessionChanged, SessionDeleted, SessionForked, SessionPage, Snippet,
 };

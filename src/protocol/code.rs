@@ -17,6 +17,8 @@ pub enum SessionCode {
     UnsupportedFrame,
     /// No approval with this id is open.
     ApprovalNotFound,
+    /// No answer that counts for later calls has this id.
+    RuleNotFound,
     /// No request for input with this id is open.
     InputNotFound,
     /// No tool, or no call, has this name or id.

@@ -1,5 +1,6 @@
 //! What a client may say, with an example of each.
 
+mod approvals;
 mod examples;
 mod mcp;
 mod ran;
@@ -16,8 +17,10 @@ use serde_json::{Map, Value};
 use super::content::{Content, WireMessage};
 use super::input::ToolInput;
 use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, TrustLevel};
+pub use crate::permission::Remember;
 use crate::permission::{Limits, PermissionMap};
 
+pub use approvals::{ApprovalList, ApprovalRevoke};
 pub use examples::examples;
 pub use mcp::{McpAdd, McpGetPrompt, McpName, McpReadResource};
 pub use ran::{ExportFormat, MetricsRequest, Scope, ToolExport, ToolHistory};
@@ -75,6 +78,12 @@ pub enum Command {
     /// Gives an open question more time, because somebody is at it.
     #[serde(rename = "chat:tool-extend")]
     ChatToolExtend(ToolExtend),
+    /// Lists the answers that count for later calls.
+    #[serde(rename = "approval:list")]
+    ApprovalList(ApprovalList),
+    /// Has answers count no more.
+    #[serde(rename = "approval:revoke")]
+    ApprovalRevoke(ApprovalRevoke),
     /// Lists the provider instances.
     #[serde(rename = "provider:list")]
     ProviderList(Empty),
@@ -338,9 +347,12 @@ pub struct ToolApprove {
     /// Run with this input instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Map<String, Value>>,
-    /// How far the approval reaches.
+    /// How far the answer reaches.
     #[serde(default)]
     pub remember: Remember,
+    /// One of the `folders` of the question: the answer is for writing any file below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// Text that the model is given with a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -362,19 +374,6 @@ pub struct ToolExtend {
     /// Of a `chat:tool-confirm` with a host: that host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-}
-
-/// How far an approval reaches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Remember {
-    /// This call.
-    #[default]
-    Once,
-    /// The same again in this conversation.
-    Conversation,
-    /// The same again in this session.
-    Session,
 }
 
 /// Payload of `provider:configure`. The key is never echoed or logged.

@@ -27,8 +27,8 @@ pub use stream::{
     Delta, DeltaEvent, Queued, State, StateName, Steered, StreamStart, TurnDiscarded, WholeMessage,
 };
 pub use tool::{
-    BackgroundChanged, By, Outcome, PortOpened, ResultStatus, ToolConfirm, ToolDelta, ToolExtended,
-    ToolInputDelta, ToolOutcome, ToolResolved, ToolStart, TriggeredRule,
+    BackgroundChanged, By, Outcome, PortOpened, RememberOffer, ResultStatus, ToolConfirm,
+    ToolDelta, ToolExtended, ToolInputDelta, ToolOutcome, ToolResolved, ToolStart, TriggeredRule,
 };
 pub use usage::{Context, Tokens, TurnUsage};
 
@@ -144,6 +144,12 @@ pub enum Event {
     #[serde(rename = "chat:stream-end")]
     ChatStreamEnd(Box<StreamEnd>),
 
+    /// Answers `approval:list`.
+    #[serde(rename = "approval:list-result")]
+    ApprovalListResult(answer::ApprovalRules),
+    /// Answers `approval:revoke`.
+    #[serde(rename = "approval:revoke-result")]
+    ApprovalRevokeResult(answer::ApprovalsRevoked),
     /// Answers `provider:list`.
     #[serde(rename = "provider:list-result")]
     ProviderListResult(answer::Providers),

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::Session;
 use super::resolve::invalid;
 use super::sessions::Daemon;
-use crate::exchange::questions::Remembered;
 use crate::protocol::SessionCode;
 use crate::protocol::event::{Project, SessionError};
 use crate::tool::workspace::{NotOpened, Workspace};
@@ -82,9 +81,8 @@ impl Session {
         }
         let root = root(&workspace);
         self.shared.journal.project(root);
+        self.shared.memory.move_to(folder(&workspace));
         self.shared.workspace = workspace;
-        // What was approved for one project was not for another.
-        self.remembered = Remembered::default();
     }
 }
 
@@ -92,6 +90,13 @@ impl Session {
 pub(super) fn root(workspace: &Workspace) -> Option<String> {
     let project = workspace.project().ok()?;
     Some(project.root.display().to_string())
+}
+
+/// Returns the folder of a project by which its answers are kept; `None` of one whose path is no text: that could be
+/// another one's.
+pub(super) fn folder(workspace: &Workspace) -> Option<String> {
+    let project = workspace.project().ok()?;
+    project.root.to_str().map(str::to_owned)
 }
 
 /// Returns a project as clients are shown it, and why there is none.

@@ -31,6 +31,8 @@ impl Session {
             Command::ChatToolExtend(extend) => {
                 return self.question(Action::Extend(extend), id).await;
             }
+            Command::ApprovalList(wanted) => Ok(self.list_approvals(&wanted)),
+            Command::ApprovalRevoke(wanted) => self.revoke_approvals(wanted),
             Command::SessionConfigure(wanted) => self.configure(&wanted).await,
             Command::SessionResume(_) => Err(invalid(
                 "session:resume must be the first frame of a socket and name another session",
@@ -203,6 +205,7 @@ impl Session {
             .await;
         if let Some(handle) = self.conversations.remove(&conversation_id) {
             // Before the answer says so.
+            handle.memory.close();
             handle.history.close();
             self.closing.insert(conversation_id.clone(), handle.gone);
         }

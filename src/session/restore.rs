@@ -28,8 +28,10 @@ impl Session {
             queued,
             sent,
             settings,
+            rules,
             ..
         } = restored;
+        self.shared.memory.restore(rules);
         if let Some(settings) = settings {
             self.restore_settings(&settings);
         }

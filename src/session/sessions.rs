@@ -18,6 +18,7 @@ use super::{Feed, Handle, INBOX, Message, Session, projects, providers};
 use crate::config::{Config, ExposePolicy};
 use crate::exchange::context::Services;
 use crate::exchange::executions::Executions;
+use crate::exchange::memory::SharedRules;
 use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
 use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
@@ -43,6 +44,8 @@ pub struct Daemon {
     pub(crate) notices: Notices,
     /// Where sessions are kept; nowhere where there is none.
     pub(crate) store: Option<Sqlite>,
+    /// What users said that counts in all sessions, or in those of a project.
+    pub(crate) rules: SharedRules,
     /// The projects that sessions work in.
     pub(crate) workspaces: Arc<Workspaces>,
     /// Done when the folders of all conversations' commands are removed.

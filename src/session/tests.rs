@@ -21,6 +21,7 @@ use super::log::ReadResult;
 use super::*;
 use crate::config::Config;
 use crate::conversation::testing::{CONFIG, Finish, Move, Scripted, finishes, moves, tools};
+use crate::exchange::memory::SharedRules;
 use crate::mcp::{self, Mcp};
 use crate::notices::Notices;
 use crate::protocol::envelope;
@@ -94,6 +95,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         Arc::new(Scripted(Mutex::new(script.into())));
     Arc::new(Daemon {
         store: None,
+        rules: SharedRules::default(),
         pods_removed: std::future::ready(()).boxed().shared(),
         mcp: no_servers(&tasks),
         notices: Notices::default(),

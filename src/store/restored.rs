@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::{body, calls};
 use crate::message::{ConversationId, Message, MessageId, ToolId};
+use crate::permission::rule::Rule;
 use crate::protocol::RequestId;
 use crate::protocol::answer;
 use crate::protocol::command::ChatSend;
@@ -43,6 +44,8 @@ pub(crate) struct Restored {
     /// Sends that wait, by the names of their rows.
     pub queued: Vec<(String, ChatSend)>,
     pub sent: Vec<Sent>,
+    /// The answers that count in it and its conversations.
+    pub rules: Vec<Rule>,
 }
 
 /// A call as it was when the daemon ended.
@@ -84,6 +87,7 @@ impl From<Session> for Restored {
             interrupted: Vec::new(),
             queued: Vec::new(),
             sent: Vec::new(),
+            rules: rules(&session.rules),
         };
         for call in session.calls {
             let record = read(&call.record, "a call");
@@ -132,6 +136,11 @@ impl From<Session> for Restored {
         }
         restored
     }
+}
+
+/// Returns answers as they were given.
+pub(crate) fn rules(kept: &[String]) -> Vec<Rule> {
+    kept.iter().filter_map(|it| read(it, "a rule")).collect()
 }
 
 fn conversation(conversation: Conversation) -> (ConversationId, Vec<Option<Message>>) {

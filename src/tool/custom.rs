@@ -5,15 +5,18 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 
 use super::exec::Exec;
 use super::program::{Effect, ProgramCall};
 use super::typed::Typed;
-use super::{Facts, Refusal, RememberKey, Tool};
+use super::{Facts, Refusal, Tool};
 use crate::config::template::{Piece, pieces, variable};
 use crate::config::{BashConfig, CustomCommand, CustomToolConfig};
 use crate::message::{ToolCategory, ToolSpec};
+use crate::permission::rule::Key;
 use crate::sandbox::Network;
 
 /// The longest text of one input, in bytes: the system takes no longer argument or variable.
@@ -36,12 +39,18 @@ pub fn custom(exec: Exec, config: CustomToolConfig, bash: &BashConfig) -> impl T
         danger_level: config.danger,
         origin: "custom".to_owned(),
     };
+    // One that runs something else after a restart is another tool.
+    let definition = format!("{:?} {}", config.command, config.network);
+    let version = HEXLOWER.encode(&Sha256::digest(definition.as_bytes()));
     Typed::with(spec, move |input: Map<String, Value>| {
         let name = &config.name;
         let filled = command(&config.command, &input).map_err(|problem| {
             Refusal::Invalid(format!("the input of `{name}` does not fit: {problem}"))
         })?;
-        let remember = Some(RememberKey::Tool(name.clone()));
+        let remember = Some(Key::Tool {
+            tool: name.clone(),
+            version: Some(version.clone()),
+        });
         let network = match config.network {
             true => Network::Outgoing(ports.clone()),
             false => Network::Off,

@@ -9,11 +9,12 @@ use tokio::runtime::Handle;
 use super::listed::{listed, named};
 use super::stop::Stop;
 use super::typed::Typed;
-use super::{Claim, Facts, Output, Prepared, Refusal, RememberKey, Run, Violation, Visible};
+use super::{Claim, Facts, Output, Prepared, Refusal, Run, Violation, Visible};
 use crate::message::{Danger, DangerLevel, ToolCategory};
+use crate::permission::rule::{File, Key};
 use crate::sandbox::deny::{self, Access};
 use crate::sandbox::is_tracked;
-use crate::sandbox::paths::{Located, PathError, Roots, Target};
+use crate::sandbox::paths::{Located, PathError, RootName, Roots, Target};
 use crate::telemetry::Redactor;
 use crate::tool::quota::WriteQuota;
 use crate::tool::seen::SeenFiles;
@@ -34,6 +35,7 @@ pub(super) struct PathArgument {
 /// Where a path led when the call was judged.
 #[derive(Debug)]
 struct Judged {
+    root: RootName,
     relative: String,
     identity: String,
 }
@@ -49,6 +51,7 @@ impl PathArgument {
         let target = roots.map(&named(requested), access)?;
         let judged = match roots.locate(&target, access) {
             Ok(located) => Some(Judged {
+                root: located.root(),
                 relative: located.relative().to_owned(),
                 identity: located.identity(),
             }),
@@ -97,7 +100,13 @@ impl PathArgument {
             (Access::Read | Access::Look, None) => DangerLevel::Safe,
         };
         // An approval for the tool is none for a file that others run.
-        let remember = asked.is_none().then(|| RememberKey::Tool(tool.to_owned()));
+        let remember = asked.is_none().then(|| Key::tool(tool));
+        let file = self.judged.as_ref().map(|judged| File {
+            writes: self.access == Access::Write,
+            root: self.roots.path(judged.root).to_string_lossy().into(),
+            in_project: judged.root == RootName::Project,
+            relative: judged.relative.clone(),
+        });
         Facts {
             danger: Danger {
                 level,
@@ -105,6 +114,7 @@ impl PathArgument {
             },
             paths,
             walks: self.access == Access::Look,
+            file,
             ..Facts::new(level, remember)
         }
     }

@@ -20,13 +20,12 @@ use serde::Deserialize;
 
 use super::stop::Stopped;
 use super::typed::Typed;
-use super::{
-    Facts, Metadata, Output, OutputStream, Prepared, Refusal, RememberKey, Run, Tool, Violation,
-};
+use super::{Facts, Metadata, Output, OutputStream, Prepared, Refusal, Run, Tool, Violation};
 use crate::config::WebSearchConfig;
 use crate::http::Clients;
 use crate::message::{DangerLevel, Severity, ToolCategory};
 use crate::notices::Notices;
+use crate::permission::rule::Key;
 use answer::Answer;
 use cache::Cache;
 pub(crate) use fetch::fetch;
@@ -132,7 +131,7 @@ struct Call {
 
 impl Prepared for Call {
     fn facts(&self) -> Facts {
-        let remember = Some(RememberKey::Tool(NAME.to_owned()));
+        let remember = Some(Key::tool(NAME));
         Facts::new(DangerLevel::Safe, remember)
     }
 

@@ -116,6 +116,8 @@ async fn every_call_has_one_line_that_says_who_decided() {
     assert_eq!(found[1]["exitCode"], 3);
     assert!(found[1]["sandbox"].is_string());
     assert_eq!(found[3]["edited"], true);
+    assert_eq!(found[5]["scope"], "session");
+    assert!(found[4]["scope"].is_null());
     for (line, number) in found.iter().zip(1..) {
         assert_eq!(line["toolId"], format!("t{number}"));
         assert_eq!(line["exchange"], "m1");

@@ -92,7 +92,13 @@ async fn each_host_is_asked_for_once_in_a_conversation() {
         assert!(results[at].contains(expected), "{at}: {}", results[at]);
     }
     let lines = audit::lines(&log, 7).await;
-    let decided = |host: &str, decision: &str, by: &str| json!([{"host": host, "decision": decision, "decidedBy": by}]);
+    let decided = |host: &str, decision: &str, by: &str| {
+        let mut decided = json!({"host": host, "decision": decision, "decidedBy": by});
+        if by == "remembered" {
+            decided["scope"] = json!("conversation");
+        }
+        json!([decided])
+    };
     for (at, expected) in [
         (0, decided("one.invalid", "run", "user")),
         (1, decided("one.invalid", "run", "remembered")),
@@ -102,6 +108,46 @@ async fn each_host_is_asked_for_once_in_a_conversation() {
     ] {
         assert_eq!(lines[at]["hosts"], expected, "{at}: {}", lines[at]);
     }
+}
+
+#[tokio::test]
+async fn supervised_asks_for_a_host_in_each_call_whatever_was_said() {
+    let twice = "cat < /dev/tcp/one.invalid/443; cat < /dev/tcp/one.invalid/443";
+    let turns = vec![
+        connect("one.invalid", 443),
+        Turn::text("1"),
+        bash(twice),
+        Turn::text("2"),
+        bash("cat < /dev/tcp/one.invalid/443"),
+        Turn::text("3"),
+    ];
+    let (_daemon, mut client, _provider) = asked(turns, settings(&["listed.invalid"])).await;
+    if !is_full(&client) {
+        return;
+    }
+    let yes = json!({"host": "one.invalid", "remember": "session"});
+    client.until("chat:tool-confirm").await;
+    client.ask(approve(&json!("t1"), &yes)).await;
+    client.until("chat:stream-end").await;
+    for call in ["t2", "t3"] {
+        let again = json!({"type": "chat:send", "content": "x", "trustLevel": "supervised"});
+        client.send(again).await;
+        for more in [json!({}), yes.clone()] {
+            client.until("chat:tool-confirm").await;
+            client.ask(approve(&json!(call), &more)).await;
+        }
+        client.until("chat:stream-end").await;
+    }
+    let remembered: Vec<Value> = client
+        .all("chat:tool-resolved")
+        .iter()
+        .map(|it| it["remember"].clone())
+        .collect();
+    let nothing = Value::Null;
+    assert_eq!(
+        remembered,
+        [&json!("session"), &nothing, &nothing, &nothing, &nothing].map(Clone::clone)
+    );
 }
 
 #[tokio::test]

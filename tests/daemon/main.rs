@@ -15,6 +15,7 @@ mod support;
 
 mod accounting;
 mod approval;
+mod approvals;
 mod audit;
 mod background;
 mod bad_input;

@@ -180,7 +180,7 @@ impl Talk {
             }
             reply => match reply.verdict(&confirm) {
                 Ok(Some(verdict)) => self.judge(verdict),
-                Ok(None) => self.ask_again("type y, n, e or a"),
+                Ok(None) => self.ask_again("type y, n, e, a or never"),
                 Err(problem) => self.ask_again(format!("error: {problem}")),
             },
         }

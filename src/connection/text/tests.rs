@@ -38,6 +38,7 @@ fn approve(tool_id: &str) -> ToolApprove {
         approved: true,
         input: None,
         remember: Remember::Once,
+        folder: None,
         reason: None,
     }
 }

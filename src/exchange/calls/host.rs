@@ -2,24 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::user::User;
-use crate::audit::{By, Decision, HostRuling};
+use crate::audit::{By, HostRuling, Ruling};
 use crate::config::Unattended;
-use crate::exchange::questions::approval::{ApprovalQuestion, Verdict};
+use crate::exchange::questions::approval::{ApprovalQuestion, Matter, Verdict};
 use crate::exchange::questions::{Question, QuestionId};
 use crate::message::{Danger, DangerLevel, TrustLevel};
+use crate::permission::rule::{Call, Key, Said};
 use crate::protocol::event::{StateName, ToolConfirm};
-use crate::tool::RememberKey;
 use crate::tool::user::HostVerdict;
 
 /// Why a host is refused that nobody decided about.
 const LATE: &str = "nobody answered in time";
-
-/// For how many hosts a conversation remembers the answer; a further one is asked for each time.
-const MAX_HOSTS: usize = 1_000;
 
 /// Most hosts that one call asks for: a user who is asked more often stops reading.
 const MAX_ASKED: usize = 20;
@@ -28,36 +24,19 @@ const MAX_ASKED: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct HostsOfCall {
     asked: usize,
-    /// Those that nobody decided about, and why not.
-    lapsed: BTreeMap<String, (HostVerdict, By)>,
-}
-
-/// What was said of hosts in a conversation.
-#[derive(Debug, Default)]
-pub(crate) struct AskedHosts(Mutex<BTreeMap<String, HostVerdict>>);
-
-impl AskedHosts {
-    fn get(&self, host: &str) -> Option<HostVerdict> {
-        self.0.lock().get(host).cloned()
-    }
-
-    fn keep(&self, host: &str, verdict: &HostVerdict) {
-        let mut hosts = self.0.lock();
-        if hosts.len() < MAX_HOSTS {
-            hosts.insert(host.to_owned(), verdict.clone());
-        }
-    }
+    /// What came of those that are not remembered.
+    settled: BTreeMap<String, (HostVerdict, Ruling)>,
 }
 
 impl User<'_> {
     /// Returns what is said of a host; asks where nothing was said yet. One question of a call is open at a time.
     pub(super) async fn host_verdict(&self, host: &str, port: u16) -> HostVerdict {
-        let (verdict, by) = self.decide(host, port).await;
-        self.record(host, &verdict, by);
+        let (verdict, ruling) = self.decide(host, port).await;
+        self.record(host, ruling);
         verdict
     }
 
-    async fn decide(&self, host: &str, port: u16) -> (HostVerdict, By) {
+    async fn decide(&self, host: &str, port: u16) -> (HostVerdict, Ruling) {
         if let Some(known) = self.known(host) {
             return known;
         }
@@ -67,67 +46,69 @@ impl User<'_> {
             return known;
         }
         if self.cancel.is_cancelled() {
-            return (refused("the call was cancelled"), By::Nobody);
+            return refused("the call was cancelled", By::Nobody);
         }
-        if let Some(lapsed) = asks.lapsed.get(host) {
-            return lapsed.clone();
+        if let Some(settled) = asks.settled.get(host) {
+            return settled.clone();
         }
         if asks.asked >= MAX_ASKED {
             let why = "the user was asked for too many hosts in this call";
-            return (refused(why), By::Policy);
+            return refused(why, By::Policy);
         }
         let config = &self.exchange.context.services.config.approval;
         if config.unattended == Unattended::Deny {
-            return (refused("nobody is there to be asked"), By::Unattended);
+            return refused("nobody is there to be asked", By::Unattended);
         }
         asks.asked += 1;
-        let (verdict, by) = match self.ask_for(host, port).await {
-            Verdict::Approved(_) => (HostVerdict::Allowed, By::User),
-            Verdict::Denied(None) => (refused("the user denied it"), By::User),
-            Verdict::Denied(Some(why)) => {
-                (refused(&format!("the user denied it: {why}")), By::User)
-            }
-            Verdict::Unattended => (refused("nobody was there to be asked"), By::Unattended),
-            Verdict::Expired => (refused(LATE), By::Timeout),
-            Verdict::Cancelled => (refused("the call was cancelled"), By::Nobody),
+        let settled = match self.ask_for(host, port).await {
+            Verdict::Approved(_) => (HostVerdict::Allowed, Ruling::run(By::User)),
+            Verdict::Denied(why) => refused(&denied(why.as_deref()), By::User),
+            Verdict::Unattended => refused("nobody was there to be asked", By::Unattended),
+            Verdict::Expired => refused(LATE, By::Timeout),
+            Verdict::Cancelled => refused("the call was cancelled", By::Nobody),
         };
-        if by == By::User {
-            let hosts = &self.exchange.context.conversation.hosts;
-            hosts.keep(host, &verdict);
-        } else {
+        if self.known(host).is_none() {
             // Once for each call, or it would ask for ever.
-            asks.lapsed.insert(host.to_owned(), (verdict.clone(), by));
+            asks.settled.insert(host.to_owned(), settled.clone());
         }
-        (verdict, by)
+        settled
     }
 
     /// Writes down what was decided, for the audit log.
-    fn record(&self, host: &str, verdict: &HostVerdict, by: By) {
+    fn record(&self, host: &str, ruling: Ruling) {
         let executions = &self.exchange.context.session.executions;
         let ruling = HostRuling {
             host: host.to_owned(),
-            decision: match verdict {
-                HostVerdict::Allowed => Decision::Run,
-                HostVerdict::Refused(_) => Decision::Refused,
-            },
-            decided_by: by,
+            decision: ruling.decision,
+            decided_by: ruling.by,
+            scope: ruling.scope,
         };
         executions.rule_host(&self.call.id, ruling);
     }
 
-    fn known(&self, host: &str) -> Option<(HostVerdict, By)> {
+    fn known(&self, host: &str) -> Option<(HostVerdict, Ruling)> {
         if self.has_network {
-            return Some((HostVerdict::Allowed, By::Policy));
+            return Some((HostVerdict::Allowed, Ruling::run(By::Policy)));
         }
-        let conversation = &self.exchange.context.conversation;
-        let key = RememberKey::Host(host.to_owned());
-        let is_remembered = self.exchange.setup.trust != TrustLevel::Supervised
-            && conversation.remembered.holds(&key);
-        let verdict = match is_remembered {
-            true => Some(HostVerdict::Allowed),
-            false => conversation.hosts.get(host),
+        let Said {
+            allows,
+            reach,
+            reason,
+        } = self.exchange.context.conversation.memory.said(&Call {
+            tool: &self.call.name,
+            approval: Some(&key(host)),
+            commands: &[],
+            file: None,
+        })?;
+        // What was said under another level is no answer where everything is asked for.
+        if allows && self.exchange.setup.trust == TrustLevel::Supervised {
+            return None;
+        }
+        let verdict = match allows {
+            true => HostVerdict::Allowed,
+            false => HostVerdict::Refused(denied(reason.as_deref())),
         };
-        verdict.map(|verdict| (verdict, By::Remembered))
+        Some((verdict, Ruling::remembered(allows, reach)))
     }
 
     async fn ask_for(&self, host: &str, port: u16) -> Verdict {
@@ -153,11 +134,12 @@ impl User<'_> {
                 rules: Vec::new(),
                 preview: None,
                 host: Some(host.to_owned()),
+                remember: None,
                 expires_at: None,
             },
             tool: self.tool.clone(),
-            remember: Some(RememberKey::Host(host.to_owned())),
-            may_remember: exchange.setup.trust != TrustLevel::Supervised,
+            matter: Matter::of_host(key(host), exchange.setup.trust),
+            trust: exchange.setup.trust,
             sender,
         };
         let _asked = self.withdraws(QuestionId::of_call(&call.id, Some(host)));
@@ -177,6 +159,19 @@ impl User<'_> {
     }
 }
 
-fn refused(reason: &str) -> HostVerdict {
-    HostVerdict::Refused(reason.to_owned())
+fn key(host: &str) -> Key {
+    Key::Host {
+        host: host.to_owned(),
+    }
+}
+
+fn refused(reason: &str, by: By) -> (HostVerdict, Ruling) {
+    let verdict = HostVerdict::Refused(reason.to_owned());
+    (verdict, Ruling::refused(by))
+}
+
+/// Returns why a host is refused that the user denied.
+fn denied(why: Option<&str>) -> String {
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    format!("the user denied it{why}")
 }

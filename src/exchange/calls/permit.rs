@@ -14,7 +14,8 @@ use crate::exchange::accumulator::Fault;
 use crate::exchange::history::bytes_of_map;
 use crate::message::ToolCall;
 use crate::permission::decision::{Rules, decide};
-use crate::permission::{Decision, Subject};
+use crate::permission::rule::{Call, Said};
+use crate::permission::{Decision, Remember, Subject};
 use crate::tool::{Facts, Output, Prepared, Refusal, Tool};
 
 /// An input of more bytes than this is parsed on a thread for blocking work: beyond it, a command line takes the
@@ -40,17 +41,20 @@ impl Calls<'_> {
         let permitted = self.prepare(call, tool, &call.input, cancel).await?;
         match self.decide(call, tool, &permitted, repeated) {
             Decision::Run { remembered } => {
-                let by = match remembered {
-                    true => By::Remembered,
-                    false => By::Policy,
-                };
-                self.record_ruling(call, Ruling::run(by));
+                self.record_ruling(
+                    call,
+                    match remembered {
+                        Some(reach) => Ruling::remembered(true, reach),
+                        None => Ruling::run(By::Policy),
+                    },
+                );
                 Ok(permitted)
             }
             Decision::Refuse(reason) => {
                 self.record_ruling(call, Ruling::refused(By::Policy));
                 Err(denied(format!("not allowed: {reason}")))
             }
+            Decision::Denied(said) => Err(self.denied_before(call, &said)),
             Decision::Ask(reason) => {
                 if self.exchange.context.services.config.approval.unattended == Unattended::Deny {
                     self.record_ruling(call, Ruling::refused(By::Unattended));
@@ -61,6 +65,22 @@ impl Calls<'_> {
                 self.ask(call, tool, permitted, reason, place, cancel).await
             }
         }
+    }
+
+    /// Returns the result of a call that the user refused before.
+    pub(super) fn denied_before(&self, call: &ToolCall, said: &Said) -> Box<Output> {
+        self.record_ruling(call, Ruling::remembered(false, said.reach));
+        let reach = match said.reach {
+            Remember::Once | Remember::Conversation => "in this conversation",
+            Remember::Session => "in this session",
+            Remember::Project => "in this project",
+            Remember::Always => "ever",
+        };
+        let reason = said.reason.as_ref();
+        let reason = reason.map(|it| format!(": {it}")).unwrap_or_default();
+        denied(format!(
+            "the user denied this before and does not want it {reach}{reason}; do not try it again another way, ask or go on without it"
+        ))
     }
 
     fn unknown(&self, name: &str) -> Box<Output> {
@@ -130,12 +150,17 @@ impl Calls<'_> {
         repeated: u32,
     ) -> Decision {
         let config = &self.exchange.context.services.config;
-        let remembered = &self.exchange.context.conversation.remembered;
         let facts = &permitted.facts;
         let search = permitted.prepared.query().map(|query| {
             let searches = &self.exchange.context.conversation.searches;
             let history = self.exchange.context.conversation.history.snapshot();
             searches.judge(&call.id, query, &history, &config.tools.web_search)
+        });
+        let said = self.exchange.context.conversation.memory.said(&Call {
+            tool: &tool.spec().name,
+            approval: facts.remember.as_ref(),
+            commands: &facts.commands,
+            file: facts.file.as_ref(),
         });
         let subject = Subject {
             tool: tool.spec(),
@@ -145,10 +170,7 @@ impl Calls<'_> {
             commands: &facts.commands,
             plain: facts.plain,
             network: facts.network,
-            remembered: facts
-                .remember
-                .as_ref()
-                .is_some_and(|key| remembered.holds(key)),
+            said: said.as_ref(),
             repeated,
             search: search.as_ref(),
         };

@@ -11,9 +11,9 @@ use super::settle::{cancelled_unrun, denied};
 use super::{Calls, Permitted};
 use crate::audit::{By, Ruling};
 use crate::classifier::Word;
-use crate::exchange::questions::approval::{ApprovalQuestion, Verdict};
+use crate::exchange::questions::approval::{ApprovalQuestion, Matter, Verdict};
 use crate::exchange::questions::{Open, Question};
-use crate::message::{ToolCall, TrustLevel};
+use crate::message::ToolCall;
 use crate::permission::Decision;
 use crate::protocol::event::{By as SettledBy, Outcome, StateName, ToolConfirm, TriggeredRule};
 use crate::protocol::record::Approval;
@@ -87,11 +87,12 @@ impl Calls<'_> {
                 rules: rules(&permitted.facts),
                 preview,
                 host: None,
+                remember: None,
                 expires_at: None,
             },
             tool: Arc::clone(tool),
-            remember: permitted.facts.remember.clone(),
-            may_remember: exchange.setup.trust != TrustLevel::Supervised,
+            matter: Matter::of(&call.name, &permitted.facts, exchange.setup.trust),
+            trust: exchange.setup.trust,
             sender,
         };
         let executions = &exchange.context.session.executions;
@@ -145,6 +146,7 @@ impl Calls<'_> {
                         self.record_ruling(call, Ruling::refused(By::Policy));
                         Err(denied(format!("not allowed as edited: {reason}")))
                     }
+                    Decision::Denied(said) => Err(self.denied_before(call, &said)),
                     Decision::Run { .. } | Decision::Ask(_) => Ok(edited),
                 }
             }

@@ -237,6 +237,7 @@ fn audit(
         level: word(&record.danger.level),
         decision: rulings.call.decision,
         decided_by: rulings.call.by,
+        scope: rulings.call.scope,
         edited: rulings.call.edited,
         hosts,
         status: word(&record.status),

@@ -1,34 +1,42 @@
 //! Questions whether a call may run.
 
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::{Action, Check, Open, Question, QuestionId, Questions, Unanswered};
 use crate::exchange::calls::FAULT;
 use crate::exchange::context::Context;
+use crate::message::TrustLevel;
+use crate::permission::Remember;
+use crate::permission::rule::{Call, File, Key};
 use crate::protocol::answer::Approved;
-use crate::protocol::command::{Remember, ToolApprove};
-use crate::protocol::event::{By, Event, Outcome, SessionError, ToolConfirm, ToolResolved};
+use crate::protocol::command::ToolApprove;
+use crate::protocol::event::{
+    By, Event, Outcome, RememberOffer, SessionError, ToolConfirm, ToolResolved,
+};
 use crate::protocol::{RequestId, SessionCode};
-use crate::tool::{Refusal, RememberKey, Tool};
-
-/// The most calls remembered in one scope; a further one is asked again.
-const REMEMBERED: usize = 1_000;
+use crate::tool::{Facts, Refusal, Tool};
 
 pub(crate) struct ApprovalQuestion {
-    /// What the user is shown; its deadline is set when it is announced.
+    /// What the user is shown; how far an answer may reach and its deadline are set when it is announced.
     pub confirm: ToolConfirm,
     pub tool: Arc<dyn Tool>,
-    /// What an approval with `remember` stands for.
-    pub remember: Option<RememberKey>,
-    /// Whether an approval may be remembered: not under `supervised`, where every call is asked for.
-    pub may_remember: bool,
+    pub matter: Matter,
+    pub trust: TrustLevel,
     pub sender: oneshot::Sender<Verdict>,
+}
+
+/// What an answer is for that is remembered.
+#[derive(Clone, Debug)]
+pub(crate) struct Matter {
+    /// An approval; `None` where it is for this call alone.
+    approval: Option<Key>,
+    denial: Key,
+    /// The folders that the file is in which it writes: as they are named to the user, and absolute; the nearest first.
+    folders: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -45,8 +53,7 @@ pub(crate) enum Verdict {
 
 pub(crate) struct Checked {
     id: QuestionId,
-    /// What an approval of it with `remember` stands for.
-    outcome: Result<Option<RememberKey>, String>,
+    outcome: Result<Matter, String>,
 }
 
 impl Questions {
@@ -72,9 +79,9 @@ impl Questions {
             .input
             .filter(|input| verdict.approved && *input != approval.confirm.input);
         let Some(input) = verdict.input.clone() else {
-            let key = approval.remember.clone();
+            let key = approval.matter.key(&verdict);
             drop(found);
-            return Some(self.settle_approval(verdict, key, context));
+            return Some(key.and_then(|key| self.settle_approval(verdict, key, context)));
         };
         if approval.confirm.host.is_some() {
             let message = format!(
@@ -91,13 +98,13 @@ impl Questions {
             );
             return Some(Err(SessionError::new(SessionCode::RateLimited, message)));
         }
-        let tool = Arc::clone(&approval.tool);
+        let (tool, trust) = (Arc::clone(&approval.tool), approval.trust);
         *check = Some(Check {
             verdict,
             reply_to: reply_to.cloned(),
         });
         self.checks.lock().spawn_blocking(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(|| check_edit(&*tool, &input)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| check_edit(&*tool, &input, trust)));
             let outcome = outcome.unwrap_or_else(|_| Err(FAULT.to_owned()));
             Checked { id, outcome }
         });
@@ -112,7 +119,10 @@ impl Questions {
             return;
         };
         let answer = match outcome {
-            Ok(key) => self.settle_approval(verdict, key, context),
+            Ok(matter) => {
+                let key = matter.key(&verdict);
+                key.and_then(|key| self.settle_approval(verdict, key, context))
+            }
             Err(problem) => Err(SessionError::new(
                 SessionCode::InvalidPayload,
                 format!("field `input`: {problem}; the approval stays open"),
@@ -122,11 +132,11 @@ impl Questions {
         context.events().answer(reply_to.as_ref(), answer);
     }
 
-    /// Settles an approval by a verdict, whose input is what the user changed; `key` is what `remember` stands for.
+    /// Settles an approval by a verdict, whose input is what the user changed; `key` is what it is for where it is remembered.
     fn settle_approval(
         &self,
         verdict: ToolApprove,
-        key: Option<RememberKey>,
+        key: Option<Key>,
         context: &Context,
     ) -> Result<Event, SessionError> {
         let id = verdict.question();
@@ -135,24 +145,33 @@ impl Questions {
         };
         let ToolApprove {
             tool_id,
-            host: _,
+            host,
             approved,
             input,
             remember,
+            folder: _,
             reason,
             unattended,
         } = verdict;
-        let remembered = &context.conversation.remembered;
-        let reach = match key {
-            Some(key) if approved && approval.may_remember => remembered.add(key, remember),
-            _ => Remember::Once,
-        };
+        // Before anybody is told of the answer.
+        let kept = key.filter(|_| approved || !unattended).and_then(|key| {
+            // A host is asked for once in a conversation.
+            let least = match host.is_some() && approval.trust != TrustLevel::Supervised {
+                true => Remember::Conversation,
+                false => Remember::Once,
+            };
+            let why = reason.clone().filter(|_| !approved);
+            let memory = &context.conversation.memory;
+            memory.keep(key, approved, why, remember.max(least))
+        });
+        let (reach, rule_id) = kept.unzip();
         let outcome = match approved {
             true => Outcome::Approved,
             false => Outcome::Denied,
         };
         let resolved = ToolResolved {
-            remember: (reach != Remember::Once).then_some(reach),
+            remember: reach,
+            rule_id,
             edited: input.is_some(),
             ..approval.resolved(outcome, By::User)
         };
@@ -195,82 +214,104 @@ impl ApprovalQuestion {
             outcome,
             by,
             remember: None,
+            rule_id: None,
             edited: false,
         }
     }
 }
 
-/// Checks an edited input. Returns what an approval of it with `remember` stands for: what the user approved.
-fn check_edit(tool: &dyn Tool, input: &Map<String, Value>) -> Result<Option<RememberKey>, String> {
+impl Matter {
+    /// Returns what an answer about a call is for. Where every call is asked for, no approval is for more than one.
+    pub(crate) fn of(tool: &str, facts: &Facts, trust: TrustLevel) -> Self {
+        let call = Call {
+            tool,
+            approval: facts.remember.as_ref(),
+            commands: &facts.commands,
+            file: facts.file.as_ref(),
+        };
+        let file = facts.file.as_ref();
+        Self {
+            denial: Key::denied(&call),
+            approval: lasting(facts.remember.clone(), trust),
+            folders: file.map(File::folders).unwrap_or_default(),
+        }
+    }
+
+    /// Returns what an answer about a host is for.
+    pub(crate) fn of_host(host: Key, trust: TrustLevel) -> Self {
+        Self {
+            approval: lasting(Some(host.clone()), trust),
+            denial: host,
+            folders: Vec::new(),
+        }
+    }
+
+    /// Returns what the user is offered; `reaches` are those beyond the call.
+    pub(super) fn offer(&self, reaches: Vec<Remember>) -> Option<RememberOffer> {
+        if reaches.is_empty() {
+            return None;
+        }
+        let folders = self.folders.iter();
+        Some(RememberOffer {
+            approval: match self.approval {
+                Some(_) => reaches.clone(),
+                None => Vec::new(),
+            },
+            denial: reaches,
+            folders: folders.map(|(named, _)| named.clone()).collect(),
+        })
+    }
+
+    /// Returns what a verdict is for; `None` where it is for this call alone. Fails where the user names a folder that does
+    /// not hold the file.
+    fn key(&self, verdict: &ToolApprove) -> Result<Option<Key>, SessionError> {
+        let own = match verdict.approved {
+            true => self.approval.clone(),
+            false => Some(self.denial.clone()),
+        };
+        let Some(named) = &verdict.folder else {
+            return Ok(own.filter(Key::fits));
+        };
+        let is_named = |(name, path): &&(String, String)| {
+            let named = named.strip_prefix("./").unwrap_or(named);
+            let named = named.trim_end_matches('/');
+            name == named || path == named
+        };
+        let problem = match self.folders.iter().find(is_named) {
+            Some(_) if verdict.remember == Remember::Once => {
+                "is for an answer that is remembered; say how far with `remember`".to_owned()
+            }
+            Some((_, path)) => {
+                let folder = own.map(|_| Key::Folder { path: path.clone() });
+                return Ok(folder.filter(Key::fits));
+            }
+            None if self.folders.is_empty() => "is for calls that write a file".to_owned(),
+            None => {
+                let names: Vec<&str> = self.folders.iter().map(|(name, _)| name.as_str()).collect();
+                format!(
+                    "{named:?} is none of the folders that the file is in: {}",
+                    names.join(", ")
+                )
+            }
+        };
+        let message = format!("field `folder`: {problem}; the approval stays open");
+        Err(SessionError::new(SessionCode::InvalidPayload, message))
+    }
+}
+
+fn lasting(approval: Option<Key>, trust: TrustLevel) -> Option<Key> {
+    approval.filter(|_| trust != TrustLevel::Supervised)
+}
+
+/// Checks an edited input. Returns what an answer about it is for: what the user approved.
+fn check_edit(
+    tool: &dyn Tool,
+    input: &Map<String, Value>,
+    trust: TrustLevel,
+) -> Result<Matter, String> {
     match tool.prepare(input) {
-        Ok(prepared) => Ok(prepared.facts().remember),
+        Ok(prepared) => Ok(Matter::of(&tool.spec().name, &prepared.facts(), trust)),
         Err(Refusal::Invalid(message)) => Err(message),
         Err(Refusal::Violation(violation)) => Err(violation.message),
-    }
-}
-
-/// What need not be asked again, in one conversation and in its session.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Remembered {
-    conversation: Arc<Mutex<HashSet<RememberKey>>>,
-    session: Arc<Mutex<HashSet<RememberKey>>>,
-}
-
-impl Remembered {
-    /// Returns a fresh conversation's, which shares what its session remembers.
-    #[must_use]
-    pub(crate) fn for_conversation(&self) -> Self {
-        Self {
-            conversation: Arc::default(),
-            session: Arc::clone(&self.session),
-        }
-    }
-
-    pub(crate) fn holds(&self, key: &RememberKey) -> bool {
-        [&self.conversation, &self.session]
-            .iter()
-            .any(|scope| scope.lock().contains(key))
-    }
-
-    /// Remembers; returns the scope that it is now remembered in.
-    pub(crate) fn add(&self, key: RememberKey, reach: Remember) -> Remember {
-        let scope = match reach {
-            Remember::Once => return Remember::Once,
-            Remember::Conversation => &self.conversation,
-            Remember::Session => &self.session,
-        };
-        let mut scope = scope.lock();
-        if scope.len() >= REMEMBERED {
-            return Remember::Once;
-        }
-        scope.insert(key);
-        reach
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_beyond_what_is_remembered_is_asked_again() {
-        let remembered = Remembered::default();
-        let key = |number: usize| RememberKey::Tool(format!("t{number}"));
-        for number in 0..REMEMBERED {
-            assert_eq!(
-                remembered.add(key(number), Remember::Session),
-                Remember::Session
-            );
-        }
-        let further = key(REMEMBERED);
-        assert_eq!(
-            remembered.add(further.clone(), Remember::Session),
-            Remember::Once
-        );
-        assert!(!remembered.holds(&further) && remembered.holds(&key(0)));
-        let reach = remembered.add(further.clone(), Remember::Conversation);
-        assert_eq!(reach, Remember::Conversation);
-        assert!(remembered.holds(&further));
-        assert!(!remembered.for_conversation().holds(&further));
     }
 }

@@ -46,12 +46,14 @@ mod tests {
 
     use super::*;
     use crate::config::Unattended;
+    use crate::permission::Remember;
 
     fn rules(timeout: u64, max_timeout: u64) -> ApprovalConfig {
         ApprovalConfig {
             timeout: (timeout > 0).then(|| Duration::from_secs(timeout)),
             max_timeout: Duration::from_secs(max_timeout),
             auto_approve_safe_commands: false,
+            remember: Remember::Session,
             unattended: Unattended::Ask,
         }
     }

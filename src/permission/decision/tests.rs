@@ -23,7 +23,7 @@ struct Case {
     commands: Vec<SimpleCommand>,
     plain: bool,
     network: bool,
-    remembered: bool,
+    said: Option<Said>,
     repeated: u32,
     scope: Option<PermissionMap>,
     rules: Rules,
@@ -57,7 +57,7 @@ impl Case {
             },
             plain: true,
             network: false,
-            remembered: false,
+            said: None,
             repeated: 1,
             scope: None,
             rules: Rules {
@@ -94,6 +94,7 @@ impl Case {
             Decision::Run { .. } => ("run", String::new()),
             Decision::Ask(reason) => ("ask", reason),
             Decision::Refuse(reason) => ("refuse", reason),
+            Decision::Denied(_) => ("denied", String::new()),
         }
     }
 
@@ -107,12 +108,21 @@ impl Case {
             commands: &self.commands,
             plain: self.plain,
             network: self.network,
-            remembered: self.remembered,
+            said: self.said.as_ref(),
             repeated: self.repeated,
             search: None,
         };
         decide(&subject, &scope, self.rules)
     }
+}
+
+/// What the user said before, for a project.
+fn said(allows: bool) -> Option<Said> {
+    Some(Said {
+        allows,
+        reach: Remember::Project,
+        reason: None,
+    })
 }
 
 use DangerLevel::{Blocked, Dangerous, Safe, Warning};
@@ -165,7 +175,7 @@ fn a_read_only_scope_has_what_only_reads() {
 fn refusals_come_before_whatever_lets_run() {
     let lenient = |case: Case| {
         case.trust(Autonomous).with(|case| {
-            case.remembered = true;
+            case.said = said(true);
             case.rules.auto_approve_safe_commands = true;
             case.rules.network = NetworkPolicy::On;
         })
@@ -201,7 +211,7 @@ fn what_may_be_denied_is_asked_whatever_else_allows_it() {
                 })
                 .trust(trust)
                 .with(|case| {
-                    case.remembered = true;
+                    case.said = said(true);
                     case.rules.auto_approve_safe_commands = true;
                 })
                 .decided()
@@ -222,7 +232,7 @@ fn paths_of_the_scope_bind() {
             .trust(trust)
             .with(|case| {
                 case.paths = vec!["src/a".to_owned(), "doc/b".to_owned()];
-                case.remembered = true;
+                case.said = said(true);
             })
             .decided()
     };
@@ -251,7 +261,7 @@ fn the_network_is_asked_for_at_every_level_unless_it_was_given() {
                 .allowing(|permission| permission.allow_network = given)
                 .with(|case| {
                     case.network = true;
-                    case.remembered = true;
+                    case.said = said(true);
                     case.rules.network = policy;
                 });
             // What was remembered speaks where nothing else does.
@@ -272,7 +282,7 @@ fn files_that_are_always_asked_for_are() {
             .trust(trust)
             .with(|case| {
                 case.danger.reasons = vec!["a workflow".to_owned()];
-                case.remembered = true;
+                case.said = said(true);
             });
         assert_eq!(
             case.decided(),
@@ -293,7 +303,7 @@ fn the_same_call_again_and_again_is_asked_for() {
     ] {
         let case = Case::new("git", level, "git x").trust(trust).with(|case| {
             case.repeated = times;
-            case.remembered = true;
+            case.said = said(true);
         });
         assert_eq!(case.decided().0, wanted, "{trust:?} {level:?} {times}");
     }
@@ -335,7 +345,7 @@ fn supervised_asks_for_every_call_whatever_was_remembered() {
     ] {
         let case = Case::new(name, level, line)
             .trust(Supervised)
-            .with(|case| case.remembered = true);
+            .with(|case| case.said = said(true));
         assert_eq!(case.decided().0, "ask", "{name} {line}");
     }
 }
@@ -343,17 +353,38 @@ fn supervised_asks_for_every_call_whatever_was_remembered() {
 #[test]
 fn a_word_of_the_users_counts_only_where_it_is_needed() {
     for (name, level, line, remembered) in [
-        ("file_read", Safe, "", false),
-        ("file_write", Dangerous, "", true),
-        ("bash", Warning, "make", true),
+        ("file_read", Safe, "", None),
+        ("file_write", Dangerous, "", Some(Remember::Project)),
+        ("bash", Warning, "make", Some(Remember::Project)),
     ] {
-        let case = Case::new(name, level, line).with(|case| case.remembered = true);
+        let case = Case::new(name, level, line).with(|case| case.said = said(true));
         assert_eq!(
             case.decision(),
             Decision::Run { remembered },
             "{name} {line}"
         );
     }
+}
+
+#[test]
+fn a_denial_of_the_users_holds_at_every_trust_level() {
+    for trust in [Supervised, Guided, Autonomous] {
+        for (name, level, line) in [
+            ("file_read", Safe, ""),
+            ("file_write", Dangerous, ""),
+            ("bash", Dangerous, "rm -r x"),
+        ] {
+            let case = Case::new(name, level, line).trust(trust);
+            // Neither the scope nor a third call in a row makes a question of it.
+            let case = case
+                .allowing(|permission| permission.allow = vec!["**".to_owned()])
+                .with(|case| case.said = said(false))
+                .with(|case| case.repeated = 3);
+            assert_eq!(case.decided().0, "denied", "{name} {trust:?}");
+        }
+    }
+    let blocked = Case::new("bash", Blocked, "rm -rf /").with(|case| case.said = said(false));
+    assert_eq!(blocked.decided().0, "refuse");
 }
 
 #[test]
@@ -368,6 +399,7 @@ fn searches_are_asked_for_as_the_operator_says() {
         // The limit is there for when nobody looks.
         (Search::Spent(30), true, Guided, "ask"),
     ] {
+        let approval = said(true);
         let subject = Subject {
             tool: &case.tool,
             danger: &case.danger,
@@ -376,7 +408,7 @@ fn searches_are_asked_for_as_the_operator_says() {
             commands: &[],
             plain: true,
             network: false,
-            remembered,
+            said: approval.as_ref().filter(|_| remembered),
             repeated: 1,
             search: Some(&search),
         };
@@ -388,7 +420,7 @@ fn searches_are_asked_for_as_the_operator_says() {
         let decision = match decide(&subject, &scope, rules) {
             Decision::Run { .. } => "run",
             Decision::Ask(_) => "ask",
-            Decision::Refuse(_) => "refuse",
+            Decision::Refuse(_) | Decision::Denied(_) => "refuse",
         };
         assert_eq!(decision, expected, "{search:?} {remembered}");
     }

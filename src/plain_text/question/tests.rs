@@ -17,6 +17,7 @@ fn confirm(input: &Value) -> ToolConfirm {
         rules: Vec::new(),
         preview: None,
         host: None,
+        remember: None,
         expires_at: Some("2026-11-20T12:00:30.500Z".to_owned()),
     }
 }
@@ -105,10 +106,33 @@ fn the_prompt_counts_down() {
 #[test]
 fn only_a_clear_yes_is_one() {
     let refuse = |reason: &str| Reply::Refuse(Some(reason.to_owned()));
+    let remember = |remember, folder: Option<&str>| {
+        Reply::Remember(Lasting {
+            remember,
+            folder: folder.map(str::to_owned),
+        })
+    };
     let cases = [
         ("y", Reply::Approve),
         (" YES \n", Reply::Approve),
-        ("a", Reply::Remember),
+        ("a", remember(Remember::Conversation, None)),
+        ("a session", remember(Remember::Session, None)),
+        (
+            "Always PROJECT in src/a b",
+            remember(Remember::Project, Some("src/a b")),
+        ),
+        ("a in .", remember(Remember::Conversation, Some("."))),
+        ("a session in", Reply::Unclear),
+        ("a once", Reply::Unclear),
+        ("a bit", Reply::Unclear),
+        (
+            "never always",
+            Reply::Never(Lasting {
+                remember: Remember::Always,
+                folder: None,
+            }),
+        ),
+        ("never mind", Reply::Unclear),
         ("e", Reply::Edit(None)),
         (
             r#"e {"command": "ls"}"#,
@@ -142,5 +166,37 @@ fn an_edited_input_is_one_object() {
     ] {
         let problem = edited(text).unwrap_err();
         assert!(problem.contains(words), "{problem}");
+    }
+}
+
+#[test]
+fn a_prompt_says_how_far_an_answer_may_reach() {
+    let mut confirm = confirm(&json!({"path": "src/a.rs"}));
+    confirm.expires_at = None;
+    let offer = |approval: &[Remember], denial: &[Remember], folders: &[&str]| RememberOffer {
+        approval: approval.to_vec(),
+        denial: denial.to_vec(),
+        folders: folders.iter().map(|it| (*it).to_owned()).collect(),
+    };
+    let near = [Remember::Conversation, Remember::Session];
+    let all = Remember::FURTHER;
+    for (offer, expected) in [
+        (None, "a always in this conversation > "),
+        (
+            Some(offer(&near, &near, &[])),
+            "a always, never in this conversation [session] > ",
+        ),
+        (
+            Some(offer(&all, &all, &["src", "."])),
+            "a always, never in this conversation [session|project|always] [in src] > ",
+        ),
+        (
+            Some(offer(&[], &near, &[])),
+            "never in this conversation [session] > ",
+        ),
+    ] {
+        confirm.remember = offer;
+        let text = prompt(&confirm, Timestamp::UNIX_EPOCH);
+        assert!(text.ends_with(&format!("e edit, {expected}")), "{text}");
     }
 }

@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 33] = [
+const EXAMPLES: [&str; 35] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:list","query":"login","limit":20}"#,
@@ -17,6 +17,8 @@ const EXAMPLES: [&str; 33] = [
     r#"{"type":"chat:tool-approve","toolId":"t1","approved":true}"#,
     r#"{"type":"chat:tool-input","requestId":"i1","action":"accept","content":{"name":"Ada"}}"#,
     r#"{"type":"chat:tool-extend","toolId":"t1"}"#,
+    r#"{"type":"approval:list"}"#,
+    r#"{"type":"approval:revoke","ruleId":"…"}"#,
     r#"{"type":"provider:list"}"#,
     r#"{"type":"provider:configure","provider":"openai","apiKey":"…"}"#,
     r#"{"type":"provider:validate","provider":"openai"}"#,

@@ -37,6 +37,7 @@ impl ToolApprove {
             approved,
             input: None,
             remember: Remember::Once,
+            folder: None,
             reason: None,
             unattended: false,
         }

@@ -60,9 +60,26 @@ pub struct ToolConfirm {
     /// whether the call may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// How far an answer may reach beyond this call; absent where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remember: Option<RememberOffer>,
     /// When the question lapses, RFC 3339; absent where it never does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+}
+
+/// How far an answer may reach beyond its call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RememberOffer {
+    /// An approval, the nearest first; empty where one is for this call alone.
+    pub approval: Vec<Remember>,
+    /// A denial, the nearest first.
+    pub denial: Vec<Remember>,
+    /// The folders that the file is in, the nearest first: an answer may be for writing any file below one of them. Relative
+    /// to the project, `.` for all of it; absolute elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<String>,
 }
 
 /// A rule of the classifier that a command line triggered.
@@ -94,9 +111,12 @@ pub struct ToolResolved {
     pub outcome: Outcome,
     /// By whom.
     pub by: By,
-    /// How far the approval reaches, where further than the call.
+    /// How far the answer reaches, where further than the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remember: Option<Remember>,
+    /// Its id then, for `approval:revoke`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule_id: Option<String>,
     /// Whether the input was changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,

@@ -1,0 +1,288 @@
+//! What the user said that counts for later calls: of a session and its conversations, of a project, and of everything.
+//!
+//! What is a project's or everybody's is the daemon's: each session looks there when it decides, so an answer counts in all
+//! of them at once, and is gone from all of them when it is revoked. Whatever changes here is written to the journal of the
+//! session in which it was said.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use data_encoding::BASE32_DNSSEC;
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+
+use crate::message::{ConversationId, SessionId};
+use crate::permission::rule::{Call, Key, Place, Remember, Rule, Said, said};
+use crate::store::{Journal, Store, now, restored};
+
+/// The most answers in a session and its conversations, in one project, and for everything; after that a further one is for
+/// its call alone.
+const MOST: usize = 1_000;
+
+/// The most of all projects and for everything together.
+const MOST_SHARED: usize = 10_000;
+
+/// How long a session waits for the answers of the store.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The answers that are no session's; clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedRules {
+    /// Held for a look at them, and for a change with its way into the journal.
+    rules: Arc<Mutex<Vec<Rule>>>,
+    is_loaded: Arc<OnceCell<()>>,
+}
+
+/// What a session knows; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    session: SessionId,
+    journal: Journal,
+    /// Its own and those of its conversations.
+    own: Arc<Mutex<Vec<Rule>>>,
+    shared: SharedRules,
+    /// The folder it works in.
+    project: Option<String>,
+    /// How far the operator lets answers reach.
+    most: Remember,
+}
+
+/// What a conversation knows.
+#[derive(Clone, Debug)]
+pub(crate) struct ConversationMemory {
+    memory: Memory,
+    conversation: ConversationId,
+    /// Whether anything is still kept for it; changed while the session's own are held.
+    is_open: Arc<AtomicBool>,
+}
+
+/// An answer, as it is listed.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    pub rule: Rule,
+    /// Whether it counts now: not an approval that reaches further than the operator lets them.
+    pub in_force: bool,
+}
+
+impl SharedRules {
+    /// Reads those of the store, once.
+    pub(crate) async fn load(&self, store: &dyn Store) {
+        let load = || async {
+            let kept = tokio::time::timeout(PATIENCE, store.rules()).await;
+            let kept = match kept {
+                Ok(Ok(kept)) => kept,
+                Ok(Err(error)) => return Err(error.to_string()),
+                Err(_) => return Err(format!("no answer for {PATIENCE:?}")),
+            };
+            let mut rules = self.rules.lock();
+            // What was said meanwhile is there already.
+            let mut known = restored::rules(&kept);
+            known.retain(|kept| !rules.iter().any(|rule| rule.id == kept.id));
+            known.append(&mut rules);
+            *rules = known;
+            Ok(())
+        };
+        if let Err(problem) = self.is_loaded.get_or_try_init(load).await {
+            tracing::error!(
+                problem,
+                "what was remembered for projects is not in force: the store cannot be read; the next session tries again"
+            );
+        }
+    }
+}
+
+impl Memory {
+    /// Returns that of a session in which nothing was said yet.
+    pub(crate) fn new(
+        session: SessionId,
+        journal: Journal,
+        shared: SharedRules,
+        project: Option<String>,
+        most: Remember,
+    ) -> Self {
+        Self {
+            session,
+            journal,
+            own: Arc::default(),
+            shared,
+            project,
+            most,
+        }
+    }
+
+    /// Returns that of a session without a store, whose operator allows everything.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        Self::new(
+            SessionId::new("s"),
+            Journal::default(),
+            SharedRules::default(),
+            Some("/work".to_owned()),
+            Remember::Always,
+        )
+    }
+
+    /// Takes back what the store has of the session.
+    pub(crate) fn restore(&self, rules: Vec<Rule>) {
+        *self.own.lock() = rules;
+    }
+
+    /// Has it be that of another project: what was said of one was not said of the other.
+    pub(crate) fn move_to(&mut self, project: Option<String>) {
+        self.project = project;
+        self.revoke(|rule| rule.place.reach() <= Remember::Session);
+    }
+
+    pub(crate) fn for_conversation(&self, conversation: &ConversationId) -> ConversationMemory {
+        ConversationMemory {
+            memory: self.clone(),
+            conversation: conversation.clone(),
+            is_open: Arc::new(AtomicBool::new(true)),
+        }
+    }
+
+    /// Returns all that may count in the session, in the order in which it was said.
+    pub(crate) fn list(&self) -> Vec<Listed> {
+        let mut rules = self.own.lock().clone();
+        let shared = self.shared.rules.lock();
+        rules.extend(shared.iter().filter(|it| self.is_here(it)).cloned());
+        drop(shared);
+        rules.sort_by_key(|rule| rule.given_ms);
+        let listed = |rule: Rule| Listed {
+            in_force: !rule.allows || rule.place.reach() <= self.most,
+            rule,
+        };
+        rules.into_iter().map(listed).collect()
+    }
+
+    /// Has answers count no more, of those that are listed; returns their ids.
+    pub(crate) fn revoke(&self, which: impl Fn(&Rule) -> bool) -> Vec<String> {
+        let mut revoked = Vec::new();
+        for (rules, here) in [(&self.own, true), (&self.shared.rules, false)] {
+            let mut rules = rules.lock();
+            let gone = rules.extract_if(.., |it| (here || self.is_here(it)) && which(it));
+            let gone: Vec<String> = gone.map(|it| it.id).collect();
+            self.journal.revoke(&gone);
+            revoked.extend(gone);
+        }
+        revoked
+    }
+
+    /// Returns whether an answer that is no session's counts here.
+    fn is_here(&self, rule: &Rule) -> bool {
+        match &rule.place {
+            Place::Project(project) => self.project.as_ref() == Some(project),
+            Place::Always => true,
+            Place::Conversation(_) | Place::Session => false,
+        }
+    }
+
+    /// Returns how far an answer reaches that is to reach so far.
+    fn bounded(&self, wanted: Remember) -> Remember {
+        let is_kept = self.journal.is_on();
+        match wanted.min(self.most) {
+            Remember::Project if !is_kept || self.project.is_none() => Remember::Session,
+            Remember::Always if !is_kept => Remember::Session,
+            reach => reach,
+        }
+    }
+
+    fn place(&self, reach: Remember, conversation: &ConversationId) -> Option<Place> {
+        Some(match reach {
+            Remember::Once => return None,
+            Remember::Conversation => Place::Conversation(conversation.clone()),
+            Remember::Session => Place::Session,
+            Remember::Project => Place::Project(self.project.clone()?),
+            Remember::Always => Place::Always,
+        })
+    }
+}
+
+impl ConversationMemory {
+    /// Returns what was said before of a call.
+    pub(crate) fn said(&self, call: &Call<'_>) -> Option<Said> {
+        let memory = &self.memory;
+        let is_ours = |rule: &&Rule| match &rule.place {
+            Place::Conversation(conversation) => *conversation == self.conversation,
+            _ => true,
+        };
+        let own = memory.own.lock();
+        let shared = memory.shared.rules.lock();
+        let shared = shared.iter().filter(|it| memory.is_here(it));
+        said(own.iter().filter(is_ours).chain(shared), call, memory.most)
+    }
+
+    /// Returns how far an answer may reach beyond its call, the nearest first.
+    pub(crate) fn on_offer(&self) -> Vec<Remember> {
+        let further = Remember::FURTHER.into_iter();
+        let offered = further.filter(|it| self.memory.bounded(*it) == *it);
+        offered.collect()
+    }
+
+    /// Keeps an answer, in the place of what was said of the same thing there; returns how far it reaches and its id, `None`
+    /// where it is for its call alone.
+    pub(crate) fn keep(
+        &self,
+        key: Key,
+        allows: bool,
+        reason: Option<String>,
+        wanted: Remember,
+    ) -> Option<(Remember, String)> {
+        let memory = &self.memory;
+        let reach = memory.bounded(wanted);
+        let place = memory.place(reach, &self.conversation)?;
+        let rule = Rule {
+            id: new_id()?,
+            key,
+            allows,
+            place,
+            reason,
+            session: memory.session.clone(),
+            given_ms: now(),
+        };
+        let rule = rule.bounded();
+        let (rules, most) = match reach {
+            Remember::Project | Remember::Always => (&memory.shared.rules, MOST_SHARED),
+            _ => (&memory.own, MOST),
+        };
+        let mut rules = rules.lock();
+        if !self.is_open.load(Ordering::Relaxed) {
+            return None;
+        }
+        let is_same = |it: &Rule| it.key == rule.key && it.place == rule.place;
+        let replaced: Vec<String> = rules
+            .extract_if(.., |it| is_same(it))
+            .map(|it| it.id)
+            .collect();
+        let is_beside = |it: &&Rule| reach <= Remember::Session || it.place == rule.place;
+        if replaced.is_empty()
+            && (rules.len() >= most || rules.iter().filter(is_beside).count() >= MOST)
+        {
+            return None;
+        }
+        memory.journal.rule(&rule, &replaced);
+        let id = rule.id.clone();
+        rules.push(rule);
+        Some((reach, id))
+    }
+
+    /// Forgets what was said of the conversation, which is closed. Its history takes it out of the journal.
+    pub(crate) fn close(&self) {
+        let mut own = self.memory.own.lock();
+        self.is_open.store(false, Ordering::Relaxed);
+        own.retain(|rule| rule.place != Place::Conversation(self.conversation.clone()));
+    }
+}
+
+/// Returns an id that a person can type; none is like another.
+fn new_id() -> Option<String> {
+    let mut bytes = [0; 5];
+    getrandom::fill(&mut bytes)
+        .inspect_err(|error| tracing::error!(%error, "no random numbers for the id of an answer"))
+        .ok()?;
+    Some(format!("r{}", BASE32_DNSSEC.encode(&bytes)))
+}
+
+#[cfg(test)]
+mod tests;

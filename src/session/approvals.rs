@@ -1,0 +1,92 @@
+//! Requests about answers that count for later calls.
+
+use jiff::Timestamp;
+
+use super::Session;
+use super::resolve::invalid;
+use crate::exchange::memory::Listed;
+use crate::permission::Remember;
+use crate::permission::rule::Place;
+use crate::protocol::command::{ApprovalList, ApprovalRevoke};
+use crate::protocol::event::{Event, SessionError};
+use crate::protocol::{SessionCode, answer};
+use crate::telemetry::Redactor;
+
+impl Session {
+    pub(super) fn list_approvals(&self, wanted: &ApprovalList) -> Event {
+        let redactor = &self.services.redactor;
+        let rules = self.shared.memory.list().into_iter();
+        let is_wanted = |it: &Listed| {
+            wanted
+                .scope
+                .is_none_or(|scope| it.rule.place.reach() == scope)
+        };
+        let rules = rules.filter(is_wanted);
+        Event::ApprovalListResult(answer::ApprovalRules {
+            rules: rules.map(|it| shown(it, redactor)).collect(),
+        })
+    }
+
+    /// Has answers count no more, in every session at once.
+    pub(super) fn revoke_approvals(&self, wanted: ApprovalRevoke) -> Result<Event, SessionError> {
+        let ApprovalRevoke {
+            rule_id,
+            scope,
+            conversation_id,
+        } = wanted;
+        if conversation_id.is_some() && scope != Some(Remember::Conversation) {
+            return Err(invalid(
+                "approval:revoke: field `conversationId` goes with the scope `conversation`",
+            ));
+        }
+        let memory = &self.shared.memory;
+        let rule_ids = match (rule_id, scope) {
+            (Some(id), None) => {
+                let revoked = memory.revoke(|rule| rule.id == id);
+                if revoked.is_empty() {
+                    let problem = format!(
+                        "no answer {id:?} counts in this session; approval:list says which do"
+                    );
+                    return Err(SessionError::new(SessionCode::RuleNotFound, problem));
+                }
+                revoked
+            }
+            (None, Some(scope)) if scope != Remember::Once => memory.revoke(|rule| {
+                let is_of = |named| rule.place == Place::Conversation(named);
+                rule.place.reach() == scope && conversation_id.clone().is_none_or(is_of)
+            }),
+            _ => {
+                return Err(invalid(
+                    "approval:revoke: give `ruleId`, or a `scope` such as `session` whose answers are all revoked",
+                ));
+            }
+        };
+        Ok(Event::ApprovalRevokeResult(answer::ApprovalsRevoked {
+            rule_ids,
+        }))
+    }
+}
+
+fn shown(listed: Listed, redactor: &Redactor) -> answer::ApprovalRule {
+    let Listed { rule, in_force } = listed;
+    let clean = |text: &str| redactor.redact(text).into_owned();
+    let (conversation_id, project) = match &rule.place {
+        Place::Conversation(id) => (Some(id.clone()), None),
+        Place::Project(folder) => (None, Some(folder.clone())),
+        Place::Session | Place::Always => (None, None),
+    };
+    let given = Timestamp::from_millisecond(rule.given_ms).unwrap_or_default();
+    answer::ApprovalRule {
+        tool_name: rule.key.of_tool().map(str::to_owned),
+        matches: clean(&rule.key.in_words()),
+        approved: rule.allows,
+        scope: rule.place.reach(),
+        conversation_id,
+        project,
+        reason: rule.reason.as_deref().map(clean),
+        session_id: rule.session,
+        given_at: format!("{given:.3}"),
+        in_force,
+        rule_id: rule.id,
+    }
+}
