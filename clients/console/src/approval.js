@@ -17,10 +17,17 @@ const LEVELS = /** @type {Record<string, string>} */ ({
   blocked: "Blocked",
 });
 
+const SCOPES = /** @type {Record<string, string>} */ ({
+  conversation: "in this conversation",
+  session: "in this session",
+  project: "in this project",
+  always: "always, everywhere",
+});
+
 export class Approval {
   /**
    * @param {HTMLElement} element
-   * @param {(confirm: any, verdict: {approved: boolean, input?: any, remember?: any, reason?: string}) => Promise<void>} answer
+   * @param {(confirm: any, verdict: {approved: boolean, input?: any, remember?: any, folder?: string, reason?: string}) => Promise<void>} answer
    */
   constructor(element, answer) {
     this.element = element;
@@ -90,13 +97,18 @@ export class Approval {
     this.problem = el("p", { class: "problem", role: "alert", hidden: true });
     this.body = el("div", { class: "whole" });
     render(whole(confirm), this.body);
-    this.remember = el(
-      "select",
-      { "aria-label": "How far an approval reaches" },
-      el("option", { value: "once" }, "this once"),
-      el("option", { value: "conversation" }, "in this conversation"),
-      el("option", { value: "session" }, "in this session"),
+    const offer = confirm.remember ?? { approval: [], denial: [] };
+    const options = offer.denial.map((/** @type {string} */ scope) =>
+      el("option", { value: scope }, `${SCOPES[scope] ?? scope}${offer.approval.includes(scope) ? "" : " (if denied)"}`),
     );
+    this.remember = el("select", { "aria-label": "How far the answer reaches" }, el("option", { value: "once" }, "this once"), ...options);
+    const folders = (offer.folders ?? []).map((/** @type {string} */ folder) =>
+      el("option", { value: folder }, folder === "." ? "any file of the project" : `any file below ${exposed(folder)}`),
+    );
+    this.folder = el("select", { "aria-label": "Which files the answer is for", hidden: true }, el("option", { value: "" }, "(approve: any file; deny: this one)"), ...folders);
+    this.remember.addEventListener("change", () => {
+      this.folder.hidden = folders.length === 0 || this.remember.value === "once";
+    });
     this.reason = el("input", { type: "text", placeholder: "Reason (optional)", "aria-label": "Reason of a refusal", autocomplete: "off" });
     this.reason.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
       if (event.key === "Enter" && !event.isComposing) void this.#deny(confirm);
@@ -109,6 +121,7 @@ export class Approval {
       { class: "buttons" },
       el("button", { type: "button", class: "primary", id: "approve", "aria-keyshortcuts": "Alt+Y", title: "Alt+Y", onclick: () => this.#approve(confirm) }, this.approveText, el("kbd", { "aria-hidden": "true" }, "Alt Y")),
       this.remember,
+      ...(folders.length > 0 ? [this.folder] : []),
       this.edit,
       el("span", { class: "gap" }),
       this.reason,
@@ -132,7 +145,7 @@ export class Approval {
 
   async #approve(/** @type {any} */ confirm) {
     /** @type {any} */
-    const verdict = { approved: true, remember: this.remember.value };
+    const verdict = { approved: true, ...this.#lasting(confirm.remember?.approval) };
     try {
       if (this.editor) verdict.input = this.editor.value();
     } catch (error) {
@@ -144,7 +157,15 @@ export class Approval {
 
   #deny(/** @type {any} */ confirm) {
     const reason = this.reason.value.trim();
-    return this.#send(confirm, { approved: false, ...(reason && { reason }) });
+    return this.#send(confirm, { approved: false, ...this.#lasting(confirm.remember?.denial), ...(reason && { reason }) });
+  }
+
+  /** How far the answer reaches, and for which folder, where it may. @param {string[] | undefined} scopes */
+  #lasting(scopes) {
+    const remember = this.remember.value;
+    if (!scopes?.includes(remember)) return {};
+    const folder = this.folder.value;
+    return { remember, ...(folder !== "" && { folder }) };
   }
 
   #edit(/** @type {any} */ confirm) {

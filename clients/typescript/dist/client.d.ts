@@ -124,9 +124,22 @@ export declare class Client {
     approve(question: string | Asked, options?: {
         input?: Record<string, unknown>;
         remember?: Remember;
+        folder?: string;
     }): Promise<AnswerTo<"chat:tool-approve">>;
-    /** Refuses it; the model reads the reason. */
-    deny(question: string | Asked, reason?: string): Promise<AnswerTo<"chat:tool-approve">>;
+    /** Refuses it; the model reads the reason. With `remember` it is not asked for again. */
+    deny(question: string | Asked, reason?: string, options?: {
+        remember?: Remember;
+        folder?: string;
+    }): Promise<AnswerTo<"chat:tool-approve">>;
+    /** Lists the answers that count for later calls in this session. */
+    approvals(scope?: Remember): Promise<AnswerTo<"approval:list">>;
+    /** Has one of them count no more, by its id, or all that reach so far. */
+    revoke(which: {
+        ruleId: string;
+    } | {
+        scope: Remember;
+        conversationId?: string;
+    }): Promise<AnswerTo<"approval:revoke">>;
     /** Gives a server what it asked for in the middle of a call: the fields of a form, nothing for a page. */
     give(requestId: string, content?: Record<string, unknown>): Promise<AnswerTo<"chat:tool-input">>;
     /** Does not give it: says no, or closes the question without a decision. */

@@ -128,10 +128,18 @@ export class Client {
     approve(question, options = {}) {
         return this.request("chat:tool-approve", { ...asked(question), approved: true, ...options });
     }
-    /** Refuses it; the model reads the reason. */
-    deny(question, reason) {
-        const payload = { ...asked(question), approved: false, ...(reason !== undefined && { reason }) };
+    /** Refuses it; the model reads the reason. With `remember` it is not asked for again. */
+    deny(question, reason, options = {}) {
+        const payload = { ...asked(question), approved: false, ...(reason !== undefined && { reason }), ...options };
         return this.request("chat:tool-approve", payload);
+    }
+    /** Lists the answers that count for later calls in this session. */
+    approvals(scope) {
+        return this.request("approval:list", { ...(scope !== undefined && { scope }) });
+    }
+    /** Has one of them count no more, by its id, or all that reach so far. */
+    revoke(which) {
+        return this.request("approval:revoke", which);
     }
     /** Gives a server what it asked for in the middle of a call: the fields of a form, nothing for a page. */
     give(requestId, content) {

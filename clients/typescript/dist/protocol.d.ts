@@ -101,13 +101,15 @@ export type Effort = "low" | "medium" | "high";
  */
 export type WhenBusy = "queue" | "steer" | "reject";
 /**
- * How far an approval reaches.
+ * How far an answer reaches.
  *
  * - `once`: This call.
  * - `conversation`: The same again in this conversation.
  * - `session`: The same again in this session.
+ * - `project`: The same again in this project, whichever session works in it.
+ * - `always`: The same again, wherever it is.
  */
-export type Remember = "once" | "conversation" | "session";
+export type Remember = "once" | "conversation" | "session" | "project" | "always";
 /**
  * Names what a tool asks of the user while it runs: `i1`, `i2`, … within a session.
  */
@@ -160,6 +162,7 @@ export type OnViolation = "stop" | "error";
  * - `unknown_type`: No request has this type.
  * - `unsupported_frame`: Binary frames carry nothing here.
  * - `approval_not_found`: No approval with this id is open.
+ * - `rule_not_found`: No answer that counts for later calls has this id.
  * - `input_not_found`: No request for input with this id is open.
  * - `tool_not_found`: No tool, or no call, has this name or id.
  * - `conversation_not_found`: No conversation has this id.
@@ -181,7 +184,7 @@ export type OnViolation = "stop" | "error";
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
  */
-export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | "unsupported_frame" | "approval_not_found" | "input_not_found" | "tool_not_found" | "conversation_not_found" | "session_not_found" | "replay_gap" | "provider_not_found" | "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "mcp_error" | "forbidden" | "rate_limited" | "shutting_down" | "internal";
+export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | "unsupported_frame" | "approval_not_found" | "rule_not_found" | "input_not_found" | "tool_not_found" | "conversation_not_found" | "session_not_found" | "replay_gap" | "provider_not_found" | "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "mcp_error" | "forbidden" | "rate_limited" | "shutting_down" | "internal";
 /**
  * How bad a [`Notice`] is.
  *
@@ -426,6 +429,14 @@ export interface Commands {
      * Gives an open question more time, because somebody is at it.
      */
     "chat:tool-extend": ToolExtend;
+    /**
+     * Lists the answers that count for later calls.
+     */
+    "approval:list": ApprovalList;
+    /**
+     * Has answers count no more.
+     */
+    "approval:revoke": ApprovalRevoke;
     /**
      * Lists the provider instances.
      */
@@ -904,9 +915,13 @@ export interface ToolApprove {
         [k: string]: unknown;
     } | null;
     /**
-     * How far the approval reaches.
+     * How far the answer reaches.
      */
     remember?: Remember;
+    /**
+     * One of the `folders` of the question: the answer is for writing any file below it.
+     */
+    folder?: string | null;
     /**
      * Text that the model is given with a refusal.
      */
@@ -951,6 +966,32 @@ export interface ToolExtend {
      * Of a `chat:tool-confirm` with a host: that host.
      */
     host?: string | null;
+}
+/**
+ * Payload of `approval:list`.
+ */
+export interface ApprovalList {
+    /**
+     * Only those that reach so far; all that may count in this session where absent.
+     */
+    scope?: Remember | null;
+}
+/**
+ * Payload of `approval:revoke`: one answer, or all of a scope.
+ */
+export interface ApprovalRevoke {
+    /**
+     * Which, as `approval:list` names it.
+     */
+    ruleId?: string | null;
+    /**
+     * All that reach so far.
+     */
+    scope?: Remember | null;
+    /**
+     * With the scope `conversation`: only those of this one.
+     */
+    conversationId?: ConversationId | null;
 }
 /**
  * Payload of `provider:configure`. The key is never echoed or logged.
@@ -1362,6 +1403,14 @@ export interface Events {
      * An exchange is over; nothing of it follows.
      */
     "chat:stream-end": StreamEnd;
+    /**
+     * Answers `approval:list`.
+     */
+    "approval:list-result": ApprovalRules;
+    /**
+     * Answers `approval:revoke`.
+     */
+    "approval:revoke-result": ApprovalsRevoked;
     /**
      * Answers `provider:list`.
      */
@@ -1869,6 +1918,10 @@ export interface ToolConfirm {
      */
     host?: string;
     /**
+     * How far an answer may reach beyond this call; absent where it cannot.
+     */
+    remember?: RememberOffer;
+    /**
      * When the question lapses, RFC 3339; absent where it never does.
      */
     expiresAt?: string;
@@ -1902,6 +1955,24 @@ export interface TriggeredRule {
      * The words that triggered it; empty where it is the line as a whole. Invisible characters are escaped.
      */
     words: string;
+}
+/**
+ * How far an answer may reach beyond its call.
+ */
+export interface RememberOffer {
+    /**
+     * An approval, the nearest first; empty where one is for this call alone.
+     */
+    approval: Remember[];
+    /**
+     * A denial, the nearest first.
+     */
+    denial: Remember[];
+    /**
+     * The folders that the file is in, the nearest first: an answer may be for writing any file below one of them. Relative
+     * to the project, `.` for all of it; absolute elsewhere.
+     */
+    folders?: string[];
 }
 /**
  * Payload of `chat:tool-input-request`.
@@ -2201,9 +2272,13 @@ export interface ToolResolved {
      */
     by: By;
     /**
-     * How far the approval reaches, where further than the call.
+     * How far the answer reaches, where further than the call.
      */
     remember?: Remember;
+    /**
+     * Its id then, for `approval:revoke`.
+     */
+    ruleId?: string;
     /**
      * Whether the input was changed.
      */
@@ -2777,6 +2852,73 @@ export interface ChatError {
      * The provider instance.
      */
     provider?: string;
+}
+/**
+ * Payload of `approval:list-result`.
+ */
+export interface ApprovalRules {
+    /**
+     * Those that may count in this session, in the order in which they were given.
+     */
+    rules: ApprovalRule[];
+}
+/**
+ * An answer that counts for later calls.
+ */
+export interface ApprovalRule {
+    /**
+     * Its id, for `approval:revoke`.
+     */
+    ruleId: string;
+    /**
+     * The tool that it is for; absent where it is for hosts or files, whichever tool.
+     */
+    toolName?: string;
+    /**
+     * What it is for, in words; secrets are left out.
+     */
+    matches: string;
+    /**
+     * Whether that runs without a question; else it is refused without one.
+     */
+    approved: boolean;
+    /**
+     * How far it reaches.
+     */
+    scope: Remember;
+    /**
+     * With the scope `conversation`: which.
+     */
+    conversationId?: ConversationId;
+    /**
+     * With the scope `project`: its folder.
+     */
+    project?: string;
+    /**
+     * Why it is refused, in the user's words.
+     */
+    reason?: string;
+    /**
+     * The session it was given in.
+     */
+    sessionId: SessionId;
+    /**
+     * When it was given, RFC 3339.
+     */
+    givenAt: string;
+    /**
+     * Whether it counts: not an approval that reaches further than the operator lets them (`approval.remember`).
+     */
+    inForce: boolean;
+}
+/**
+ * Payload of `approval:revoke-result`.
+ */
+export interface ApprovalsRevoked {
+    /**
+     * Which count no more; none where the scope had none.
+     */
+    ruleIds: string[];
 }
 /**
  * Payload of `provider:list-result`.

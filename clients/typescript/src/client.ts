@@ -224,15 +224,29 @@ export class Client {
    */
   approve(
     question: string | Asked,
-    options: { input?: Record<string, unknown>; remember?: Remember } = {},
+    options: { input?: Record<string, unknown>; remember?: Remember; folder?: string } = {},
   ): Promise<AnswerTo<"chat:tool-approve">> {
     return this.request("chat:tool-approve", { ...asked(question), approved: true, ...options });
   }
 
-  /** Refuses it; the model reads the reason. */
-  deny(question: string | Asked, reason?: string): Promise<AnswerTo<"chat:tool-approve">> {
-    const payload = { ...asked(question), approved: false, ...(reason !== undefined && { reason }) };
+  /** Refuses it; the model reads the reason. With `remember` it is not asked for again. */
+  deny(
+    question: string | Asked,
+    reason?: string,
+    options: { remember?: Remember; folder?: string } = {},
+  ): Promise<AnswerTo<"chat:tool-approve">> {
+    const payload = { ...asked(question), approved: false, ...(reason !== undefined && { reason }), ...options };
     return this.request("chat:tool-approve", payload);
+  }
+
+  /** Lists the answers that count for later calls in this session. */
+  approvals(scope?: Remember): Promise<AnswerTo<"approval:list">> {
+    return this.request("approval:list", { ...(scope !== undefined && { scope }) });
+  }
+
+  /** Has one of them count no more, by its id, or all that reach so far. */
+  revoke(which: { ruleId: string } | { scope: Remember; conversationId?: string }): Promise<AnswerTo<"approval:revoke">> {
+    return this.request("approval:revoke", which);
   }
 
   /** Gives a server what it asked for in the middle of a call: the fields of a form, nothing for a page. */

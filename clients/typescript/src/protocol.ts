@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 4fe406a3bea92667e09a64475d6eb1ad3dc202777478c02750af1b45993309d3
+// SHA-256 of it: ef8467e437de284ea833c4951b22d190062f1b4613f0999efa1c3ad695cbc5be
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -109,13 +109,15 @@ export type Effort = "low" | "medium" | "high";
  */
 export type WhenBusy = "queue" | "steer" | "reject";
 /**
- * How far an approval reaches.
+ * How far an answer reaches.
  *
  * - `once`: This call.
  * - `conversation`: The same again in this conversation.
  * - `session`: The same again in this session.
+ * - `project`: The same again in this project, whichever session works in it.
+ * - `always`: The same again, wherever it is.
  */
-export type Remember = "once" | "conversation" | "session";
+export type Remember = "once" | "conversation" | "session" | "project" | "always";
 /**
  * Names what a tool asks of the user while it runs: `i1`, `i2`, … within a session.
  */
@@ -129,13 +131,6 @@ export type InputId = string;
  */
 export type InputAction = "accept" | "decline" | "cancel";
 /**
- * Whose calls are meant.
- *
- * - `session`: This session's.
- * - `daemon`: Those of all sessions that are kept.
- */
-export type Scope = "session" | "daemon";
-/**
  * How a call stands.
  *
  * - `queued`: It waits, for the user or for another call.
@@ -146,13 +141,6 @@ export type Scope = "session" | "daemon";
  * - `cancelled`: It was cancelled.
  */
 export type ExecutionStatus = "queued" | "running" | "success" | "error" | "denied" | "cancelled";
-/**
- * How records are written for other programs.
- *
- * - `jsonl`: One record a line, as JSON.
- * - `csv`: Comma-separated values as in RFC 4180.
- */
-export type ExportFormat = "jsonl" | "csv";
 /**
  * What becomes of an exchange in which a call's path leaves the roots or is denied.
  *
@@ -168,6 +156,7 @@ export type OnViolation = "stop" | "error";
  * - `unknown_type`: No request has this type.
  * - `unsupported_frame`: Binary frames carry nothing here.
  * - `approval_not_found`: No approval with this id is open.
+ * - `rule_not_found`: No answer that counts for later calls has this id.
  * - `input_not_found`: No request for input with this id is open.
  * - `tool_not_found`: No tool, or no call, has this name or id.
  * - `conversation_not_found`: No conversation has this id.
@@ -195,6 +184,7 @@ export type SessionCode =
   | "unknown_type"
   | "unsupported_frame"
   | "approval_not_found"
+  | "rule_not_found"
   | "input_not_found"
   | "tool_not_found"
   | "conversation_not_found"
@@ -501,6 +491,14 @@ export interface Commands {
    */
   "chat:tool-extend": ToolExtend;
   /**
+   * Lists the answers that count for later calls.
+   */
+  "approval:list": ApprovalList;
+  /**
+   * Has answers count no more.
+   */
+  "approval:revoke": ApprovalRevoke;
+  /**
    * Lists the provider instances.
    */
   "provider:list": unknown;
@@ -541,13 +539,9 @@ export interface Commands {
    */
   "tool:history": ToolHistory;
   /**
-   * Asks for counts, durations and what was used, in sum.
+   * Asks for counts and durations.
    */
-  "tool:metrics": MetricsRequest;
-  /**
-   * Asks for execution records as a text for other programs.
-   */
-  "tool:export": ToolExport;
+  "tool:metrics": unknown;
   /**
    * Lists the MCP servers.
    */
@@ -973,9 +967,13 @@ export interface ToolApprove {
     [k: string]: unknown;
   } | null;
   /**
-   * How far the approval reaches.
+   * How far the answer reaches.
    */
   remember?: Remember;
+  /**
+   * One of the `folders` of the question: the answer is for writing any file below it.
+   */
+  folder?: string | null;
   /**
    * Text that the model is given with a refusal.
    */
@@ -1020,6 +1018,32 @@ export interface ToolExtend {
    * Of a `chat:tool-confirm` with a host: that host.
    */
   host?: string | null;
+}
+/**
+ * Payload of `approval:list`.
+ */
+export interface ApprovalList {
+  /**
+   * Only those that reach so far; all that may count in this session where absent.
+   */
+  scope?: Remember | null;
+}
+/**
+ * Payload of `approval:revoke`: one answer, or all of a scope.
+ */
+export interface ApprovalRevoke {
+  /**
+   * Which, as `approval:list` names it.
+   */
+  ruleId?: string | null;
+  /**
+   * All that reach so far.
+   */
+  scope?: Remember | null;
+  /**
+   * With the scope `conversation`: only those of this one.
+   */
+  conversationId?: ConversationId | null;
 }
 /**
  * Payload of `provider:configure`. The key is never echoed or logged.
@@ -1119,11 +1143,7 @@ export interface ToolOutput {
  */
 export interface ToolHistory {
   /**
-   * Whose calls.
-   */
-  scope?: Scope;
-  /**
-   * Only of conversations with this id.
+   * Only this conversation's.
    */
   conversationId?: ConversationId | null;
   /**
@@ -1152,64 +1172,6 @@ export interface ToolHistory {
   limit?: number | null;
   /**
    * The `nextCursor` of the page before.
-   */
-  cursor?: string | null;
-}
-/**
- * Payload of `tool:metrics`.
- */
-export interface MetricsRequest {
-  /**
-   * Whose calls.
-   */
-  scope?: Scope;
-  /**
-   * Of the last so many days (UTC), today among them; 1 to 800. Where absent, of all that there are sums of.
-   */
-  days?: number | null;
-}
-/**
- * Payload of `tool:export`; all but `format` as in `tool:history`.
- */
-export interface ToolExport {
-  /**
-   * How they are written.
-   */
-  format: ExportFormat;
-  /**
-   * Whose calls.
-   */
-  scope?: Scope;
-  /**
-   * Only of conversations with this id.
-   */
-  conversationId?: ConversationId | null;
-  /**
-   * Only of exchanges with this provider.
-   */
-  provider?: string | null;
-  /**
-   * Only this tool's.
-   */
-  toolName?: string | null;
-  /**
-   * Only with this status.
-   */
-  status?: ExecutionStatus | null;
-  /**
-   * Only started at or after this time, RFC 3339.
-   */
-  since?: string | null;
-  /**
-   * Only started before this time, RFC 3339.
-   */
-  until?: string | null;
-  /**
-   * Most records of this piece; 1,000 where absent, and at most.
-   */
-  limit?: number | null;
-  /**
-   * The `nextCursor` of the piece before.
    */
   cursor?: string | null;
 }
@@ -1432,6 +1394,14 @@ export interface Events {
    */
   "chat:stream-end": StreamEnd;
   /**
+   * Answers `approval:list`.
+   */
+  "approval:list-result": ApprovalRules;
+  /**
+   * Answers `approval:revoke`.
+   */
+  "approval:revoke-result": ApprovalsRevoked;
+  /**
    * Answers `provider:list`.
    */
   "provider:list-result": Providers;
@@ -1495,10 +1465,6 @@ export interface Events {
    * Answers `tool:metrics`.
    */
   "tool:metrics-result": ToolMetrics;
-  /**
-   * Answers `tool:export`.
-   */
-  "tool:export-result": Export;
   /**
    * Answers `mcp:list`.
    */
@@ -1933,6 +1899,10 @@ export interface ToolConfirm {
    */
   host?: string;
   /**
+   * How far an answer may reach beyond this call; absent where it cannot.
+   */
+  remember?: RememberOffer;
+  /**
    * When the question lapses, RFC 3339; absent where it never does.
    */
   expiresAt?: string;
@@ -1966,6 +1936,24 @@ export interface TriggeredRule {
    * The words that triggered it; empty where it is the line as a whole. Invisible characters are escaped.
    */
   words: string;
+}
+/**
+ * How far an answer may reach beyond its call.
+ */
+export interface RememberOffer {
+  /**
+   * An approval, the nearest first; empty where one is for this call alone.
+   */
+  approval: Remember[];
+  /**
+   * A denial, the nearest first.
+   */
+  denial: Remember[];
+  /**
+   * The folders that the file is in, the nearest first: an answer may be for writing any file below one of them. Relative
+   * to the project, `.` for all of it; absolute elsewhere.
+   */
+  folders?: string[];
 }
 /**
  * Payload of `chat:tool-input-request`.
@@ -2265,9 +2253,13 @@ export interface ToolResolved {
    */
   by: By;
   /**
-   * How far the approval reaches, where further than the call.
+   * How far the answer reaches, where further than the call.
    */
   remember?: Remember;
+  /**
+   * Its id then, for `approval:revoke`.
+   */
+  ruleId?: string;
   /**
    * Whether the input was changed.
    */
@@ -2843,6 +2835,73 @@ export interface ChatError {
   provider?: string;
 }
 /**
+ * Payload of `approval:list-result`.
+ */
+export interface ApprovalRules {
+  /**
+   * Those that may count in this session, in the order in which they were given.
+   */
+  rules: ApprovalRule[];
+}
+/**
+ * An answer that counts for later calls.
+ */
+export interface ApprovalRule {
+  /**
+   * Its id, for `approval:revoke`.
+   */
+  ruleId: string;
+  /**
+   * The tool that it is for; absent where it is for hosts or files, whichever tool.
+   */
+  toolName?: string;
+  /**
+   * What it is for, in words; secrets are left out.
+   */
+  matches: string;
+  /**
+   * Whether that runs without a question; else it is refused without one.
+   */
+  approved: boolean;
+  /**
+   * How far it reaches.
+   */
+  scope: Remember;
+  /**
+   * With the scope `conversation`: which.
+   */
+  conversationId?: ConversationId;
+  /**
+   * With the scope `project`: its folder.
+   */
+  project?: string;
+  /**
+   * Why it is refused, in the user's words.
+   */
+  reason?: string;
+  /**
+   * The session it was given in.
+   */
+  sessionId: SessionId;
+  /**
+   * When it was given, RFC 3339.
+   */
+  givenAt: string;
+  /**
+   * Whether it counts: not an approval that reaches further than the operator lets them (`approval.remember`).
+   */
+  inForce: boolean;
+}
+/**
+ * Payload of `approval:revoke-result`.
+ */
+export interface ApprovalsRevoked {
+  /**
+   * Which count no more; none where the scope had none.
+   */
+  ruleIds: string[];
+}
+/**
  * Payload of `provider:list-result`.
  */
 export interface Providers {
@@ -3196,10 +3255,6 @@ export interface ExecutionRecord {
    */
   toolId: ToolId;
   /**
-   * Which session's, where records of all were asked for.
-   */
-  sessionId?: SessionId;
-  /**
    * Whose.
    */
   conversationId: ConversationId;
@@ -3220,21 +3275,11 @@ export interface ExecutionRecord {
    */
   toolName: string;
   /**
-   * The input; as approved, where it was asked. After a restart of the daemon, and of other sessions, the long texts of
-   * one of more than 16 KiB are cut.
+   * The input; as approved, where it was asked.
    */
   input: {
     [k: string]: unknown;
   };
-  /**
-   * Bytes of the input as JSON.
-   */
-  inputBytes: number;
-  /**
-   * The commands that it runs, each once and eight at most: a program, with its subcommand where it has such
-   * (`cargo test`), never its arguments.
-   */
-  commands?: string[];
   /**
    * What sort of tool it is.
    */
@@ -3369,22 +3414,13 @@ export interface Executions {
  */
 export interface ToolMetrics {
   /**
-   * Sums by tool, by name.
+   * Sums by tool.
    */
   tools: Sums[];
   /**
-   * Sums by provider instance, by name.
+   * Sums by provider instance.
    */
   providers: Sums[];
-  /**
-   * Sums by day (UTC) on which the model made the calls, such as `2026-11-20`, the first one first.
-   */
-  days: Sums[];
-  /**
-   * Sums by command, those with the most calls first, 50 at most. A call with several counts for each of them, with all
-   * that it took.
-   */
-  commands: Sums[];
   /**
    * Calls that run now.
    */
@@ -3395,11 +3431,11 @@ export interface ToolMetrics {
   queued: number;
 }
 /**
- * Counts of settled calls, and what they took.
+ * Counts and durations of settled calls.
  */
 export interface Sums {
   /**
-   * The tool's, the provider's or the command's name, or the day.
+   * The tool's or provider's name.
    */
   name: string;
   /**
@@ -3430,43 +3466,6 @@ export interface Sums {
    * Longest run time.
    */
   maxDurationMs: number;
-  /**
-   * Processor time of commands, in milliseconds.
-   */
-  cpuMs: number;
-  /**
-   * Largest resident set of a command, in bytes.
-   */
-  maxRssBytes: number;
-  /**
-   * Bytes of the inputs as JSON.
-   */
-  inputBytes: number;
-  /**
-   * Bytes of the outputs.
-   */
-  outputBytes: number;
-}
-/**
- * Payload of `tool:export-result`: a piece of the text.
- */
-export interface Export {
-  /**
-   * How it is written.
-   */
-  format: ExportFormat;
-  /**
-   * Whole lines; the pieces after each other are the text. CSV begins with its line of names.
-   */
-  text: string;
-  /**
-   * How many records are in it.
-   */
-  records: number;
-  /**
-   * Where the next piece begins; absent at the end.
-   */
-  nextCursor?: string;
 }
 /**
  * Payload of `mcp:list-result`.
