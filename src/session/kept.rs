@@ -41,6 +41,7 @@ impl Session {
                 query: wanted.query,
                 project: wanted.project,
                 archived: wanted.archived,
+                labels: Vec::new(),
                 limit,
                 cursor: wanted.cursor,
             });

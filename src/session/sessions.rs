@@ -336,6 +336,10 @@ struct Listed {
 impl Drop for Listed {
     fn drop(&mut self) {
         self.sessions.live.lock().remove(&self.id);
+        // Before it can be begun anew.
+        if let Some(store) = &self.sessions.daemon.store {
+            store.leave(self.id.as_str());
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use outrigger_store::{CallListing, CallPage, Done, Listing, Page, Ran, Session, Stats};
+use outrigger_store::{
+    CallListing, CallPage, Changes, Done, Each, Listing, Page, Ran, Session, Stats,
+};
 
 use super::*;
 use crate::message::Part;
@@ -39,6 +41,16 @@ impl Store for Slow {
 
     fn open(&self, _: &str) -> BoxFuture<'static, Result<Option<Session>, Error>> {
         async { Ok(None) }.boxed()
+    }
+
+    fn leave(&self, _: &str) {}
+
+    fn export(&self, _: &str, _: Each) -> BoxFuture<'static, Result<bool, Error>> {
+        async { Ok(false) }.boxed()
+    }
+
+    fn import(&self, _: &str, _: Changes) -> BoxFuture<'static, Result<(), Error>> {
+        async { Ok(()) }.boxed()
     }
 
     fn has(&self, _: &str) -> BoxFuture<'static, Result<bool, Error>> {

@@ -1,5 +1,7 @@
 //! What is written, and what is read back. Times are milliseconds since 1970.
 
+use std::time::Duration;
+
 use crate::call::{CallFacts, ToolCall};
 
 /// The SHA-256 of an attachment.
@@ -38,6 +40,8 @@ pub enum Change {
         /// When; `None` where it is not.
         at_ms: Option<i64>,
     },
+    /// Its labels, in place of those that it had.
+    Labels(Vec<String>),
     /// Adds a message to the end of a conversation, which is made where there is none.
     Message {
         /// Which conversation.
@@ -269,6 +273,41 @@ pub struct Conversation {
     pub messages: Vec<Message>,
 }
 
+/// A piece of a session that is exported: first its head, then calls, exchanges, and the messages of each conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// What is known of the session itself.
+    Head(Head),
+    /// A call, oldest first.
+    Call(ToolCall),
+    /// An exchange that ended, oldest first.
+    Exchange(Exchange),
+    /// A message; a conversation's in order, one conversation after the other.
+    Message {
+        /// Its conversation.
+        conversation: String,
+        /// The message, without the words by which it is found.
+        message: Message,
+    },
+}
+
+/// What is known of a session itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// Its name.
+    pub title: Option<String>,
+    /// Who gave it.
+    pub title_by: TitleBy,
+    /// The folder it works in.
+    pub project: Option<String>,
+    /// Its labels, sorted.
+    pub labels: Vec<String>,
+    /// When it was made.
+    pub created_ms: i64,
+    /// When it was put away.
+    pub archived_ms: Option<i64>,
+}
+
 /// Which sessions are wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
@@ -279,6 +318,8 @@ pub struct Listing {
     pub project: Option<String>,
     /// Those that are put away, instead of the others.
     pub archived: bool,
+    /// Only those that have each of these labels.
+    pub labels: Vec<String>,
     /// At most so many; 1 at least.
     pub limit: usize,
     /// What an earlier page said comes next.
@@ -309,6 +350,8 @@ pub struct Listed {
     pub updated_ms: i64,
     /// When it was put away.
     pub archived_ms: Option<i64>,
+    /// Its labels, sorted.
+    pub labels: Vec<String>,
     /// How many messages it has.
     pub messages: u64,
     /// Where the words stand that were looked for.
@@ -324,6 +367,44 @@ pub struct Snippet {
     pub place: u64,
     /// Its body, as its owner wrote it.
     pub text: String,
+}
+
+/// How much may be kept. What somebody has open is never deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// A session that did not change for so long is deleted.
+    pub keep: Option<Duration>,
+    /// From so many bytes on, sessions that are put away are deleted, the one that did not change for longest first. Counted
+    /// is what the file holds; what is free in it is not.
+    pub max_bytes: Option<u64>,
+}
+
+/// What limits came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// A session was deleted.
+    Deleted {
+        /// Which.
+        session: String,
+        /// When it had changed last.
+        updated_ms: i64,
+        /// Whether it was too old; else there was too much.
+        is_old: bool,
+    },
+    /// Most of the bytes that may be kept are. Told once, until it is less again.
+    Filling {
+        /// How many are kept.
+        bytes: u64,
+        /// How many may be.
+        max_bytes: u64,
+    },
+    /// All of them are, and no session is left that may be deleted. Told once, until it is less again.
+    Full {
+        /// How many are kept.
+        bytes: u64,
+        /// How many may be.
+        max_bytes: u64,
+    },
 }
 
 /// How much is kept.

@@ -17,6 +17,7 @@ mod change;
 pub mod sqlite;
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use futures::future::BoxFuture;
 
@@ -25,12 +26,18 @@ pub use call::{
     ToolCall,
 };
 pub use change::{
-    Attachment, Body, Change, Conversation, Exchange, Hash, Listed, Listing, Message, Owner, Page,
-    Queued, Rule, Sent, Session, Snippet, Stats, TitleBy,
+    Attachment, Body, Change, Conversation, Exchange, Growth, Hash, Head, Limits, Listed, Listing,
+    Message, Owner, Page, Piece, Queued, Rule, Sent, Session, Snippet, Stats, TitleBy,
 };
 
 /// Told once when changes are safe, or that they are not yet.
 pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+/// Takes the pieces of a session that is exported, and says whether it wants more.
+pub type Each = Box<dyn FnMut(Piece) -> ControlFlow<()> + Send>;
+
+/// The changes that make a session, one after the other; an error, which is for people, unmakes it.
+pub type Changes = Box<dyn Iterator<Item = Result<Change, String>> + Send>;
 
 /// Where sessions are kept.
 pub trait Store: Send + Sync + fmt::Debug {
@@ -43,6 +50,16 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Begins a session anew after a restart: counts its `epoch` and reserves numbers, then reads all of it.
     /// `None` where there is no such session.
     fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>>;
+
+    /// Says that nobody has a session open any more, which [`open`](Self::open) began or [`Change::Create`] made.
+    fn leave(&self, session: &str);
+
+    /// Reads all of a session as it is now, without beginning it anew; `each` is called from a thread for blocking work.
+    /// False where there is no such session.
+    fn export(&self, session: &str, each: Each) -> BoxFuture<'static, Result<bool, Error>>;
+
+    /// Makes a session of changes: all of them, or none. Nobody has it open.
+    fn import(&self, session: &str, changes: Changes) -> BoxFuture<'static, Result<(), Error>>;
 
     /// Returns whether there is such a session.
     fn has(&self, session: &str) -> BoxFuture<'static, Result<bool, Error>>;
@@ -81,6 +98,12 @@ pub enum Error {
         path: String,
         /// Whose it is, or "unknown".
         pid: String,
+    },
+    /// There is none to be read.
+    #[error("there is no store at {path}: no session was kept there yet")]
+    Missing {
+        /// Where it would be.
+        path: String,
     },
     /// It was written by a newer version of this program.
     #[error(

@@ -8,6 +8,7 @@
 
 mod apply;
 mod file;
+mod offline;
 mod queue;
 mod read;
 mod words;
@@ -23,8 +24,10 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
-    CallListing, CallPage, Change, Done, Error, Listing, Page, Ran, Session, Stats, Store,
+    CallListing, CallPage, Change, Changes, Done, Each, Error, Growth, Limits, Listing, Page, Ran,
+    Session, Stats, Store,
 };
+pub use offline::{Reader, vacuum};
 use queue::{Handle, Job, Work};
 
 /// The oldest SQLite that is sound: before it a checkpoint could lose committed pages (fixed 2026-03).
@@ -106,6 +109,11 @@ impl Sqlite {
         self.0.writer.health.lock().tell = Some(Box::new(tell));
     }
 
+    /// Holds what is kept to limits from now on, and tells what comes of it.
+    pub fn limit(&self, limits: Limits, tell: impl Fn(Growth) + Send + 'static) {
+        self.0.writer.send(Work::Limit(limits, Box::new(tell)));
+    }
+
     /// Runs a read on a connection of its own, on a thread for blocking work.
     fn read<T: Send + 'static>(
         &self,
@@ -182,6 +190,22 @@ impl Store for Sqlite {
                 .map(Some)
         }
         .boxed()
+    }
+
+    fn leave(&self, session: &str) {
+        self.0.writer.send(Work::Leave(session.to_owned()));
+    }
+
+    fn export(&self, session: &str, mut each: Each) -> BoxFuture<'static, Result<bool, Error>> {
+        let session = session.to_owned();
+        self.read_all(move |connection| read::export(connection, &session, &mut each))
+    }
+
+    fn import(&self, session: &str, changes: Changes) -> BoxFuture<'static, Result<(), Error>> {
+        let (reply, answer) = oneshot::channel();
+        let work = Work::Import(session.to_owned(), changes, reply);
+        self.0.writer.send(work);
+        async move { answer.await.map_err(|_| Error::Closed)? }.boxed()
     }
 
     fn has(&self, session: &str) -> BoxFuture<'static, Result<bool, Error>> {

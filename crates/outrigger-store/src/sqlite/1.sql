@@ -19,6 +19,13 @@ CREATE TABLE session (
 ) STRICT;
 CREATE INDEX session_by_time ON session (archived_ms IS NULL, updated_ms DESC, key DESC);
 
+-- The user's own words for sorting sessions; without control characters.
+CREATE TABLE label (
+    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    PRIMARY KEY (session, name)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE conversation (
     key INTEGER PRIMARY KEY,
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,

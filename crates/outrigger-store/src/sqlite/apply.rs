@@ -109,6 +109,16 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
                 .prepare_cached("UPDATE session SET archived_ms = ?2 WHERE key = ?1")?
                 .execute(params![session, at_ms])?;
         }
+        Change::Labels(labels) => {
+            connection
+                .prepare_cached("DELETE FROM label WHERE session = ?1")?
+                .execute([session])?;
+            let mut add = connection
+                .prepare_cached("INSERT OR IGNORE INTO label (session, name) VALUES (?1, ?2)")?;
+            for label in labels {
+                add.execute(params![session, label])?;
+            }
+        }
         Change::Message {
             conversation,
             message,
@@ -331,7 +341,8 @@ fn count(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+/// Removes a session with all that is of it.
+pub(super) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT OR IGNORE INTO gone SELECT message.body FROM message \
@@ -381,6 +392,11 @@ fn fork(
     let Some(session) = find(connection, id)?.filter(|_| made > 0) else {
         return Ok(());
     };
+    connection
+        .prepare_cached(
+            "INSERT INTO label (session, name) SELECT ?1, name FROM label WHERE session = ?2",
+        )?
+        .execute(params![session, source])?;
     let (only, place) = match before {
         Some((conversation, place)) => (Some(conversation), integer(*place)),
         None => (None, i64::MAX),

@@ -13,6 +13,9 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 const HEADER: usize = 100;
 const USER_VERSION: std::ops::Range<usize> = 60..64;
 
+/// What is wrong with a file that has another header.
+pub(super) const FOREIGN: &str = "it is no SQLite file";
+
 /// Held as long as the file is ours.
 #[derive(Debug)]
 pub(super) struct Lock(File);
@@ -69,7 +72,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock, Error> {
 }
 
 /// Makes the file where there is none, nobody else's: SQLite would make it with the mode that the user's files have.
-fn make(path: &Path) -> Result<(), Error> {
+pub(super) fn make(path: &Path) -> Result<(), Error> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     private(&mut options);
@@ -100,9 +103,16 @@ pub(super) fn identity(path: &Path) -> io::Result<Identity> {
     Ok(found)
 }
 
-/// Looks at the file without opening it as a database: returns where it was moved to, where it is none.
-/// Fails where it is newer than this program.
-pub(super) fn look(path: &Path) -> Result<Option<PathBuf>, Error> {
+/// What a file is by its header, without opening it as a database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Looks {
+    Empty,
+    Foreign,
+    Ours,
+}
+
+/// Looks at the header. Fails where the file is newer than this program.
+pub(super) fn looks(path: &Path) -> Result<Looks, Error> {
     let mut header = [0; HEADER];
     let read = File::open(path).and_then(|file| fill(&file, &mut header));
     let read = read.map_err(|problem| Error::Open {
@@ -110,12 +120,10 @@ pub(super) fn look(path: &Path) -> Result<Option<PathBuf>, Error> {
         problem: problem.to_string(),
     })?;
     if read == 0 {
-        return Ok(None);
+        return Ok(Looks::Empty);
     }
     if read < HEADER || !header.starts_with(MAGIC) {
-        let moved = move_away(path, "it is no SQLite file")?;
-        make(path)?;
-        return Ok(Some(moved));
+        return Ok(Looks::Foreign);
     }
     let version = header.get(USER_VERSION).and_then(|it| it.try_into().ok());
     let found = i64::from(u32::from_be_bytes(version.unwrap_or_default()));
@@ -126,7 +134,17 @@ pub(super) fn look(path: &Path) -> Result<Option<PathBuf>, Error> {
             known: SCHEMA,
         });
     }
-    Ok(None)
+    Ok(Looks::Ours)
+}
+
+/// Moves the file away where it is no database, and returns where it is now. Fails where it is newer than this program.
+pub(super) fn look(path: &Path) -> Result<Option<PathBuf>, Error> {
+    if looks(path)? != Looks::Foreign {
+        return Ok(None);
+    }
+    let moved = move_away(path, FOREIGN)?;
+    make(path)?;
+    Ok(Some(moved))
 }
 
 /// Moves a damaged file away, with its log of changes, and returns where it is now.
@@ -176,7 +194,8 @@ fn folder_of_ours(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-fn private(options: &mut OpenOptions) {
+/// Has a file that is made be nobody else's.
+pub(super) fn private(options: &mut OpenOptions) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     #[cfg(not(unix))]

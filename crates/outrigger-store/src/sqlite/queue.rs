@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::{Change, Done, Error};
+use super::writer::Tell;
+use crate::{Change, Changes, Done, Error, Limits};
 
 /// The most bytes of changes that wait, those included that the disk does not take: what a thousand sessions say in a
 /// minute. Beyond it a session's changes are refused, and all further ones of that session.
@@ -23,6 +24,11 @@ pub(super) enum Work {
     /// Counts the epoch of a session; returns its key.
     Open(String, oneshot::Sender<Result<Option<i64>, Error>>),
     Read(Box<dyn FnOnce(&Connection) + Send>),
+    /// Makes a session of changes, in a transaction of its own.
+    Import(String, Changes, oneshot::Sender<Result<(), Error>>),
+    /// Nobody has a session open any more.
+    Leave(String),
+    Limit(Limits, Tell),
     Flush(oneshot::Sender<Result<(), Error>>),
     /// The same for the last time: the log of changes is taken in and gone afterwards.
     Close(oneshot::Sender<Result<(), Error>>),
@@ -102,7 +108,12 @@ impl Handle {
             Work::Open(session, _) => {
                 self.refused.lock().remove(session);
             }
-            Work::Read(_) | Work::Flush(_) | Work::Close(_) => {}
+            Work::Read(_)
+            | Work::Import(..)
+            | Work::Leave(_)
+            | Work::Limit(..)
+            | Work::Flush(_)
+            | Work::Close(_) => {}
         }
         if let Err(mpsc::SendError(Work::Job(job))) = self.work.send(work) {
             (job.done)(Err(Error::Closed));

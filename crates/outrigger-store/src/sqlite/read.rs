@@ -1,8 +1,9 @@
 //! What is read. All SQL that reads is here and in `calls`.
 
 mod calls;
+mod whole;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -18,6 +19,7 @@ use crate::{
 };
 
 pub(super) use calls::{page as calls, ran};
+pub(super) use whole::{export, find};
 
 /// The most bytes that a body may have inflated: more than the largest message, less than memory.
 const MAX_BODY: u64 = 256 * 1024 * 1024;
@@ -27,6 +29,11 @@ const HITS: i64 = 20_000;
 
 /// Answers of no session that are read, the newest; more than are ever kept.
 const RULES: i64 = 10_000;
+
+/// Sessions that changed before a time, the one first that did not change for longest; of all, and of those put away.
+pub(super) const BEFORE: &str =
+    "SELECT key, id, updated_ms FROM session WHERE updated_ms < ?1 ORDER BY updated_ms";
+pub(super) const PUT_AWAY_BEFORE: &str = "SELECT key, id, updated_ms FROM session WHERE archived_ms IS NOT NULL AND updated_ms < ?1 ORDER BY updated_ms";
 
 /// Reads all of a session.
 pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Session> {
@@ -187,14 +194,43 @@ pub(super) fn has(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
 
 /// Returns a page of sessions.
 pub(super) fn list(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
-    match wanted.query.as_deref().filter(|query| !query.is_empty()) {
+    let mut page = match wanted.query.as_deref().filter(|query| !query.is_empty()) {
         None => newest(connection, wanted),
         Some(query) => match words::of_query(query) {
             // Signs alone are nowhere to be found.
             words if words.is_empty() => Ok(Page::default()),
             words => search(connection, wanted, &words),
         },
+    }?;
+    for session in &mut page.sessions {
+        session.labels = labels(connection, &session.id)?;
     }
+    Ok(page)
+}
+
+fn labels(connection: &Connection, session: &str) -> rusqlite::Result<Vec<String>> {
+    rows(
+        connection,
+        "SELECT label.name FROM session JOIN label ON label.session = session.key WHERE session.id = ?1 ORDER BY label.name",
+        params![session],
+        |row| row.get(0),
+    )
+}
+
+/// Of a session: whether it has so many of the labels that are joined by line breaks, which no label has.
+fn has_labels(joined: &str, count: &str) -> String {
+    format!(
+        "(SELECT count(*) FROM label WHERE label.session = session.key \
+         AND instr({joined}, char(10) || label.name || char(10)) > 0) = {count}"
+    )
+}
+
+/// Returns labels as [`has_labels`] takes them; one with a line break is counted, so that no session has it.
+fn joined(labels: &[String]) -> (String, i64) {
+    let labels: BTreeSet<&str> = labels.iter().map(String::as_str).collect();
+    let findable = labels.iter().filter(|label| !label.contains('\n'));
+    let text = findable.fold("\n".to_owned(), |text, label| text + label + "\n");
+    (text, i64::try_from(labels.len()).unwrap_or(i64::MAX))
 }
 
 const LISTED: &str = "session.id, session.title, session.project, session.created_ms, session.updated_ms, session.archived_ms, session.messages, session.key";
@@ -207,6 +243,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
         created_ms: row.get(3)?,
         updated_ms: row.get(4)?,
         archived_ms: row.get(5)?,
+        labels: Vec::new(),
         messages: natural(row, 6)?,
         snippet: None,
     })
@@ -220,15 +257,25 @@ fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
         Some(None) => return Ok(Page::default()),
     };
     let limit = wanted.limit.max(1);
+    let (labels, count) = joined(&wanted.labels);
     let sql = format!(
         "SELECT {LISTED} FROM session WHERE (archived_ms IS NULL) = ?1 AND (updated_ms, key) < (?2, ?3) \
-         AND (?4 IS NULL OR project = ?4) ORDER BY updated_ms DESC, key DESC LIMIT ?5"
+         AND (?4 IS NULL OR project = ?4) AND {} ORDER BY updated_ms DESC, key DESC LIMIT ?5",
+        has_labels("?6", "?7")
     );
     let most = i64::try_from(limit + 1).unwrap_or(i64::MAX);
     let mut found = rows(
         connection,
         &sql,
-        params![!wanted.archived, updated, key, wanted.project, most],
+        params![
+            !wanted.archived,
+            updated,
+            key,
+            wanted.project,
+            most,
+            labels,
+            count
+        ],
         |row| Ok((listed(row)?, row.get::<_, i64>(7)?)),
     )?;
     let more = found.len() > limit;
@@ -248,13 +295,15 @@ fn cursor(text: &str) -> Option<(i64, i64)> {
 /// Returns the sessions that have the words: those in whose name they are, then by the newest message.
 fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqlite::Result<Page> {
     let limit = wanted.limit.max(1);
+    let (labels, count) = joined(&wanted.labels);
     let mut sessions: Vec<Listed> = Vec::new();
     let sql = format!(
         "SELECT {LISTED} FROM session WHERE (archived_ms IS NULL) = ?1 AND (?2 IS NULL OR project = ?2) \
-         AND title IS NOT NULL ORDER BY updated_ms DESC, key DESC"
+         AND title IS NOT NULL AND {} ORDER BY updated_ms DESC, key DESC",
+        has_labels("?3", "?4")
     );
     let mut named = connection.prepare_cached(&sql)?;
-    let mut named = named.query(params![!wanted.archived, wanted.project])?;
+    let mut named = named.query(params![!wanted.archived, wanted.project, labels, count])?;
     while let Some(row) = named.next()? {
         if sessions.len() >= limit {
             break;
@@ -269,14 +318,17 @@ fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqli
          (SELECT rowid AS body FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?4) AS hit \
          JOIN message ON message.body = hit.body JOIN conversation ON conversation.key = message.conversation \
          JOIN session ON session.key = conversation.session JOIN body ON body.key = hit.body \
-         WHERE (session.archived_ms IS NULL) = ?2 AND (?3 IS NULL OR session.project = ?3) ORDER BY hit.body DESC"
+         WHERE (session.archived_ms IS NULL) = ?2 AND (?3 IS NULL OR session.project = ?3) AND {} ORDER BY hit.body DESC",
+        has_labels("?5", "?6")
     );
     let mut hits = connection.prepare_cached(&sql)?;
     let mut hits = hits.query(params![
         words::expression(words),
         !wanted.archived,
         wanted.project,
-        HITS
+        HITS,
+        labels,
+        count
     ])?;
     while let Some(row) = hits.next()? {
         let id = row.get_ref(0)?.as_str().unwrap_or("");

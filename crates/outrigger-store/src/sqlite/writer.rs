@@ -1,5 +1,8 @@
-//! The thread that writes. What it is given to do is in `queue`.
+//! The thread that writes. What it is given to do is in `queue`, what it does when nothing else is to do in `growth`.
 
+mod growth;
+
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -11,7 +14,9 @@ use rusqlite::{Connection, ErrorCode};
 use super::apply::FORGET_WORDS;
 use super::queue::{Handle, HealthState, Job, NO_ROOM, Work, bytes_of};
 use super::{OLDEST_SQLITE, SCHEMA, Sync, apply, file};
-use crate::{Change, Done, Error};
+use crate::{Change, Changes, Done, Error};
+pub(super) use growth::Tell;
+use growth::{EVERY, Upkeep};
 
 /// The most jobs in one transaction.
 const BATCH: usize = 256;
@@ -54,6 +59,8 @@ pub(super) fn start(
         retry: RETRY[0],
         has_removed: false,
         has_broken_off: false,
+        open: HashSet::new(),
+        upkeep: Upkeep::default(),
         _lock: lock,
     };
     let thread = std::thread::Builder::new().name("store".to_owned());
@@ -78,6 +85,9 @@ struct Writer {
     has_removed: bool,
     /// Whether what ran when the process before ended was noted as broken off.
     has_broken_off: bool,
+    /// The sessions that somebody has open.
+    open: HashSet<String>,
+    upkeep: Upkeep,
     _lock: Arc<file::Lock>,
 }
 
@@ -95,19 +105,33 @@ impl Writer {
             self.fails(&problem);
         }
         loop {
-            let first = match self.backlog.is_empty() {
+            let next = match self.backlog.is_empty() {
+                true if self.upkeep.is_due() => match work.try_recv() {
+                    Err(mpsc::TryRecvError::Empty) => {
+                        self.keep_up();
+                        continue;
+                    }
+                    Err(mpsc::TryRecvError::Disconnected) => break,
+                    Ok(next) => Some(next),
+                },
+                true if self.upkeep.is_limited() => match work.recv_timeout(EVERY) {
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        self.upkeep.look();
+                        continue;
+                    }
+                    next => next.ok(),
+                },
                 true => work.recv().ok(),
                 false => match work.recv_timeout(self.retry) {
-                    Ok(work) => Some(work),
                     Err(mpsc::RecvTimeoutError::Timeout) => {
                         self.retry = (self.retry * 2).min(RETRY[1]);
                         self.commit();
                         continue;
                     }
-                    Err(mpsc::RecvTimeoutError::Disconnected) => None,
+                    next => next.ok(),
                 },
             };
-            let Some(mut next) = first else {
+            let Some(mut next) = next else {
                 break;
             };
             // All that waits, up to what asks for an answer of its own.
@@ -118,12 +142,17 @@ impl Writer {
                         changes,
                         done,
                         is_refused,
-                    }) => self.backlog.push(Waiting {
-                        session,
-                        changes,
-                        done: Some(done),
-                        is_refused,
-                    }),
+                    }) => {
+                        if changes.iter().any(|it| matches!(it, Change::Create { .. })) {
+                            self.open.insert(session.clone());
+                        }
+                        self.backlog.push(Waiting {
+                            session,
+                            changes,
+                            done: Some(done),
+                            is_refused,
+                        });
+                    }
                     other => break Some(other),
                 }
                 if self.backlog.len() >= BATCH {
@@ -142,9 +171,17 @@ impl Writer {
                         read(connection);
                     }
                 }
+                Some(Work::Import(session, changes, reply)) => {
+                    drop(reply.send(self.import(&session, changes)));
+                }
+                Some(Work::Leave(session)) => {
+                    self.open.remove(&session);
+                }
+                Some(Work::Limit(limits, tell)) => self.limit(limits, tell),
                 Some(Work::Flush(reply)) => drop(reply.send(self.is_well())),
                 Some(Work::Close(reply)) => {
                     self.forget_words();
+                    self.give_back_last();
                     // Closing the last connection takes the log of changes in and removes it.
                     self.connection = None;
                     drop(reply.send(self.is_well()));
@@ -194,8 +231,11 @@ impl Writer {
             Ok(refused) => {
                 self.retry = RETRY[0];
                 self.health.lock().set(None);
+                self.upkeep.committed();
                 for (index, job) in self.backlog.drain(..).enumerate() {
-                    self.has_removed |= job.changes.iter().any(Change::removes);
+                    let removes = job.changes.iter().any(Change::removes);
+                    self.has_removed |= removes;
+                    self.upkeep.has_free |= removes;
                     let bytes = bytes_of(&job.changes);
                     self.waiting.fetch_sub(bytes, Ordering::Relaxed);
                     let problem = refused.iter().find(|(at, _)| *at == index);
@@ -264,8 +304,30 @@ impl Writer {
         // The statement is done, and so its transaction, when it says that there is no further row.
         if key.is_some() {
             rows.next().map_err(failing)?;
+            self.open.insert(session.to_owned());
         }
         Ok(key)
+    }
+
+    /// Makes a session of changes in one transaction.
+    fn import(&mut self, session: &str, changes: Changes) -> Result<(), Error> {
+        self.is_well()?;
+        let path = self.path.clone();
+        let failing = |error: rusqlite::Error| problem(&path, &error);
+        let Some(connection) = &mut self.connection else {
+            return Err(Error::Failing("it is not open".to_owned()));
+        };
+        let behavior = rusqlite::TransactionBehavior::Immediate;
+        let transaction = connection
+            .transaction_with_behavior(behavior)
+            .map_err(failing)?;
+        for change in changes {
+            let change = change.map_err(Error::Refused)?;
+            apply::all(&transaction, session, &[change]).map_err(failing)?;
+        }
+        transaction.commit().map_err(failing)?;
+        self.upkeep.look();
+        Ok(())
     }
 
     fn connect(&mut self) -> Result<(), String> {
@@ -321,7 +383,7 @@ impl Writer {
 }
 
 /// Opens the file and brings its schema up to date.
-fn connect(path: &Path, sync: Sync, exclusive: bool) -> rusqlite::Result<Connection> {
+pub(super) fn connect(path: &Path, sync: Sync, exclusive: bool) -> rusqlite::Result<Connection> {
     let found = rusqlite::version_number();
     if found < OLDEST_SQLITE {
         let problem =

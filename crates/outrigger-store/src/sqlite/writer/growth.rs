@@ -1,0 +1,234 @@
+//! How much is kept: sessions that are too old or too many are deleted, and what is free in the file is given back.
+//!
+//! All of it is done in steps while nothing waits to be written.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::super::read;
+use super::{Writer, apply};
+use crate::{Growth, Limits};
+
+/// After how many commits the limits are looked at, and after which time at the latest.
+const COMMITS: u32 = 256;
+pub(super) const EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// From which part of the bytes that may be kept on it is told, in percent.
+const FILLING: u64 = 80;
+
+/// How many free pages stay in the file for what is written next, how many are given back in one step, and in how many
+/// steps at the end of the process. A page has 4 KiB.
+const SPARE: i64 = 256;
+const STEP: i64 = 512;
+const LAST_STEPS: usize = 32;
+
+/// Told what limits came to.
+pub(in crate::sqlite) type Tell = Box<dyn Fn(Growth) + Send>;
+
+/// What is to be done about growth when nothing else is.
+pub(super) struct Upkeep {
+    limits: Limits,
+    tell: Option<Tell>,
+    commits: u32,
+    /// Whether the limits are to be looked at.
+    is_due: bool,
+    /// Whether there may be pages to give back.
+    pub(super) has_free: bool,
+    /// How full it was when that was told.
+    told: Fullness,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fullness {
+    Fine,
+    Filling,
+    Full,
+}
+
+impl Default for Upkeep {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            tell: None,
+            commits: 0,
+            is_due: false,
+            // Those that an earlier process left.
+            has_free: true,
+            told: Fullness::Fine,
+        }
+    }
+}
+
+impl Upkeep {
+    /// Returns whether something is to be done.
+    pub(super) fn is_due(&self) -> bool {
+        self.is_due || self.has_free
+    }
+
+    /// Returns whether it is to be looked at from time to time though nothing is written.
+    pub(super) fn is_limited(&self) -> bool {
+        self.limits != Limits::default()
+    }
+
+    pub(super) fn look(&mut self) {
+        self.is_due = self.is_limited();
+    }
+
+    pub(super) fn committed(&mut self) {
+        self.commits += 1;
+        if self.commits >= COMMITS {
+            self.commits = 0;
+            self.look();
+        }
+    }
+
+    fn tell(&self, growth: Growth) {
+        if let Some(tell) = &self.tell {
+            tell(growth);
+        }
+    }
+}
+
+impl Writer {
+    pub(super) fn limit(&mut self, limits: Limits, tell: Tell) {
+        self.upkeep.limits = limits;
+        self.upkeep.tell = Some(tell);
+        self.upkeep.look();
+    }
+
+    /// Does one step of what is to be done.
+    pub(super) fn keep_up(&mut self) {
+        let done = match self.upkeep.is_due {
+            true => self.hold_limits(),
+            false => self.give_back(),
+        };
+        if let Err(error) = done {
+            // The next commit says what is wrong with the disk.
+            tracing::debug!(%error, "the store does not shrink now");
+            (self.upkeep.is_due, self.upkeep.has_free) = (false, false);
+        }
+    }
+
+    /// Gives back what is free, as far as that does not take long.
+    pub(super) fn give_back_last(&mut self) {
+        for _ in 0..LAST_STEPS {
+            if !self.upkeep.has_free || self.give_back().is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Deletes one session, where there is one too many.
+    fn hold_limits(&mut self) -> rusqlite::Result<()> {
+        let Limits { keep, max_bytes } = self.upkeep.limits;
+        if let Some(keep) = keep {
+            let before = now().saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
+            if self.delete_first(read::BEFORE, before, true)? {
+                return Ok(());
+            }
+        }
+        if let Some(max_bytes) = max_bytes {
+            let Some(connection) = &self.connection else {
+                self.upkeep.is_due = false;
+                return Ok(());
+            };
+            let bytes = held(connection)?;
+            if bytes > max_bytes && self.delete_first(read::PUT_AWAY_BEFORE, i64::MAX, false)? {
+                return Ok(());
+            }
+            self.tell_fullness(bytes, max_bytes);
+        }
+        self.upkeep.is_due = false;
+        Ok(())
+    }
+
+    fn tell_fullness(&mut self, bytes: u64, max_bytes: u64) {
+        let is = match bytes {
+            _ if bytes > max_bytes => Fullness::Full,
+            _ if bytes > max_bytes / 100 * FILLING => Fullness::Filling,
+            _ => Fullness::Fine,
+        };
+        if is > self.upkeep.told {
+            self.upkeep.tell(match is {
+                Fullness::Full => Growth::Full { bytes, max_bytes },
+                _ => Growth::Filling { bytes, max_bytes },
+            });
+        }
+        self.upkeep.told = is;
+    }
+
+    /// Deletes the first of these sessions that nobody has open; false where there is none.
+    fn delete_first(&mut self, sql: &str, bound: i64, is_old: bool) -> rusqlite::Result<bool> {
+        let Some(connection) = &mut self.connection else {
+            return Ok(false);
+        };
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut first = None;
+        {
+            let mut statement = transaction.prepare_cached(sql)?;
+            let mut rows = statement.query([bound])?;
+            while let Some(row) = rows.next()? {
+                let id: String = row.get(1)?;
+                if !self.open.contains(&id) {
+                    first = Some((row.get(0)?, id, row.get(2)?));
+                    break;
+                }
+            }
+        }
+        let Some((key, session, updated_ms)) = first else {
+            return Ok(false);
+        };
+        apply::delete(&transaction, key)?;
+        transaction.commit()?;
+        self.has_removed = true;
+        self.upkeep.has_free = true;
+        self.upkeep.tell(Growth::Deleted {
+            session,
+            updated_ms,
+            is_old,
+        });
+        Ok(true)
+    }
+
+    /// Gives some pages back that are free.
+    fn give_back(&mut self) -> rusqlite::Result<()> {
+        let Some(connection) = &self.connection else {
+            self.upkeep.has_free = false;
+            return Ok(());
+        };
+        let free = number(connection, "PRAGMA freelist_count")?;
+        if free > SPARE {
+            let pages = STEP.min(free - SPARE);
+            let mut step = connection.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+            // A row for each page.
+            let mut rows = step.query([])?;
+            while rows.next()?.is_some() {}
+        }
+        if free <= SPARE + STEP {
+            self.upkeep.has_free = false;
+            if free > SPARE {
+                // The file is shorter when the log of changes was taken in.
+                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns how many bytes of the file are in use.
+fn held(connection: &Connection) -> rusqlite::Result<u64> {
+    let pages =
+        number(connection, "PRAGMA page_count")? - number(connection, "PRAGMA freelist_count")?;
+    let bytes = pages.saturating_mul(number(connection, "PRAGMA page_size")?);
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
+    connection.query_row(pragma, [], |row| row.get(0))
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}
