@@ -2,6 +2,8 @@
 //!
 //! A token is never an argument: every user of a machine sees the arguments of its processes.
 
+mod sessions;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,6 +12,10 @@ use serde_json::Value;
 
 use crate::config::{LogFormat, Override, Sources};
 use crate::message::TrustLevel;
+pub use sessions::{
+    BackupArguments, DeleteArguments, ExportArguments, ImportArguments, ListArguments,
+    OneArguments, SearchArguments, SessionsCommand, StatsArguments, VacuumArguments,
+};
 
 /// A headless daemon beside a chat frontend.
 #[derive(Debug, Parser)]
@@ -54,6 +60,9 @@ pub enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Look at the sessions that are kept, write them to files and read them back
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
     /// Ask a running daemon whether it is alive (exit code 0 or 1)
     Healthcheck(HealthcheckArguments),
 }

@@ -1,10 +1,12 @@
-//! The commands besides the daemon and the chat: look at the configuration, the machine, a daemon, the contract.
+//! The commands besides the daemon and the chat: look at the configuration, the machine, a daemon, the contract,
+//! and the sessions that are kept.
 //!
 //! Each prints what it found and returns an exit code. Nothing here serves anybody.
 
 mod doctor;
 mod healthcheck;
 mod schema;
+mod sessions;
 mod show;
 
 use std::process::ExitCode;
@@ -16,6 +18,7 @@ use crate::sandbox::programs::Programs;
 pub use doctor::doctor;
 pub use healthcheck::healthcheck;
 pub use schema::schema;
+pub use sessions::sessions;
 pub use show::show;
 
 fn exit_code(is_well: bool) -> ExitCode {

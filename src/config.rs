@@ -27,9 +27,10 @@ mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outrigger_store::Limits;
 use secrecy::{ExposeSecret, SecretString};
 
 pub use self::allowed::AllowedFolders;
@@ -139,6 +140,8 @@ pub struct StoreConfig {
     pub sync: StoreSync,
     /// Whether sends that waited when the daemon ended run as soon as their session is resumed.
     pub resume_queue: bool,
+    /// How much is kept.
+    pub limits: Limits,
     /// Whether the operator named the file; else it is the one that every daemon of the user would have.
     pub is_named: bool,
 }
@@ -152,6 +155,15 @@ pub struct Projects {
     pub allowed: AllowedFolders,
     /// The folder in which each of those has its central storage; `None` where there is no place for it.
     pub storage: Option<PathBuf>,
+}
+
+impl Projects {
+    /// Returns whether a session may work in a folder, by its text alone: in the daemon's own project, or in one that is
+    /// allowed.
+    pub fn may_be(&self, folder: &str) -> bool {
+        let folder = Path::new(folder);
+        self.own.as_ref().is_ok_and(|own| own.root == folder) || self.allowed.contains(folder)
+    }
 }
 
 /// A folder that a model works in.

@@ -38,7 +38,7 @@ use crate::sandbox::{self, HeldBy, Limits, Mode, Sandbox};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
 use crate::session::{self, Daemon, Sessions};
-use crate::store::{self, Sqlite, Store as _};
+use crate::store::{self, Sqlite, Store as _, Updates};
 use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
@@ -294,8 +294,10 @@ fn build(
     let limits = config.tools.bash.limits.of_commands();
     let is_online = config.tools.bash.is_online();
     let notices = Notices::default();
-    if let Some(store) = &store {
+    let updates = Updates::default();
+    if let (Some(store), Some(config)) = (&store, &config.store) {
         files::watch(store, &notices);
+        files::limit(store, config, &notices, &updates);
     }
     let common = Common {
         tools: config.tools.clone(),
@@ -332,6 +334,8 @@ fn build(
         notices,
         store,
         rules: SharedRules::default(),
+        updates,
+        imports: Arc::new(Semaphore::new(session::MAX_IMPORTS)),
         workspaces,
         services: Services {
             config: Arc::new(config),

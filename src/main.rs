@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => commands::doctor(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),
         Command::Config(ConfigCommand::Show(arguments)) => commands::show(&arguments),
+        Command::Sessions(command) => commands::sessions(&command),
         Command::Healthcheck(arguments) => commands::healthcheck(&arguments),
     }
 }

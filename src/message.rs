@@ -71,6 +71,20 @@ id! {
     SessionId
 }
 
+impl SessionId {
+    /// Makes up an id that nobody guesses; `None`, and a line in the log, where there are no random numbers.
+    pub(crate) fn random() -> Option<Self> {
+        use base64::Engine as _;
+
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)
+            .inspect_err(|error| tracing::error!(%error, "no random numbers for a session id"))
+            .ok()?;
+        let id = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
+        Some(Self::new(id))
+    }
+}
+
 /// One message of a conversation as the daemon remembers it.
 ///
 /// A history is valid when every [`ToolCall`] of a [`Reply`] is answered by exactly one

@@ -24,6 +24,7 @@ mod restore;
 mod scope;
 mod sends;
 mod sessions;
+mod transfer;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,10 +57,12 @@ use crate::tool::workspace::Workspace;
 
 use defaults::Defaults;
 pub(crate) use feed::Feed;
+pub(crate) use kept::piece;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
-pub(crate) use sessions::MAX_SIDE_REQUESTS;
 pub use sessions::{Daemon, Sessions};
+pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS};
+use transfer::Transfers;
 
 /// How long a new session waits for the socket that it was made for.
 const FIRST_SOCKET: Duration = Duration::from_secs(10);
@@ -167,6 +170,8 @@ struct Session {
     away: Option<Away>,
     /// Permits for requests that read an output from the disk.
     output_reads: Arc<Semaphore>,
+    /// Files of sessions on their way to the socket, and from it; they go with it.
+    transfers: Transfers,
     /// When the session ends unless a socket comes.
     ends_at: Option<Instant>,
     /// Whether it ends as soon as nothing runs unless a socket comes.
@@ -237,6 +242,7 @@ impl Session {
             socket: None,
             away: None,
             output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),
+            transfers: Transfers::default(),
             ends_at: None,
             ends_when_idle: false,
             cancel: daemon.stop.child_token(),
@@ -258,6 +264,7 @@ impl Session {
         if let Some(store) = &self.daemon.store {
             self.daemon.rules.load(store).await;
         }
+        let mut updates = self.daemon.updates.subscribe();
         if let Some(restored) = restored {
             self.restore(restored).await;
         }
@@ -300,6 +307,13 @@ impl Session {
                     continue;
                 }
                 () = grown, if self.ends_when_idle => continue,
+                update = updates.recv() => {
+                    // As with notices: `session:list` has how things stand.
+                    if let Ok(update) = update {
+                        self.shared.events.emit(Event::SessionUpdated(update));
+                    }
+                    continue;
+                }
                 () = sleep_until(ends_at) => {
                     if self.daemon.services.config.session.detached == Detached::Continue {
                         (self.ends_at, self.ends_when_idle) = (None, true);
@@ -348,6 +362,7 @@ impl Session {
 
     fn detach(&mut self) {
         self.socket = None;
+        self.transfers = Transfers::default();
         self.attend(false);
         let grace = self.daemon.services.config.session.resume_grace;
         self.ends_at = Instant::now().checked_add(grace);
@@ -391,6 +406,7 @@ impl Session {
         }
         if let Some(before) = before {
             before.taken_over.cancel();
+            self.transfers = Transfers::default();
         }
         self.had_socket = true;
         self.attend(true);

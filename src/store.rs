@@ -4,13 +4,17 @@
 //! event. The session's log holds back each event until all that was written before it is safe: what a client has seen,
 //! the store has.
 //!
-//! `restored` is the way back; what a store does is in the crate `outrigger-store`.
+//! `restored` is the way back, `transfer` the way to a file and from one; what a store does is in the crate `outrigger-store`.
 
 mod body;
 pub(crate) mod calls;
+mod known;
+mod labels;
 mod outbox;
 pub(crate) mod restored;
 mod rules;
+pub(crate) mod transfer;
+mod updates;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,9 +25,13 @@ use outrigger_store::{Change, Exchange, Queued, Sent, TitleBy};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-pub use outrigger_store::Error;
+pub(crate) use known::Known;
+pub(crate) use labels::labels;
 pub(crate) use outrigger_store::Store;
+pub(crate) use outrigger_store::sqlite::{Reader, vacuum};
 pub use outrigger_store::sqlite::{Sqlite, Sync};
+pub use outrigger_store::{Error, Growth, Limits};
+pub(crate) use updates::{Updates, update, updated};
 
 use crate::message::{ConversationId, Message, MessageId, SessionId};
 use crate::protocol::RequestId;
@@ -69,52 +77,16 @@ impl fmt::Debug for Journal {
     }
 }
 
-/// What is known of a session when its journal begins.
-#[derive(Debug)]
-pub(crate) struct Known {
-    /// Whether the store has it.
-    pub is_made: bool,
-    pub has_title: bool,
-    pub project: Option<String>,
-    /// The highest numbers of events and ids that are reserved.
-    pub seq: u64,
-    pub ids: u64,
-}
-
-impl Known {
-    /// Returns what is known of a session that nobody has used.
-    pub(crate) fn new(project: Option<String>) -> Self {
-        Self {
-            is_made: false,
-            has_title: false,
-            project,
-            seq: EVENTS.0,
-            ids: IDS.0,
-        }
-    }
-
-    /// Returns what is known of one that the store has.
-    pub(crate) fn of(restored: &restored::Restored) -> Self {
-        Self {
-            is_made: true,
-            has_title: restored.title.is_some(),
-            project: restored.project.clone(),
-            seq: restored.seq + restored.reserved_seq,
-            ids: restored.ids + restored.reserved_ids,
-        }
-    }
-}
-
 impl Journal {
     /// Returns the journal of a session; `more` is told whenever more of it is safe.
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        (store, updates): (Arc<dyn Store>, Updates),
         session: &SessionId,
         known: Known,
         more: Arc<Notify>,
     ) -> Self {
         Self(Some(Arc::new(Shared {
-            outbox: Outbox::new(store, session, more),
+            outbox: Outbox::new(store, session, updates, more),
             is_made: AtomicBool::new(known.is_made),
             has_title: AtomicBool::new(known.has_title),
             project: Mutex::new(known.project),

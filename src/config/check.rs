@@ -14,6 +14,8 @@ mod server;
 mod workflows;
 
 pub(super) use self::findings::Findings;
+use outrigger_store::Limits;
+
 use super::error::one_of;
 use super::keys::{self, BRAVE_VARIABLE};
 use super::origin::Origin;
@@ -116,6 +118,10 @@ fn store(settings: &StoreSettings, findings: &mut Findings<'_>) -> Option<StoreC
         path,
         sync: settings.sync,
         resume_queue: settings.resume_queue,
+        limits: Limits {
+            keep: settings.keep,
+            max_bytes: settings.max_bytes,
+        },
         is_named,
     })
 }

@@ -2,6 +2,8 @@
 //!
 //! The doc comments are the text of `docs/configuration.md`; defaults are in `config/default.toml`.
 
+mod store;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +22,9 @@ use crate::sandbox::Limits;
 use crate::sandbox::paths::Reach;
 use crate::telemetry::LogFormat;
 use crate::units::{DAY, KIB, MIB, Number, Percent, Size, Span};
+
+pub(crate) use store::StoreSettings;
+pub use store::StoreSync;
 
 /// Tokens that may be kept free for the last answer.
 pub(super) type Reserve = Number<0, 1_000_000>;
@@ -416,36 +421,6 @@ pub struct AuditConfig {
     /// How many older files are kept; 1 to 100.
     #[serde(with = "Number::<1, MAX_KEPT>")]
     pub keep: u32,
-}
-
-/// Where sessions are kept, so that they outlive the daemon.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StoreSettings {
-    /// Whether sessions are kept. Where they are not, they end with the daemon, or `session.resume_grace` after their last
-    /// socket.
-    pub(crate) enabled: bool,
-    /// The file, outside the project and its central storage; one daemon at a time has it. Empty for
-    /// `outrigger/outrigger.db` in the user's folder for state (`~/.local/state`, on macOS `~/Library/Application Support`).
-    pub(crate) path: PathBuf,
-    /// How sure it is that what was acknowledged is kept: `full` for also after a loss of power, `normal` for after the
-    /// daemon was killed, which is faster on slow disks.
-    #[serde(deserialize_with = "word")]
-    pub(crate) sync: StoreSync,
-    /// Whether sends that waited when the daemon ended run as soon as their session is resumed. Where not, they wait until
-    /// the user says something in their conversation.
-    pub(crate) resume_queue: bool,
-}
-
-/// How sure it is that what was acknowledged is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StoreSync {
-    /// Also after a loss of power.
-    #[default]
-    Full,
-    /// After the daemon was killed.
-    Normal,
 }
 
 /// A text that is never shown.

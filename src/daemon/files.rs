@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+
 use crate::audit::Audit;
 use crate::config::{AuditConfig, Config, StoreConfig, StoreSync};
-use crate::message::Severity;
+use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
+use crate::protocol::event::SessionUpdated;
 use crate::ready::Fatal;
 use crate::sandbox::paths::{RootName, Roots, real_path};
-use crate::store::{self, Sqlite};
+use crate::store::{self, Growth, Sqlite, Updates};
+use crate::units::format_size;
 
 /// Returns the files, without links, and what each is.
 pub(super) fn own(config: &Config) -> Vec<(PathBuf, &'static str)> {
@@ -105,4 +109,48 @@ pub(super) fn watch(store: &Sqlite, notices: &Notices) {
             format!("{path} takes what is said again, and has what was said meanwhile, but for sessions of which a notice said otherwise"),
         ),
     });
+}
+
+/// Holds the store to what the operator allows, and tells what comes of it.
+pub(super) fn limit(store: &Sqlite, config: &StoreConfig, notices: &Notices, updates: &Updates) {
+    let path = store.path().display().to_string();
+    let (notices, updates) = (notices.clone(), updates.clone());
+    store.limit(config.limits, move |growth| match growth {
+        Growth::Deleted {
+            session,
+            updated_ms,
+            is_old,
+        } => {
+            let changed = Timestamp::from_millisecond(updated_ms).unwrap_or_default();
+            let why = if is_old { "store.keep" } else { "store.max_bytes" };
+            let session_id = SessionId::new(session);
+            tracing::warn!(%session_id, why, "a session was deleted that changed at {changed:.3} last");
+            updates.send(SessionUpdated {
+                deleted: true,
+                ..store::updated(&session_id)
+            });
+        }
+        Growth::Filling { bytes, max_bytes } => notices.send(
+            Severity::Warning,
+            "store_filling",
+            format!(
+                "{path} has {}, and may have {} (store.max_bytes): beyond that, sessions that are put away are deleted, the oldest first",
+                mib(bytes),
+                format_size(max_bytes)
+            ),
+        ),
+        Growth::Full { bytes, max_bytes } => notices.send(
+            Severity::Warning,
+            "store_full",
+            format!(
+                "{path} has {}, more than {} (store.max_bytes), and no session that is put away is left to be deleted; put away or delete some, or allow more",
+                mib(bytes),
+                format_size(max_bytes)
+            ),
+        ),
+    });
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{}MiB", bytes >> 20)
 }

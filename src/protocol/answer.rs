@@ -17,7 +17,8 @@ use crate::message::{
 };
 pub use approvals::{ApprovalRule, ApprovalRules, ApprovalsRevoked};
 pub use sessions::{
-    KeptSession, SessionChanged, SessionDeleted, SessionForked, SessionPage, Snippet,
+    KeptSession, SessionChanged, SessionDeleted, SessionExported, SessionForked, SessionImported,
+    SessionPage, Snippet,
 };
 
 /// Payload of `session:configure-result`: the values now in force.

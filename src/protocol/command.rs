@@ -24,7 +24,10 @@ pub use approvals::{ApprovalList, ApprovalRevoke};
 pub use examples::examples;
 pub use mcp::{McpAdd, McpGetPrompt, McpName, McpReadResource};
 pub use ran::{ExportFormat, MetricsRequest, Scope, ToolExport, ToolHistory};
-pub use sessions::{SessionArchive, SessionDelete, SessionFork, SessionList, SessionRename};
+pub use sessions::{
+    SessionArchive, SessionDelete, SessionExport, SessionFork, SessionFormat, SessionImport,
+    SessionLabel, SessionList, SessionRename,
+};
 
 /// A request, told apart by its `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +48,15 @@ pub enum Command {
     /// Puts a session away, or takes it back.
     #[serde(rename = "session:archive")]
     SessionArchive(SessionArchive),
+    /// Labels a session.
+    #[serde(rename = "session:label")]
+    SessionLabel(SessionLabel),
+    /// Reads a session as a file.
+    #[serde(rename = "session:export")]
+    SessionExport(SessionExport),
+    /// Makes a session of a file.
+    #[serde(rename = "session:import")]
+    SessionImport(SessionImport),
     /// Deletes a session for good.
     #[serde(rename = "session:delete")]
     SessionDelete(SessionDelete),
@@ -200,6 +212,8 @@ pub enum Layer {
     State,
     /// `chat:message`: whole messages.
     Message,
+    /// `session:updated`: what changes about kept sessions, this one and others.
+    Sessions,
     /// Always on; accepted so that a client may name it.
     Exchange,
 }

@@ -22,6 +22,7 @@ use crate::message::{ConversationId, Notice};
 pub use end::{ChatError, StopReason, StreamEnd};
 pub use session::{
     Landlock, Project, Ready, ReadyProvider, Sandbox, SandboxLimit, SandboxLimits, SessionError,
+    SessionUpdated,
 };
 pub use stream::{
     Delta, DeltaEvent, Queued, State, StateName, Steered, StreamStart, TurnDiscarded, WholeMessage,
@@ -45,6 +46,9 @@ pub enum Event {
     /// Something that is no conversation's error.
     #[serde(rename = "session:notice")]
     SessionNotice(Notice),
+    /// Something changed about a kept session.
+    #[serde(rename = "session:updated")]
+    SessionUpdated(SessionUpdated),
     /// Answers `session:configure`.
     #[serde(rename = "session:configure-result")]
     SessionConfigureResult(answer::Configured),
@@ -162,6 +166,15 @@ pub enum Event {
     /// Answers `session:archive`.
     #[serde(rename = "session:archive-result")]
     SessionArchiveResult(answer::SessionChanged),
+    /// Answers `session:label`.
+    #[serde(rename = "session:label-result")]
+    SessionLabelResult(answer::SessionChanged),
+    /// Answers `session:export`.
+    #[serde(rename = "session:export-result")]
+    SessionExportResult(answer::SessionExported),
+    /// Answers `session:import`.
+    #[serde(rename = "session:import-result")]
+    SessionImportResult(answer::SessionImported),
     /// Answers `session:delete`.
     #[serde(rename = "session:delete-result")]
     SessionDeleteResult(answer::SessionDeleted),
@@ -234,6 +247,7 @@ impl Event {
                 Some(Layer::State)
             }
             Self::ChatMessage(_) => Some(Layer::Message),
+            Self::SessionUpdated(_) => Some(Layer::Sessions),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Requests about kept sessions: to list and search them, to name, put away, delete and fork one.
+//! Requests about kept sessions: to list and search them, to name, label, put away, delete and fork one.
 
 use std::sync::Arc;
 
@@ -7,14 +7,13 @@ use outrigger_store::{Change, Listing, TitleBy};
 
 use super::Session;
 use super::resolve::invalid;
-use super::sessions::new_id;
 use crate::message::{ConversationId, SessionId};
 use crate::protocol::command::{
-    SessionArchive, SessionDelete, SessionFork, SessionList, SessionRename,
+    SessionArchive, SessionDelete, SessionFork, SessionLabel, SessionList, SessionRename,
 };
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer};
-use crate::store::{self, Sqlite, Store as _, now};
+use crate::store::{self, Sqlite, Store as _, Updates, now};
 
 /// Sessions of a page where the request does not say, and the most.
 const PAGE: usize = 50;
@@ -41,7 +40,7 @@ impl Session {
                 query: wanted.query,
                 project: wanted.project,
                 archived: wanted.archived,
-                labels: Vec::new(),
+                labels: wanted.labels,
                 limit,
                 cursor: wanted.cursor,
             });
@@ -88,6 +87,22 @@ impl Session {
         );
     }
 
+    pub(super) fn label_session(&self, wanted: SessionLabel, id: Option<&RequestId>) {
+        let labels = match store::labels(&wanted.labels) {
+            Ok(labels) => labels,
+            Err(problem) => {
+                let problem = invalid(format!("session:label: {problem}"));
+                return self.answer(id, Event::SessionError(problem));
+            }
+        };
+        self.change(
+            wanted.session_id,
+            Change::Labels(labels),
+            id,
+            Event::SessionLabelResult,
+        );
+    }
+
     /// Deletes another session. What runs in it is cancelled first.
     pub(super) fn delete_session(&self, wanted: SessionDelete, id: Option<&RequestId>) {
         let session_id = wanted.session_id;
@@ -95,7 +110,7 @@ impl Session {
             let problem = "session:delete: field `sessionId` names this session; delete it from another one, such as a new socket's";
             return self.answer(id, Event::SessionError(invalid(problem)));
         }
-        let sessions = self.sessions.clone();
+        let (sessions, updates) = (self.sessions.clone(), self.daemon.updates.clone());
         self.with_store(id, async move |store| {
             exists(&store, &session_id).await?;
             // Nobody begins it anew meanwhile.
@@ -104,7 +119,7 @@ impl Session {
                 Some(sessions) => Some(sessions.end(&session_id).await),
                 None => None,
             };
-            write(&store, &session_id, Change::Delete).await?;
+            write(&store, &updates, &session_id, Change::Delete).await?;
             Ok(Event::SessionDeleteResult(answer::SessionDeleted {
                 session_id,
             }))
@@ -118,11 +133,12 @@ impl Session {
             return self.answer(id, Event::SessionError(invalid(problem)));
         }
         let from = self.or_this(wanted.session_id.clone());
+        let updates = self.daemon.updates.clone();
         self.with_store(id, async move |store| {
             exists(&store, &from).await?;
             let part = wanted.part();
             let part = part.map(|(id, place): (ConversationId, u64)| (id.to_string(), place));
-            let session_id = new_id().ok_or_else(|| {
+            let session_id = SessionId::random().ok_or_else(|| {
                 SessionError::new(SessionCode::Internal, "no random numbers for an id")
             })?;
             let fork = Change::Fork {
@@ -137,7 +153,7 @@ impl Session {
                 ),
                 _ => problem,
             };
-            let forked = write(&store, &session_id, fork).await;
+            let forked = write(&store, &updates, &session_id, fork).await;
             forked.map_err(part_is_unknown)?;
             Ok(Event::SessionForkResult(answer::SessionForked {
                 session_id,
@@ -145,7 +161,7 @@ impl Session {
         });
     }
 
-    fn or_this(&self, named: Option<SessionId>) -> SessionId {
+    pub(super) fn or_this(&self, named: Option<SessionId>) -> SessionId {
         named.unwrap_or_else(|| self.ready.session_id.clone())
     }
 
@@ -158,9 +174,10 @@ impl Session {
         answer: impl FnOnce(answer::SessionChanged) -> Event + Send + 'static,
     ) {
         let session_id = self.or_this(named);
+        let updates = self.daemon.updates.clone();
         self.with_store(id, async move |store| {
             exists(&store, &session_id).await?;
-            write(&store, &session_id, change).await?;
+            write(&store, &updates, &session_id, change).await?;
             Ok(answer(answer::SessionChanged { session_id }))
         });
     }
@@ -190,20 +207,35 @@ async fn exists(store: &Sqlite, id: &SessionId) -> Result<(), SessionError> {
         .map_err(|error| failed(&error))?
     {
         true => Ok(()),
-        false => Err(SessionError::new(
-            SessionCode::SessionNotFound,
-            format!("no session `{id}` is kept; session:list says which are"),
-        )),
+        false => Err(unknown(id)),
     }
 }
 
-/// Writes a change and waits until it is safe.
-async fn write(store: &Sqlite, id: &SessionId, change: Change) -> Result<(), SessionError> {
+pub(super) fn unknown(id: &SessionId) -> SessionError {
+    SessionError::new(
+        SessionCode::SessionNotFound,
+        format!("no session `{id}` is kept; session:list says which are"),
+    )
+}
+
+/// Writes a change, waits until it is safe, and tells those who show lists.
+async fn write(
+    store: &Sqlite,
+    updates: &Updates,
+    id: &SessionId,
+    change: Change,
+) -> Result<(), SessionError> {
     let (done, written) = tokio::sync::oneshot::channel();
     let told = Box::new(move |result| drop(done.send(result)));
-    store.write(id.as_str(), vec![change], told);
+    let changes = vec![change];
+    let update = store::update(id, &changes);
+    store.write(id.as_str(), changes, told);
     let written = written.await.unwrap_or(Err(store::Error::Closed));
-    written.map_err(|error| failed(&error))
+    written.map_err(|error| failed(&error))?;
+    if let Some(update) = update {
+        updates.send(update);
+    }
+    Ok(())
 }
 
 pub(super) fn failed(error: &store::Error) -> SessionError {
@@ -228,6 +260,7 @@ fn shown(
         created_at: time(listed.created_ms),
         updated_at: time(listed.updated_ms),
         archived: listed.archived_ms.is_some(),
+        labels: listed.labels,
         messages: listed.messages,
         snippet: listed.snippet.map(|snippet| answer::Snippet {
             conversation_id: ConversationId::new(snippet.conversation),
@@ -238,7 +271,7 @@ fn shown(
 }
 
 /// Returns the piece of a text in which the first of the words stands.
-fn piece(text: &str, query: &str) -> String {
+pub(crate) fn piece(text: &str, query: &str) -> String {
     let lower = text.to_lowercase();
     let words = query.split(|c: char| !c.is_alphanumeric());
     let mut found = words.filter(|word| !word.is_empty());

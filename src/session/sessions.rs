@@ -25,7 +25,7 @@ use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
 use crate::protocol::{EXPOSED_PORTS, FEATURES, SessionCode};
 use crate::provider::registry::{Found, Providers};
 use crate::store::restored::Restored;
-use crate::store::{Journal, Known, Sqlite, Store as _};
+use crate::store::{Journal, Known, Sqlite, Store as _, Updates};
 use crate::tool::workspace::{Workspace, Workspaces};
 use crate::units::millis;
 
@@ -35,6 +35,9 @@ const MAX_SESSIONS: usize = 1_024;
 /// Most requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a connection
 /// for as long as the other side takes.
 pub(crate) const MAX_SIDE_REQUESTS: usize = 16;
+
+/// Most sessions that are being imported at once: each is a file of up to 256 MiB.
+pub(crate) const MAX_IMPORTS: usize = 4;
 
 /// What one daemon has, made by `daemon::build` and handed down.
 pub struct Daemon {
@@ -46,6 +49,10 @@ pub struct Daemon {
     pub(crate) store: Option<Sqlite>,
     /// What users said that counts in all sessions, or in those of a project.
     pub(crate) rules: SharedRules,
+    /// What changes about those sessions.
+    pub(crate) updates: Updates,
+    /// Permits for sessions that are being imported: [`MAX_IMPORTS`].
+    pub(crate) imports: Arc<Semaphore>,
     /// The projects that sessions work in.
     pub(crate) workspaces: Arc<Workspaces>,
     /// Done when the folders of all conversations' commands are removed.
@@ -144,7 +151,7 @@ impl Sessions {
     /// there; where that cannot be opened, it has none, and its log says why.
     pub async fn create(self: &Arc<Self>, project: Option<&str>) -> Option<Handle> {
         let (workspace, refused) = self.daemon.workspace(project).await;
-        let ready = self.daemon.ready(new_id()?, &workspace).await;
+        let ready = self.daemon.ready(SessionId::random()?, &workspace).await;
         let handle = self.begin(workspace, ready, None)?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
@@ -220,7 +227,7 @@ impl Sessions {
                 None => Known::new(projects::root(workspace)),
             };
             Journal::new(
-                Arc::new(store),
+                (Arc::new(store), self.daemon.updates.clone()),
                 &ready.session_id,
                 known,
                 Arc::clone(&grown),
@@ -357,18 +364,6 @@ fn make_room(live: &HashMap<SessionId, Handle>) -> bool {
             )
     };
     live.values().any(makes_room)
-}
-
-pub(super) fn new_id() -> Option<SessionId> {
-    use base64::Engine as _;
-
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .inspect_err(|error| tracing::error!(%error, "no random numbers for a session id"))
-        .ok()?;
-    Some(SessionId::new(
-        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes),
-    ))
 }
 
 #[cfg(test)]

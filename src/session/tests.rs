@@ -94,6 +94,8 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
     let provider: Arc<dyn crate::provider::Provider> =
         Arc::new(Scripted(Mutex::new(script.into())));
     Arc::new(Daemon {
+        updates: crate::store::Updates::default(),
+        imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
         store: None,
         rules: SharedRules::default(),
         pods_removed: std::future::ready(()).boxed().shared(),

@@ -25,18 +25,19 @@ const LARGE: usize = 256 * 1024;
 /// The longest name that a session gets from its first words, in characters.
 const TITLE: usize = 80;
 
+/// A message without what it has attached.
 #[derive(Serialize, Deserialize)]
-struct Kept {
-    message: WireMessage,
+pub(super) struct Kept {
+    pub(super) message: WireMessage,
     /// The parts whose text or data is attached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    attached: Vec<Place>,
+    pub(super) attached: Vec<Place>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Place {
+pub(super) struct Place {
     part: usize,
-    hash: String,
+    pub(super) hash: String,
     /// Whether it is kept as bytes and stands in the message as base64.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     base64: bool,
@@ -78,6 +79,16 @@ fn written(message: &Message) -> Body {
     let mut words = words(message);
     words.truncate(words.floor_char_boundary(WORDS));
     words.shrink_to_fit();
+    let (kept, attachments) = split(message);
+    Body {
+        text: super::json(&kept),
+        words,
+        attachments,
+    }
+}
+
+/// Returns a message without what it has attached, and that.
+pub(super) fn split(message: &Message) -> (Kept, Vec<Attachment>) {
     let mut message = WireMessage::from(message);
     let (mut attached, mut attachments) = (Vec::new(), Vec::new());
     for (part, text) in parts(&mut message.content).enumerate() {
@@ -101,35 +112,44 @@ fn written(message: &Message) -> Body {
         });
         attachments.push(Attachment { hash, bytes });
     }
-    Body {
-        text: super::json(&Kept { message, attached }),
-        words,
-        attachments,
-    }
+    (Kept { message, attached }, attachments)
 }
 
 /// Returns the message that a body says. An error says what is wrong with it.
 pub(super) fn message(body: &Body) -> Result<WireMessage, String> {
-    let mut json = serde_json::Deserializer::from_str(&body.text);
+    kept(&body.text)?.whole(&body.attachments)
+}
+
+/// Reads a message without what it has attached. An error says what is wrong with it.
+pub(super) fn kept(text: &str) -> Result<Kept, String> {
+    let mut json = serde_json::Deserializer::from_str(text);
     // A call's input may be as deep as a frame may be, and here it lies deeper by what is around it.
     json.disable_recursion_limit();
-    let kept = Kept::deserialize(&mut json).map_err(|error| error.to_string())?;
-    let mut message = kept.message;
-    let mut parts: Vec<_> = parts(&mut message.content).collect();
-    for place in kept.attached {
-        let hash = data_encoding::HEXLOWER.decode(place.hash.as_bytes());
-        let hash = hash.map_err(|error| error.to_string())?;
-        let found = body.attachments.iter().find(|it| it.hash[..] == hash[..]);
-        let found = found.ok_or_else(|| format!("attachment {} is missing", place.hash))?;
-        let part = parts.get_mut(place.part);
-        let part = part.ok_or_else(|| format!("there is no part {}", place.part))?;
-        *part.text = match place.base64 {
-            true => STANDARD.encode(&found.bytes),
-            false => String::from_utf8(found.bytes.clone()).map_err(|error| error.to_string())?,
-        };
+    Kept::deserialize(&mut json).map_err(|error| error.to_string())
+}
+
+impl Kept {
+    /// Returns the message with what it has attached. An error says what is wrong with it.
+    pub(super) fn whole(self, attachments: &[Attachment]) -> Result<WireMessage, String> {
+        let mut message = self.message;
+        let mut parts: Vec<_> = parts(&mut message.content).collect();
+        for place in self.attached {
+            let hash = data_encoding::HEXLOWER.decode(place.hash.as_bytes());
+            let hash = hash.map_err(|error| error.to_string())?;
+            let found = attachments.iter().find(|it| it.hash[..] == hash[..]);
+            let found = found.ok_or_else(|| format!("attachment {} is missing", place.hash))?;
+            let part = parts.get_mut(place.part);
+            let part = part.ok_or_else(|| format!("there is no part {}", place.part))?;
+            *part.text = match place.base64 {
+                true => STANDARD.encode(&found.bytes),
+                false => {
+                    String::from_utf8(found.bytes.clone()).map_err(|error| error.to_string())?
+                }
+            };
+        }
+        drop(parts);
+        Ok(message)
     }
-    drop(parts);
-    Ok(message)
 }
 
 /// Returns what a body says, as far as it is not attached.

@@ -8,6 +8,7 @@ use outrigger_store::{Change, Error, Store};
 use parking_lot::MutexGuard;
 use tokio::sync::Notify;
 
+use super::updates::{Updates, update};
 use crate::message::SessionId;
 
 /// How long anybody waits for a disk that does not answer; then things go on without it, and the log says so.
@@ -15,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct Outbox {
     store: Arc<dyn Store>,
-    session: String,
+    session: SessionId,
+    updates: Updates,
     /// Changes given so far, and up to which of them all is safe or given up.
     given: AtomicU64,
     safe: AtomicU64,
@@ -26,10 +28,16 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn new(store: Arc<dyn Store>, session: &SessionId, more: Arc<Notify>) -> Arc<Self> {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        session: &SessionId,
+        updates: Updates,
+        more: Arc<Notify>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             store,
-            session: session.to_string(),
+            session: session.clone(),
+            updates,
             given: AtomicU64::default(),
             safe: AtomicU64::default(),
             more,
@@ -50,14 +58,19 @@ impl Outbox {
     pub(super) fn give(self: &Arc<Self>, _order: &MutexGuard<'_, ()>, changes: Vec<Change>) {
         let number = self.given.fetch_add(1, Ordering::AcqRel) + 1;
         let done = Arc::clone(self);
+        let update = update(&self.session, &changes);
         let done = move |result: Result<(), Error>| {
+            if let Some(update) = update.filter(|_| result.is_ok()) {
+                done.updates.send(update);
+            }
             // What is not safe now is announced by the store's health; nobody waits for it.
             if let Err(error) = result {
                 tracing::debug!(%error, "a change is not safe yet");
             }
             done.is_safe_to(number);
         };
-        self.store.write(&self.session, changes, Box::new(done));
+        self.store
+            .write(self.session.as_str(), changes, Box::new(done));
         Self::watch(self);
     }
 
@@ -90,7 +103,7 @@ impl Outbox {
                 tokio::time::sleep(PATIENCE).await;
                 if outbox.safe() == safe && given > safe {
                     tracing::warn!(
-                        session_id = outbox.session,
+                        session_id = %outbox.session,
                         "the store has not answered for {PATIENCE:?}; the session goes on, and what it says is not safe yet"
                     );
                     outbox.is_safe_to(given);

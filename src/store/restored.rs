@@ -155,7 +155,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Option<T> {
     logged(T::deserialize(&mut json), what)
 }
 
-fn logged<T>(read: Result<T, impl fmt::Display>, what: &str) -> Option<T> {
+pub(super) fn logged<T>(read: Result<T, impl fmt::Display>, what: &str) -> Option<T> {
     read.inspect_err(|error| tracing::error!(%error, "{what} of the store cannot be read"))
         .ok()
 }

@@ -89,7 +89,7 @@ impl Store for Slow {
 fn journal() -> (Arc<Slow>, Journal) {
     let store = Arc::<Slow>::default();
     let journal = Journal::new(
-        Arc::clone(&store) as Arc<dyn Store>,
+        (Arc::clone(&store) as Arc<dyn Store>, Updates::default()),
         &SessionId::new("s"),
         Known::new(None),
         Arc::default(),

@@ -191,10 +191,15 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "session",
             "telemetry",
             "tool",
+            "units",
         ],
         "it alone builds providers, tools and sandbox and hands them down",
     ),
-    ("arguments", &["config", "message"], ""),
+    (
+        "arguments",
+        &["config", "message", "protocol"],
+        "`protocol` for what a session is exported as",
+    ),
     (
         "commands",
         &[
@@ -208,8 +213,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "ready",
             "sandbox",
             "tool",
+            "session",
+            "store",
+            "plain_text",
         ],
-        "the doctor looks at everything that a daemon would use, and starts none of it",
+        "the doctor looks at everything that a daemon would use, and starts none of it; `store` for sessions without a daemon, `session` and `plain_text` for how they are shown",
     ),
     (
         "plain_text",

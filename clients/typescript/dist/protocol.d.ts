@@ -37,13 +37,21 @@ export type TrustLevel = "supervised" | "guided" | "autonomous";
  * - `stream`: Deltas and tool events.
  * - `state`: `chat:state`.
  * - `message`: `chat:message`: whole messages.
+ * - `sessions`: `session:updated`: what changes about kept sessions, this one and others.
  * - `exchange`: Always on; accepted so that a client may name it.
  */
-export type Layer = "stream" | "state" | "message" | "exchange";
+export type Layer = "stream" | "state" | "message" | "sessions" | "exchange";
 /**
  * Names a session: 22 characters of base64url, not guessable.
  */
 export type SessionId = string;
+/**
+ * What a session is exported as.
+ *
+ * - `jsonl`: JSON lines, of which `session:import` makes the session again.
+ * - `markdown`: Markdown, for people; without attachments.
+ */
+export type ExportFormat = "jsonl" | "markdown";
 /**
  * Names a conversation within its session; chosen by the client, `"default"` where it says none.
  */
@@ -386,6 +394,18 @@ export interface Commands {
      */
     "session:archive": SessionArchive;
     /**
+     * Labels a session.
+     */
+    "session:label": SessionLabel;
+    /**
+     * Reads a session as a file.
+     */
+    "session:export": SessionExport;
+    /**
+     * Makes a session of a file.
+     */
+    "session:import": SessionImport;
+    /**
      * Deletes a session for good.
      */
     "session:delete": SessionDelete;
@@ -576,6 +596,10 @@ export interface SessionList {
      */
     archived?: boolean;
     /**
+     * Only those that have each of these labels.
+     */
+    labels?: string[];
+    /**
      * At most so many; 1 to 200, 50 where absent.
      */
     limit?: number | null;
@@ -609,6 +633,57 @@ export interface SessionArchive {
      * Whether it is put away; `false` takes it back.
      */
     archived?: boolean;
+}
+/**
+ * Payload of `session:label`.
+ */
+export interface SessionLabel {
+    /**
+     * Which session; this one where absent.
+     */
+    sessionId?: SessionId | null;
+    /**
+     * Its labels, in place of those that it has: up to 16, of 1 to 64 characters.
+     */
+    labels: string[];
+}
+/**
+ * Payload of `session:export`.
+ */
+export interface SessionExport {
+    /**
+     * Which session; this one where absent.
+     */
+    sessionId?: SessionId | null;
+    /**
+     * As what.
+     */
+    format?: ExportFormat;
+    /**
+     * First byte. With 0 the session is exported as it is now; what follows is of that.
+     */
+    offset?: number;
+    /**
+     * Most bytes; 256 KiB where absent, 1 MiB at most.
+     */
+    limit?: number | null;
+}
+/**
+ * Payload of `session:import`.
+ */
+export interface SessionImport {
+    /**
+     * A piece of the file, cut wherever it may be.
+     */
+    text: string;
+    /**
+     * Which piece, counted from 0; with 0 a file begins, in place of one that was not finished.
+     */
+    part?: number;
+    /**
+     * Whether further pieces follow.
+     */
+    more?: boolean;
 }
 /**
  * Payload of `session:delete`.
@@ -1276,6 +1351,10 @@ export interface Events {
      */
     "session:notice": Notice;
     /**
+     * Something changed about a kept session.
+     */
+    "session:updated": SessionUpdated;
+    /**
      * Answers `session:configure`.
      */
     "session:configure-result": Configured;
@@ -1427,6 +1506,18 @@ export interface Events {
      * Answers `session:archive`.
      */
     "session:archive-result": SessionChanged;
+    /**
+     * Answers `session:label`.
+     */
+    "session:label-result": SessionChanged;
+    /**
+     * Answers `session:export`.
+     */
+    "session:export-result": SessionExported;
+    /**
+     * Answers `session:import`.
+     */
+    "session:import-result": SessionImported;
     /**
      * Answers `session:delete`.
      */
@@ -1721,6 +1812,35 @@ export interface Notice {
      * What happened, to what, and what to do.
      */
     message: string;
+}
+/**
+ * Payload of `session:updated`: what is other than before.
+ */
+export interface SessionUpdated {
+    /**
+     * Which session.
+     */
+    sessionId: SessionId;
+    /**
+     * Its name.
+     */
+    title?: string;
+    /**
+     * Whether it is put away.
+     */
+    archived?: boolean;
+    /**
+     * All its labels.
+     */
+    labels?: string[];
+    /**
+     * When, RFC 3339.
+     */
+    updatedAt: string;
+    /**
+     * Whether there is no such session any more.
+     */
+    deleted?: boolean;
 }
 /**
  * Payload of `session:configure-result`: the values now in force.
@@ -2997,6 +3117,10 @@ export interface KeptSession {
      */
     archived: boolean;
     /**
+     * Its labels, sorted.
+     */
+    labels?: string[];
+    /**
      * How many messages it has.
      */
     messages: number;
@@ -3027,13 +3151,59 @@ export interface Snippet {
     text: string;
 }
 /**
- * Payload of `session:rename-result` and `session:archive-result`.
+ * Payload of `session:rename-result`, `session:archive-result` and `session:label-result`.
  */
 export interface SessionChanged {
     /**
      * Which session.
      */
     sessionId: SessionId;
+}
+/**
+ * Payload of `session:export-result`.
+ */
+export interface SessionExported {
+    /**
+     * Which session.
+     */
+    sessionId: SessionId;
+    /**
+     * As what.
+     */
+    format: ExportFormat;
+    /**
+     * The text of the range.
+     */
+    text: string;
+    /**
+     * First byte of it.
+     */
+    offset: number;
+    /**
+     * Where the next range begins; absent at the end.
+     */
+    nextOffset?: number;
+    /**
+     * Bytes altogether.
+     */
+    totalBytes: number;
+}
+/**
+ * Payload of `session:import-result`.
+ */
+export interface SessionImported {
+    /**
+     * Which piece was taken.
+     */
+    part: number;
+    /**
+     * After the last piece: the new session, to resume it by.
+     */
+    sessionId?: SessionId;
+    /**
+     * After the last piece: how many messages it has.
+     */
+    messages?: number;
 }
 /**
  * Payload of `session:delete-result`.

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: ef8467e437de284ea833c4951b22d190062f1b4613f0999efa1c3ad695cbc5be
+// SHA-256 of it: aed8b6db2184ee7f62dfafeca53d355cf7b452ba1fe22b0aeedbe10d1f593a34
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -43,13 +43,21 @@ export type TrustLevel = "supervised" | "guided" | "autonomous";
  * - `stream`: Deltas and tool events.
  * - `state`: `chat:state`.
  * - `message`: `chat:message`: whole messages.
+ * - `sessions`: `session:updated`: what changes about kept sessions, this one and others.
  * - `exchange`: Always on; accepted so that a client may name it.
  */
-export type Layer = "stream" | "state" | "message" | "exchange";
+export type Layer = "stream" | "state" | "message" | "sessions" | "exchange";
 /**
  * Names a session: 22 characters of base64url, not guessable.
  */
 export type SessionId = string;
+/**
+ * What a session is exported as.
+ *
+ * - `jsonl`: JSON lines, of which `session:import` makes the session again.
+ * - `markdown`: Markdown, for people; without attachments.
+ */
+export type ExportFormat = "jsonl" | "markdown";
 /**
  * Names a conversation within its session; chosen by the client, `"default"` where it says none.
  */
@@ -109,15 +117,13 @@ export type Effort = "low" | "medium" | "high";
  */
 export type WhenBusy = "queue" | "steer" | "reject";
 /**
- * How far an answer reaches.
+ * How far an approval reaches.
  *
  * - `once`: This call.
  * - `conversation`: The same again in this conversation.
  * - `session`: The same again in this session.
- * - `project`: The same again in this project, whichever session works in it.
- * - `always`: The same again, wherever it is.
  */
-export type Remember = "once" | "conversation" | "session" | "project" | "always";
+export type Remember = "once" | "conversation" | "session";
 /**
  * Names what a tool asks of the user while it runs: `i1`, `i2`, … within a session.
  */
@@ -156,7 +162,6 @@ export type OnViolation = "stop" | "error";
  * - `unknown_type`: No request has this type.
  * - `unsupported_frame`: Binary frames carry nothing here.
  * - `approval_not_found`: No approval with this id is open.
- * - `rule_not_found`: No answer that counts for later calls has this id.
  * - `input_not_found`: No request for input with this id is open.
  * - `tool_not_found`: No tool, or no call, has this name or id.
  * - `conversation_not_found`: No conversation has this id.
@@ -184,7 +189,6 @@ export type SessionCode =
   | "unknown_type"
   | "unsupported_frame"
   | "approval_not_found"
-  | "rule_not_found"
   | "input_not_found"
   | "tool_not_found"
   | "conversation_not_found"
@@ -447,6 +451,18 @@ export interface Commands {
    */
   "session:archive": SessionArchive;
   /**
+   * Labels a session.
+   */
+  "session:label": SessionLabel;
+  /**
+   * Reads a session as a file.
+   */
+  "session:export": SessionExport;
+  /**
+   * Makes a session of a file.
+   */
+  "session:import": SessionImport;
+  /**
    * Deletes a session for good.
    */
   "session:delete": SessionDelete;
@@ -490,14 +506,6 @@ export interface Commands {
    * Gives an open question more time, because somebody is at it.
    */
   "chat:tool-extend": ToolExtend;
-  /**
-   * Lists the answers that count for later calls.
-   */
-  "approval:list": ApprovalList;
-  /**
-   * Has answers count no more.
-   */
-  "approval:revoke": ApprovalRevoke;
   /**
    * Lists the provider instances.
    */
@@ -628,6 +636,10 @@ export interface SessionList {
    */
   archived?: boolean;
   /**
+   * Only those that have each of these labels.
+   */
+  labels?: string[];
+  /**
    * At most so many; 1 to 200, 50 where absent.
    */
   limit?: number | null;
@@ -661,6 +673,57 @@ export interface SessionArchive {
    * Whether it is put away; `false` takes it back.
    */
   archived?: boolean;
+}
+/**
+ * Payload of `session:label`.
+ */
+export interface SessionLabel {
+  /**
+   * Which session; this one where absent.
+   */
+  sessionId?: SessionId | null;
+  /**
+   * Its labels, in place of those that it has: up to 16, of 1 to 64 characters.
+   */
+  labels: string[];
+}
+/**
+ * Payload of `session:export`.
+ */
+export interface SessionExport {
+  /**
+   * Which session; this one where absent.
+   */
+  sessionId?: SessionId | null;
+  /**
+   * As what.
+   */
+  format?: ExportFormat;
+  /**
+   * First byte. With 0 the session is exported as it is now; what follows is of that.
+   */
+  offset?: number;
+  /**
+   * Most bytes; 256 KiB where absent, 1 MiB at most.
+   */
+  limit?: number | null;
+}
+/**
+ * Payload of `session:import`.
+ */
+export interface SessionImport {
+  /**
+   * A piece of the file, cut wherever it may be.
+   */
+  text: string;
+  /**
+   * Which piece, counted from 0; with 0 a file begins, in place of one that was not finished.
+   */
+  part?: number;
+  /**
+   * Whether further pieces follow.
+   */
+  more?: boolean;
 }
 /**
  * Payload of `session:delete`.
@@ -967,13 +1030,9 @@ export interface ToolApprove {
     [k: string]: unknown;
   } | null;
   /**
-   * How far the answer reaches.
+   * How far the approval reaches.
    */
   remember?: Remember;
-  /**
-   * One of the `folders` of the question: the answer is for writing any file below it.
-   */
-  folder?: string | null;
   /**
    * Text that the model is given with a refusal.
    */
@@ -1018,32 +1077,6 @@ export interface ToolExtend {
    * Of a `chat:tool-confirm` with a host: that host.
    */
   host?: string | null;
-}
-/**
- * Payload of `approval:list`.
- */
-export interface ApprovalList {
-  /**
-   * Only those that reach so far; all that may count in this session where absent.
-   */
-  scope?: Remember | null;
-}
-/**
- * Payload of `approval:revoke`: one answer, or all of a scope.
- */
-export interface ApprovalRevoke {
-  /**
-   * Which, as `approval:list` names it.
-   */
-  ruleId?: string | null;
-  /**
-   * All that reach so far.
-   */
-  scope?: Remember | null;
-  /**
-   * With the scope `conversation`: only those of this one.
-   */
-  conversationId?: ConversationId | null;
 }
 /**
  * Payload of `provider:configure`. The key is never echoed or logged.
@@ -1266,6 +1299,10 @@ export interface Events {
    */
   "session:notice": Notice;
   /**
+   * Something changed about a kept session.
+   */
+  "session:updated": SessionUpdated;
+  /**
    * Answers `session:configure`.
    */
   "session:configure-result": Configured;
@@ -1394,14 +1431,6 @@ export interface Events {
    */
   "chat:stream-end": StreamEnd;
   /**
-   * Answers `approval:list`.
-   */
-  "approval:list-result": ApprovalRules;
-  /**
-   * Answers `approval:revoke`.
-   */
-  "approval:revoke-result": ApprovalsRevoked;
-  /**
    * Answers `provider:list`.
    */
   "provider:list-result": Providers;
@@ -1417,6 +1446,18 @@ export interface Events {
    * Answers `session:archive`.
    */
   "session:archive-result": SessionChanged;
+  /**
+   * Answers `session:label`.
+   */
+  "session:label-result": SessionChanged;
+  /**
+   * Answers `session:export`.
+   */
+  "session:export-result": SessionExported;
+  /**
+   * Answers `session:import`.
+   */
+  "session:import-result": SessionImported;
   /**
    * Answers `session:delete`.
    */
@@ -1709,6 +1750,35 @@ export interface Notice {
   message: string;
 }
 /**
+ * Payload of `session:updated`: what is other than before.
+ */
+export interface SessionUpdated {
+  /**
+   * Which session.
+   */
+  sessionId: SessionId;
+  /**
+   * Its name.
+   */
+  title?: string;
+  /**
+   * Whether it is put away.
+   */
+  archived?: boolean;
+  /**
+   * All its labels.
+   */
+  labels?: string[];
+  /**
+   * When, RFC 3339.
+   */
+  updatedAt: string;
+  /**
+   * Whether there is no such session any more.
+   */
+  deleted?: boolean;
+}
+/**
  * Payload of `session:configure-result`: the values now in force.
  */
 export interface Configured {
@@ -1899,10 +1969,6 @@ export interface ToolConfirm {
    */
   host?: string;
   /**
-   * How far an answer may reach beyond this call; absent where it cannot.
-   */
-  remember?: RememberOffer;
-  /**
    * When the question lapses, RFC 3339; absent where it never does.
    */
   expiresAt?: string;
@@ -1936,24 +2002,6 @@ export interface TriggeredRule {
    * The words that triggered it; empty where it is the line as a whole. Invisible characters are escaped.
    */
   words: string;
-}
-/**
- * How far an answer may reach beyond its call.
- */
-export interface RememberOffer {
-  /**
-   * An approval, the nearest first; empty where one is for this call alone.
-   */
-  approval: Remember[];
-  /**
-   * A denial, the nearest first.
-   */
-  denial: Remember[];
-  /**
-   * The folders that the file is in, the nearest first: an answer may be for writing any file below one of them. Relative
-   * to the project, `.` for all of it; absolute elsewhere.
-   */
-  folders?: string[];
 }
 /**
  * Payload of `chat:tool-input-request`.
@@ -2253,13 +2301,9 @@ export interface ToolResolved {
    */
   by: By;
   /**
-   * How far the answer reaches, where further than the call.
+   * How far the approval reaches, where further than the call.
    */
   remember?: Remember;
-  /**
-   * Its id then, for `approval:revoke`.
-   */
-  ruleId?: string;
   /**
    * Whether the input was changed.
    */
@@ -2835,73 +2879,6 @@ export interface ChatError {
   provider?: string;
 }
 /**
- * Payload of `approval:list-result`.
- */
-export interface ApprovalRules {
-  /**
-   * Those that may count in this session, in the order in which they were given.
-   */
-  rules: ApprovalRule[];
-}
-/**
- * An answer that counts for later calls.
- */
-export interface ApprovalRule {
-  /**
-   * Its id, for `approval:revoke`.
-   */
-  ruleId: string;
-  /**
-   * The tool that it is for; absent where it is for hosts or files, whichever tool.
-   */
-  toolName?: string;
-  /**
-   * What it is for, in words; secrets are left out.
-   */
-  matches: string;
-  /**
-   * Whether that runs without a question; else it is refused without one.
-   */
-  approved: boolean;
-  /**
-   * How far it reaches.
-   */
-  scope: Remember;
-  /**
-   * With the scope `conversation`: which.
-   */
-  conversationId?: ConversationId;
-  /**
-   * With the scope `project`: its folder.
-   */
-  project?: string;
-  /**
-   * Why it is refused, in the user's words.
-   */
-  reason?: string;
-  /**
-   * The session it was given in.
-   */
-  sessionId: SessionId;
-  /**
-   * When it was given, RFC 3339.
-   */
-  givenAt: string;
-  /**
-   * Whether it counts: not an approval that reaches further than the operator lets them (`approval.remember`).
-   */
-  inForce: boolean;
-}
-/**
- * Payload of `approval:revoke-result`.
- */
-export interface ApprovalsRevoked {
-  /**
-   * Which count no more; none where the scope had none.
-   */
-  ruleIds: string[];
-}
-/**
  * Payload of `provider:list-result`.
  */
 export interface Providers {
@@ -2978,6 +2955,10 @@ export interface KeptSession {
    */
   archived: boolean;
   /**
+   * Its labels, sorted.
+   */
+  labels?: string[];
+  /**
    * How many messages it has.
    */
   messages: number;
@@ -3008,13 +2989,59 @@ export interface Snippet {
   text: string;
 }
 /**
- * Payload of `session:rename-result` and `session:archive-result`.
+ * Payload of `session:rename-result`, `session:archive-result` and `session:label-result`.
  */
 export interface SessionChanged {
   /**
    * Which session.
    */
   sessionId: SessionId;
+}
+/**
+ * Payload of `session:export-result`.
+ */
+export interface SessionExported {
+  /**
+   * Which session.
+   */
+  sessionId: SessionId;
+  /**
+   * As what.
+   */
+  format: ExportFormat;
+  /**
+   * The text of the range.
+   */
+  text: string;
+  /**
+   * First byte of it.
+   */
+  offset: number;
+  /**
+   * Where the next range begins; absent at the end.
+   */
+  nextOffset?: number;
+  /**
+   * Bytes altogether.
+   */
+  totalBytes: number;
+}
+/**
+ * Payload of `session:import-result`.
+ */
+export interface SessionImported {
+  /**
+   * Which piece was taken.
+   */
+  part: number;
+  /**
+   * After the last piece: the new session, to resume it by.
+   */
+  sessionId?: SessionId;
+  /**
+   * After the last piece: how many messages it has.
+   */
+  messages?: number;
 }
 /**
  * Payload of `session:delete-result`.

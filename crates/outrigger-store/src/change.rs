@@ -83,6 +83,13 @@ pub enum Change {
         /// What it is found and summed by.
         facts: CallFacts,
     },
+    /// A call that did not run here: it is found like others, and no sum has it.
+    Imported {
+        /// The call.
+        call: ToolCall,
+        /// What it is found by.
+        facts: CallFacts,
+    },
     /// What is known of a call that was settled before.
     Record {
         /// Which call.

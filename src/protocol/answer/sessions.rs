@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::super::command::SessionFormat;
 use crate::message::{ConversationId, SessionId};
 
 /// Payload of `session:list-result`.
@@ -35,6 +36,9 @@ pub struct KeptSession {
     pub updated_at: String,
     /// Whether it was put away.
     pub archived: bool,
+    /// Its labels, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// How many messages it has.
     pub messages: u64,
     /// Whether it is there now: somebody is on it, or what runs in it goes on.
@@ -56,7 +60,7 @@ pub struct Snippet {
     pub text: String,
 }
 
-/// Payload of `session:rename-result` and `session:archive-result`.
+/// Payload of `session:rename-result`, `session:archive-result` and `session:label-result`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionChanged {
@@ -78,4 +82,37 @@ pub struct SessionDeleted {
 pub struct SessionForked {
     /// The new session, to resume it by.
     pub session_id: SessionId,
+}
+
+/// Payload of `session:export-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionExported {
+    /// Which session.
+    pub session_id: SessionId,
+    /// As what.
+    pub format: SessionFormat,
+    /// The text of the range.
+    pub text: String,
+    /// First byte of it.
+    pub offset: u64,
+    /// Where the next range begins; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<u64>,
+    /// Bytes altogether.
+    pub total_bytes: u64,
+}
+
+/// Payload of `session:import-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionImported {
+    /// Which piece was taken.
+    pub part: u64,
+    /// After the last piece: the new session, to resume it by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// After the last piece: how many messages it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
 }

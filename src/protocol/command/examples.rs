@@ -1,11 +1,14 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 35] = [
+const EXAMPLES: [&str; 38] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:list","query":"login","limit":20}"#,
     r#"{"type":"session:rename","title":"Login page"}"#,
     r#"{"type":"session:archive","archived":true}"#,
+    r#"{"type":"session:label","labels":["shop"]}"#,
+    r#"{"type":"session:export","format":"jsonl"}"#,
+    r#"{"type":"session:import","text":"…"}"#,
     r#"{"type":"session:delete","sessionId":"…"}"#,
     r#"{"type":"session:fork","before":4}"#,
     r#"{"type":"session:ping"}"#,

@@ -1,5 +1,6 @@
 //! Requests about kept sessions: this one and others.
 
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,9 @@ pub struct SessionList {
     pub project: Option<String>,
     /// Those that were put away, instead of the others.
     pub archived: bool,
+    /// Only those that have each of these labels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// At most so many; 1 to 200, 50 where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
@@ -48,6 +52,69 @@ pub struct SessionArchive {
     /// Whether it is put away; `false` takes it back.
     #[serde(default = "yes")]
     pub archived: bool,
+}
+
+/// Payload of `session:label`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionLabel {
+    /// Which session; this one where absent.
+    #[serde(default, alias = "session_id", skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Its labels, in place of those that it has: up to 16, of 1 to 64 characters.
+    pub labels: Vec<String>,
+}
+
+/// Payload of `session:export`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SessionExport {
+    /// Which session; this one where absent.
+    #[serde(alias = "session_id", skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// As what.
+    pub format: SessionFormat,
+    /// First byte. With 0 the session is exported as it is now; what follows is of that.
+    pub offset: u64,
+    /// Most bytes; 256 KiB where absent, 1 MiB at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// What a session is exported as.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum SessionFormat {
+    /// JSON lines, of which `session:import` makes the session again.
+    #[default]
+    Jsonl,
+    /// Markdown, for people; without attachments.
+    Markdown,
+}
+
+/// Payload of `session:import`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionImport {
+    /// A piece of the file, cut wherever it may be.
+    pub text: String,
+    /// Which piece, counted from 0; with 0 a file begins, in place of one that was not finished.
+    #[serde(default)]
+    pub part: u64,
+    /// Whether further pieces follow.
+    #[serde(default)]
+    pub more: bool,
+}
+
+impl std::fmt::Debug for SessionImport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionImport")
+            .field("part", &self.part)
+            .field("more", &self.more)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Payload of `session:delete`.

@@ -169,3 +169,25 @@ impl SessionError {
         }
     }
 }
+
+/// Payload of `session:updated`: what is other than before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionUpdated {
+    /// Which session.
+    pub session_id: SessionId,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Whether it is put away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+    /// All its labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<String>>,
+    /// When, RFC 3339.
+    pub updated_at: String,
+    /// Whether there is no such session any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+}

@@ -166,6 +166,7 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
                 .execute(params![session, KEPT_EXCHANGES])?;
         }
         Change::Call { call, facts } => calls::stands(connection, session, call, facts)?,
+        Change::Imported { call, facts } => calls::imported(connection, session, call, facts)?,
         Change::Record { id, record } => {
             connection
                 .prepare_cached("UPDATE call SET record = ?3 WHERE session = ?1 AND id = ?2")?

@@ -26,6 +26,21 @@ pub(super) fn stands(
         .prepare_cached("SELECT status FROM call WHERE session = ?1 AND id = ?2")?
         .query_row(params![session, call.id], |row| row.get(0))
         .optional()?;
+    imported(connection, session, call, facts)?;
+    let ran_before = before.is_none_or(|status| status == CallStatus::Running.as_str());
+    if facts.status != CallStatus::Running && ran_before {
+        count(connection, facts, call.began)?;
+    }
+    Ok(())
+}
+
+/// Writes how a call stands, in the place of what was written of it.
+pub(super) fn imported(
+    connection: &Connection,
+    session: i64,
+    call: &ToolCall,
+    facts: &CallFacts,
+) -> rusqlite::Result<()> {
     let key: i64 = connection
         .prepare_cached(
             "INSERT INTO call (session, id, conversation, tool, provider, status, at_ms, began, commands, record, result) \
@@ -49,10 +64,6 @@ pub(super) fn stands(
             ],
             |row| row.get(0),
         )?;
-    let ran_before = before.is_none_or(|status| status == CallStatus::Running.as_str());
-    if facts.status != CallStatus::Running && ran_before {
-        count(connection, facts, call.began)?;
-    }
     trim(connection, session, key)
 }
 

@@ -1,0 +1,284 @@
+//! `outrigger sessions`: the sessions that are kept, without a daemon, or beside one.
+//!
+//! What only reads goes on beside a daemon. What changes something needs the store for itself, and says who has it.
+
+mod table;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use outrigger_store::{Change, Listed, Listing};
+
+use super::{complain, exit_code, print};
+use crate::arguments::{
+    ConfigArguments, DeleteArguments, ExportArguments, ImportArguments, ListArguments,
+    OneArguments, SessionsCommand,
+};
+use crate::config::{self, Config, StoreConfig};
+use crate::message::SessionId;
+use crate::plain_text::exposed;
+use crate::protocol::command::SessionFormat;
+use crate::ready::exit;
+use crate::store::transfer::{Export, Import, MAX_BYTES};
+use crate::store::{self, Error, Reader, Sqlite, Store as _, Sync};
+
+/// How many sessions are named where an id is the beginning of several.
+const NAMED: usize = 5;
+
+/// Why a command cannot do what it was asked.
+struct Refused {
+    message: String,
+    exit: u8,
+}
+
+impl From<Error> for Refused {
+    fn from(problem: Error) -> Self {
+        let (hint, exit) = match problem {
+            Error::InUse { .. } => (
+                "; or ask that daemon: its page and session:delete, session:import and session:export do the same",
+                exit::PORT_IN_USE,
+            ),
+            _ => ("", exit::FAILED),
+        };
+        Self {
+            message: format!("{problem}{hint}"),
+            exit,
+        }
+    }
+}
+
+impl From<io::Error> for Refused {
+    fn from(problem: io::Error) -> Self {
+        failed(problem.to_string())
+    }
+}
+
+fn failed(message: String) -> Refused {
+    let exit = exit::FAILED;
+    Refused { message, exit }
+}
+
+/// Does it. What goes wrong is said on stderr.
+pub fn sessions(command: &SessionsCommand) -> ExitCode {
+    let done = match command {
+        SessionsCommand::List(wanted) => list(wanted, None),
+        SessionsCommand::Search(wanted) => list(&wanted.list, Some(&wanted.words.join(" "))),
+        SessionsCommand::Show(wanted) => show(wanted),
+        SessionsCommand::Export(wanted) => export(wanted),
+        SessionsCommand::Import(wanted) => import(wanted),
+        SessionsCommand::Delete(wanted) => delete(wanted),
+        SessionsCommand::Stats(wanted) => stats(&wanted.config, wanted.json),
+        SessionsCommand::Backup(wanted) => backup(&wanted.config, &wanted.file),
+        SessionsCommand::Vacuum(wanted) => vacuum(&wanted.config),
+    };
+    match done {
+        Ok(text) => exit_code(print(&text).is_ok()),
+        Err(refused) => {
+            complain(&refused.message);
+            ExitCode::from(refused.exit)
+        }
+    }
+}
+
+fn configuration(arguments: &ConfigArguments) -> Result<(Config, StoreConfig), Refused> {
+    let configuration = |message: String| Refused {
+        message,
+        exit: exit::CONFIGURATION,
+    };
+    let loaded = config::load(&arguments.sources());
+    let config = loaded
+        .map_err(|errors| configuration(errors.to_string()))?
+        .config;
+    let store = config.store.clone().ok_or_else(|| {
+        configuration(
+            "sessions are not kept (store.enabled, or there is no folder for state)".to_owned(),
+        )
+    })?;
+    Ok((config, store))
+}
+
+fn reader(arguments: &ConfigArguments) -> Result<Reader, Refused> {
+    let (_, store) = configuration(arguments)?;
+    Ok(Reader::open(&store.path)?)
+}
+
+/// Finds a session by its id or the beginning of it.
+fn find(reader: &Reader, id: &str) -> Result<Listed, Refused> {
+    let mut found = reader.find(id, NAMED + 1)?;
+    if found.len() > 1 {
+        let more = if found.len() > NAMED { ", …" } else { "" };
+        let ids = found.iter().take(NAMED).map(|it| it.id.as_str());
+        let ids: Vec<&str> = ids.collect();
+        return Err(failed(format!(
+            "several sessions begin with {id:?}: {}{more}",
+            ids.join(", ")
+        )));
+    }
+    found.pop().filter(|_| !id.is_empty()).ok_or_else(|| {
+        failed(format!(
+            "no session {id:?} is kept; `outrigger sessions list` says which are"
+        ))
+    })
+}
+
+fn list(wanted: &ListArguments, query: Option<&str>) -> Result<String, Refused> {
+    let reader = reader(&wanted.config)?;
+    let project = wanted.project.as_deref();
+    let page = reader.list(&Listing {
+        query: query.map(str::to_owned),
+        project: project.map(|folder| absolute(folder).display().to_string()),
+        archived: wanted.archived,
+        labels: wanted.label.clone(),
+        limit: wanted.limit.max(1),
+        cursor: None,
+    })?;
+    Ok(match wanted.json {
+        true => table::json(&page.sessions, query),
+        false => table::text(&page.sessions, query),
+    })
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Writes a session to a file.
+fn written(reader: &Reader, id: &str, format: SessionFormat, file: File) -> Result<(), Refused> {
+    let export = Export::new(format, file);
+    if !reader.export(id, export.each())? {
+        return Err(failed(format!("session {id} was deleted meanwhile")));
+    }
+    Ok(export.end()?)
+}
+
+/// Writes a session to a file without a name, and returns it: whoever reads slowly must not hold up the store.
+fn spooled(reader: &Reader, id: &str, format: SessionFormat) -> Result<File, Refused> {
+    let mut file = tempfile::tempfile()?;
+    written(reader, id, format, file.try_clone()?)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+fn show(wanted: &OneArguments) -> Result<String, Refused> {
+    let reader = reader(&wanted.config)?;
+    let found = find(&reader, &wanted.id)?;
+    let mut text = String::new();
+    spooled(&reader, &found.id, SessionFormat::Markdown)?.read_to_string(&mut text)?;
+    // What others wrote must not steer the terminal.
+    Ok(exposed(&text))
+}
+
+fn export(wanted: &ExportArguments) -> Result<String, Refused> {
+    let reader = reader(&wanted.config)?;
+    let found = find(&reader, &wanted.id)?;
+    let Some(path) = &wanted.file else {
+        let mut file = spooled(&reader, &found.id, wanted.format)?;
+        let mut stdout = io::stdout().lock();
+        io::copy(&mut file, &mut stdout)?;
+        stdout.flush()?;
+        return Ok(String::new());
+    };
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let shown = path.display();
+    let file = options
+        .open(path)
+        .map_err(|error| failed(format!("{shown} cannot be made: {error}")))?;
+    written(&reader, &found.id, wanted.format, file).inspect_err(|_| {
+        // Nothing of it is of use.
+        std::fs::remove_file(path).ok();
+    })?;
+    Ok(String::new())
+}
+
+fn import(wanted: &ImportArguments) -> Result<String, Refused> {
+    let (config, store) = configuration(&wanted.config)?;
+    let shown = wanted.file.display();
+    let unreadable = |error: io::Error| failed(format!("{shown} cannot be read: {error}"));
+    let file = match wanted.file.as_os_str() == "-" {
+        true => {
+            let mut file = tempfile::tempfile()?;
+            io::copy(&mut io::stdin().lock().take(MAX_BYTES + 1), &mut file)?;
+            file
+        }
+        false => File::open(&wanted.file).map_err(unreadable)?,
+    };
+    let projects = config.project;
+    let own = projects.own.as_ref().ok();
+    let own = own.map(|project| project.root.display().to_string());
+    // Another machine's folder is none to work in here.
+    let project = move |named: Option<&str>| {
+        let named = named.filter(|named| projects.may_be(named));
+        named.map(str::to_owned).or_else(|| own.clone())
+    };
+    let wrong = |problem: String| failed(format!("{shown}: {problem}"));
+    let again = file.try_clone().map_err(unreadable)?;
+    let checked = Import::new(file, project.clone()).and_then(Import::check);
+    checked.map_err(wrong)?;
+    let changes = Import::new(again, project).map_err(wrong)?;
+    let id = SessionId::random();
+    let id = id.ok_or_else(|| failed("there are no random numbers for an id".to_owned()))?;
+    change(&store, async |store| {
+        store.import(id.as_str(), Box::new(changes)).await
+    })?;
+    Ok(format!("{id}\n"))
+}
+
+fn delete(wanted: &DeleteArguments) -> Result<String, Refused> {
+    let (_, store) = configuration(&wanted.config)?;
+    let reader = Reader::open(&store.path)?;
+    let found = wanted.ids.iter().map(|id| find(&reader, id));
+    let found: Vec<Listed> = found.collect::<Result<_, _>>()?;
+    drop(reader);
+    change(&store, async |store| {
+        for session in &found {
+            let (done, written) = tokio::sync::oneshot::channel();
+            let told = Box::new(move |result| drop(done.send(result)));
+            store.write(&session.id, vec![Change::Delete], told);
+            written.await.unwrap_or(Err(Error::Closed))?;
+        }
+        Ok(())
+    })?;
+    let lines = found.iter().map(|it| format!("deleted {}\n", it.id));
+    Ok(lines.collect())
+}
+
+/// Changes the store, which nobody else may have.
+fn change(
+    config: &StoreConfig,
+    work: impl AsyncFnOnce(&Sqlite) -> Result<(), Error>,
+) -> Result<(), Refused> {
+    // One that is damaged is left for its owner to look at.
+    match Reader::open(&config.path) {
+        Ok(_) | Err(Error::Missing { .. }) => {}
+        Err(problem) => return Err(problem.into()),
+    }
+    let store = Sqlite::start(&config.path, Sync::Full)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let done = runtime.block_on(async {
+        work(&store).await?;
+        store.close().await
+    });
+    Ok(done?)
+}
+
+fn stats(arguments: &ConfigArguments, is_json: bool) -> Result<String, Refused> {
+    let (_, store) = configuration(arguments)?;
+    let stats = Reader::open(&store.path)?.stats()?;
+    Ok(table::stats(&store.path, &stats, is_json))
+}
+
+fn backup(arguments: &ConfigArguments, file: &Path) -> Result<String, Refused> {
+    reader(arguments)?.backup(file)?;
+    Ok(String::new())
+}
+
+fn vacuum(arguments: &ConfigArguments) -> Result<String, Refused> {
+    let (_, store) = configuration(arguments)?;
+    let (before, after) = store::vacuum(&store.path)?;
+    Ok(format!("{before} bytes before, {after} bytes now\n"))
+}
