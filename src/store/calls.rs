@@ -135,3 +135,41 @@ fn cut(value: &Value) -> Value {
         other => other.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_long_input_is_written_with_its_long_texts_cut() {
+        let record = |input: Value| -> ExecutionRecord {
+            let known = json!({
+                "toolId": "t1", "conversationId": "c", "provider": "p", "model": "m", "toolName": "file_write",
+                "inputBytes": input.to_string().len(), "input": input, "category": "file",
+                "danger": {"level": "safe", "reasons": []}, "approval": {"asked": false, "waitedMs": 0},
+                "status": "success", "stdoutBytes": 0, "stderrBytes": 0, "truncated": false, "durationMs": 0,
+                "queuedMs": 0, "startedAt": "2026-11-20T12:00:00.000Z",
+            });
+            serde_json::from_value(known).unwrap()
+        };
+        let long = "ü".repeat(20_000);
+        let cut = format!("{}… (40000 bytes)", "ü".repeat(256));
+        let short = json!({"path": "a", "content": "x".repeat(10_000)});
+        let many: Vec<String> = vec!["x".repeat(100); 1_000];
+        for (input, expected) in [
+            (short.clone(), short),
+            (
+                json!({"path": "a", "edits": [{"newText": long}], "n": 1}),
+                json!({"path": "a", "edits": [{"newText": cut}], "n": 1}),
+            ),
+            (json!({ "many": many }), json!({})),
+        ] {
+            let whole = record(input);
+            let read: ExecutionRecord = serde_json::from_str(&written(&whole)).unwrap();
+            assert_eq!(Value::Object(read.input), expected);
+            assert_eq!(read.input_bytes, whole.input_bytes);
+        }
+    }
+}
