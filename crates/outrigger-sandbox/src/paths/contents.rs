@@ -51,9 +51,13 @@ impl Located<'_> {
 
     /// Whether the file that was found may be run by anybody.
     pub fn is_executable(&self) -> bool {
-        self.open()
-            .and_then(|file| file.metadata().map_err(|error| failed(&self.shown, &error)))
-            .is_ok_and(|metadata| may_run(&metadata))
+        self.mode().is_some_and(|mode| mode & 0o111 != 0)
+    }
+
+    /// Returns the mode bits of the file that was found; `None` where it cannot be opened, or the system has none.
+    pub fn mode(&self) -> Option<u32> {
+        let metadata = self.open().ok()?.metadata().ok()?;
+        mode_of(&metadata)
     }
 
     /// Opens a regular file that a visit came by, as [`open`](Self::open) does.
@@ -106,13 +110,14 @@ impl Located<'_> {
 }
 
 #[cfg(unix)]
-fn may_run(metadata: &std::fs::Metadata) -> bool {
-    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0
+fn mode_of(metadata: &std::fs::Metadata) -> Option<u32> {
+    let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions());
+    Some(mode & 0o777)
 }
 
 #[cfg(not(unix))]
-fn may_run(_: &std::fs::Metadata) -> bool {
-    false
+fn mode_of(_: &std::fs::Metadata) -> Option<u32> {
+    None
 }
 
 impl Roots {

@@ -45,6 +45,11 @@ impl Located<'_> {
     /// An existing file keeps its mode (without set-id bits), owner and extended attributes where
     /// the daemon may set them. A new one gets what the process's mask allows.
     pub fn replace(&self, content: &[u8]) -> Result<(), PathError> {
+        self.restore(content, None)
+    }
+
+    /// The same; a file that is created gets these mode bits.
+    pub fn restore(&self, content: &[u8], mode: Option<u32>) -> Result<(), PathError> {
         let old = match &self.found {
             Found::Missing => None,
             Found::File => Some(self.open_old()?),
@@ -59,8 +64,18 @@ impl Located<'_> {
         }
         self.check_space(content.len() as u64)?;
         let dir = self.make_parents()?;
-        self.swap_in(&dir, old.as_ref(), content)
+        self.swap_in(&dir, (old.as_ref(), mode), content)
             .map_err(|error| failed(&self.shown, &error))
+    }
+
+    /// Removes the file that was found, where it could be written in place. Its folder stays.
+    pub fn remove(&self) -> Result<(), PathError> {
+        self.open_old()?;
+        self.parent
+            .remove_file(&self.name)
+            .map_err(|error| failed(&self.shown, &error))?;
+        sync_folder(&self.parent);
+        Ok(())
     }
 
     /// Opens the old file, having made sure that it could be written in place.
@@ -119,15 +134,20 @@ impl Located<'_> {
         make().map_err(|error| failed(&self.shown, &error))
     }
 
-    fn swap_in(&self, dir: &Dir, old: Option<&File>, content: &[u8]) -> io::Result<()> {
-        let replaces = old.is_some();
+    fn swap_in(
+        &self,
+        dir: &Dir,
+        like: (Option<&File>, Option<u32>),
+        content: &[u8],
+    ) -> io::Result<()> {
+        let replaces = like.0.is_some();
         let unnamed = Temporary::unnamed(dir, replaces);
-        match unnamed.and_then(|temporary| self.finish(temporary, old, content)) {
+        match unnamed.and_then(|temporary| self.finish(temporary, like, content)) {
             Ok(()) => {}
             // Of these two a file with a name would die as well.
             Err(error) if is_final(&error) => return Err(error),
             // Not every file system has files without names, and not every system lets them have one later.
-            Err(_) => self.finish(Temporary::named(dir, replaces)?, old, content)?,
+            Err(_) => self.finish(Temporary::named(dir, replaces)?, like, content)?,
         }
         sync_folder(dir);
         Ok(())
@@ -136,12 +156,14 @@ impl Located<'_> {
     fn finish(
         &self,
         mut temporary: Temporary<'_>,
-        old: Option<&File>,
+        (old, mode): (Option<&File>, Option<u32>),
         content: &[u8],
     ) -> io::Result<()> {
         temporary.file.write_all(content)?;
-        if let Some(old) = old {
-            keep_attributes(old, &temporary.file)?;
+        match (old, mode) {
+            (Some(old), _) => keep_attributes(old, &temporary.file)?,
+            (None, Some(mode)) => set_mode(&temporary.file, mode)?,
+            (None, None) => {}
         }
         temporary.file.sync_all()?;
         temporary.rename(Path::new(&self.name), old.is_some())
@@ -328,6 +350,18 @@ fn lock(_file: &File) -> bool {
 fn remove_stale(dir: &Dir, name: &Path) -> bool {
     super::contents::open_regular(dir, name, &name.to_string_lossy())
         .is_ok_and(|file| lock(&file) && dir.remove_file(name).is_ok())
+}
+
+/// Gives a file these rights, and no set-id bits.
+#[cfg(unix)]
+fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    let mode = rustix::fs::Mode::from_raw_mode(mode & 0o777);
+    Ok(rustix::fs::fchmod(file, mode)?)
+}
+
+#[cfg(not(unix))]
+fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
+    Ok(())
 }
 
 /// Gives the new file the old one's owner, mode and attributes.
