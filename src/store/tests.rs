@@ -3,7 +3,8 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use outrigger_store::{
-    CallListing, CallPage, Changes, Done, Each, Listing, Page, Ran, Session, Stats,
+    CallListing, CallPage, Changes, Done, Each, FilePage, FileQuery, Hash, Listing, Page, Ran,
+    Session, Stats,
 };
 
 use super::*;
@@ -71,6 +72,18 @@ impl Store for Slow {
 
     fn rules(&self) -> BoxFuture<'static, Result<Vec<String>, Error>> {
         async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn files(&self, _: FileQuery) -> BoxFuture<'static, Result<FilePage, Error>> {
+        async { Ok(FilePage::default()) }.boxed()
+    }
+
+    fn attachment(&self, _: Hash) -> BoxFuture<'static, Result<Option<Vec<u8>>, Error>> {
+        async { Ok(None) }.boxed()
+    }
+
+    fn has_room(&self, _: usize) -> bool {
+        true
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::call::{CallFacts, ToolCall};
+use crate::file_change::FileChange;
 
 /// The SHA-256 of an attachment.
 pub type Hash = [u8; 32];
@@ -118,7 +119,19 @@ pub enum Change {
         /// Which.
         id: String,
     },
-    /// Makes the session of another one: its messages up to a place, none copied. What counts in that one does not here.
+    /// A file is about to be changed, or a command has changed some.
+    File(FileChange),
+    /// A change of a file that was written was not made after all.
+    FileUnmade {
+        /// Whose.
+        exchange: String,
+        /// Which call's; empty where none's.
+        call: String,
+        /// Which file.
+        path: String,
+    },
+    /// Makes the session of another one: its messages up to a place, none copied. What counts in that one does not here,
+    /// and what was done to files stays with it.
     Fork {
         /// The other session.
         from: String,

@@ -14,6 +14,7 @@ struct Readme;
 
 mod call;
 mod change;
+mod file_change;
 pub mod sqlite;
 
 use std::fmt;
@@ -29,6 +30,7 @@ pub use change::{
     Attachment, Body, Change, Conversation, Exchange, Growth, Hash, Head, Limits, Listed, Listing,
     Message, Owner, Page, Piece, Queued, Rule, Sent, Session, Snippet, Stats, TitleBy,
 };
+pub use file_change::{FileChange, FilePage, FileQuery, KeptFile};
 
 /// Told once when changes are safe, or that they are not yet.
 pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
@@ -75,6 +77,16 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Returns the answers that are no session's, oldest first, each as its owner wrote it: the last 10,000.
     fn rules(&self) -> BoxFuture<'static, Result<Vec<String>, Error>>;
+
+    /// Returns a page of what calls did to files, the newest first.
+    fn files(&self, wanted: FileQuery) -> BoxFuture<'static, Result<FilePage, Error>>;
+
+    /// Returns the bytes of this hash; `None` where they are not kept.
+    fn attachment(&self, hash: Hash) -> BoxFuture<'static, Result<Option<Vec<u8>>, Error>>;
+
+    /// Returns whether so many bytes that can be done without may be given to [`write`](Self::write) now: they must not
+    /// take the room of what cannot.
+    fn has_room(&self, bytes: usize) -> bool;
 
     /// Returns how much is kept.
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>>;

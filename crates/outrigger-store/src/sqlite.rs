@@ -24,8 +24,8 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
-    CallListing, CallPage, Change, Changes, Done, Each, Error, Growth, Limits, Listing, Page, Ran,
-    Session, Stats, Store,
+    CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
+    Limits, Listing, Page, Ran, Session, Stats, Store,
 };
 pub use offline::{Reader, vacuum};
 use queue::{Handle, Job, Work};
@@ -227,6 +227,18 @@ impl Store for Sqlite {
 
     fn rules(&self) -> BoxFuture<'static, Result<Vec<String>, Error>> {
         self.read_all(read::rules)
+    }
+
+    fn files(&self, wanted: FileQuery) -> BoxFuture<'static, Result<FilePage, Error>> {
+        self.read_all(move |connection| read::files::page(connection, &wanted))
+    }
+
+    fn attachment(&self, hash: Hash) -> BoxFuture<'static, Result<Option<Vec<u8>>, Error>> {
+        self.read_all(move |connection| read::files::attachment(connection, hash))
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.0.writer.has_room(bytes)
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

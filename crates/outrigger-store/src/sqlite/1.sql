@@ -141,6 +141,26 @@ CREATE TABLE rule (
 ) STRICT;
 CREATE INDEX rule_by_session ON rule (session, key);
 
+-- What calls did to files, the last ones of each session: `before` is the content that a change replaced, as long as it is
+-- kept, and `path` empty where a command changed them.
+CREATE TABLE file_change (
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    conversation TEXT NOT NULL,
+    exchange TEXT NOT NULL,
+    call TEXT NOT NULL,
+    path TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    before INTEGER REFERENCES attachment,
+    bytes INTEGER NOT NULL,
+    about TEXT NOT NULL,
+    deflated INTEGER NOT NULL,
+    diff BLOB NOT NULL
+) STRICT;
+CREATE INDEX file_change_by_session ON file_change (session);
+CREATE INDEX file_change_kept ON file_change (session, key, bytes) WHERE before IS NOT NULL;
+CREATE INDEX file_change_by_attachment ON file_change (before);
+
 -- Where words are said: the row number is the body's key.
 CREATE VIRTUAL TABLE words USING fts5 (
     said, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'

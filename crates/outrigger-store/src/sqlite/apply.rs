@@ -1,6 +1,7 @@
-//! What each change writes. All SQL that writes is here and in `calls`.
+//! What each change writes. All SQL that writes is here and in the modules below.
 
 mod calls;
+mod files;
 
 use std::io::Write as _;
 
@@ -9,7 +10,7 @@ use flate2::write::DeflateEncoder;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::words;
-use crate::{Body, Change, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy};
+use crate::{Attachment, Body, Change, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy};
 
 pub(super) use calls::{KEPT_CALLS, break_off};
 
@@ -136,6 +137,7 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
             connection
                 .prepare_cached("DELETE FROM rule WHERE session = ?1 AND conversation = ?2")?
                 .execute(params![session, conversation])?;
+            files::forget(connection, session, conversation)?;
             if let Some(conversation) = conversation_of(connection, session, conversation)? {
                 truncate(connection, conversation, 0)?;
                 connection
@@ -177,6 +179,12 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
                 .prepare_cached("UPDATE call SET result = NULL WHERE session = ?1 AND id = ?2")?
                 .execute(params![session, id])?;
         }
+        Change::File(change) => files::add(connection, session, change)?,
+        Change::FileUnmade {
+            exchange,
+            call,
+            path,
+        } => files::unmade(connection, session, (exchange, call, path))?,
         Change::Queued(Queued {
             id,
             conversation,
@@ -285,8 +293,7 @@ fn add(
 }
 
 fn body(connection: &Connection, body: &Body) -> rusqlite::Result<i64> {
-    let is_long = body.text.len() >= DEFLATE;
-    let deflated = is_long.then(|| deflate(&body.text)).flatten();
+    let deflated = deflate(&body.text);
     let data = deflated.as_deref().unwrap_or(body.text.as_bytes());
     let key: i64 = connection
         .prepare_cached("INSERT INTO body (deflated, data) VALUES (?1, ?2) RETURNING key")?
@@ -296,21 +303,30 @@ fn body(connection: &Connection, body: &Body) -> rusqlite::Result<i64> {
             .prepare_cached("INSERT INTO words (rowid, said) VALUES (?1, ?2)")?
             .execute(params![key, words::indexed(&body.words)])?;
     }
-    for attachment in &body.attachments {
+    for it in &body.attachments {
+        let attachment = attachment(connection, it)?;
         connection
-            .prepare_cached("INSERT OR IGNORE INTO attachment (hash, data) VALUES (?1, ?2)")?
-            .execute(params![attachment.hash, attachment.bytes])?;
-        connection
-            .prepare_cached(
-                "INSERT OR IGNORE INTO attached (body, attachment) SELECT ?1, key FROM attachment WHERE hash = ?2",
-            )?
-            .execute(params![key, attachment.hash])?;
+            .prepare_cached("INSERT OR IGNORE INTO attached (body, attachment) VALUES (?1, ?2)")?
+            .execute([key, attachment])?;
     }
     Ok(key)
 }
 
-/// Returns a text deflated; writing to memory does not fail, and were it to, the text would be kept as it is.
+/// Keeps an attachment once; returns its key.
+fn attachment(connection: &Connection, attachment: &Attachment) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO attachment (hash, data) VALUES (?1, ?2)")?
+        .execute(params![attachment.hash, attachment.bytes])?;
+    connection
+        .prepare_cached("SELECT key FROM attachment WHERE hash = ?1")?
+        .query_row([attachment.hash], |row| row.get(0))
+}
+
+/// Returns a long text deflated; writing to memory does not fail, and were it to, the text would be kept as it is.
 fn deflate(text: &str) -> Option<Vec<u8>> {
+    if text.len() < DEFLATE {
+        return None;
+    }
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(text.as_bytes()).ok()?;
     encoder.finish().ok()
@@ -350,13 +366,15 @@ pub(super) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<
              JOIN conversation ON conversation.key = message.conversation WHERE conversation.session = ?1",
         )?
         .execute([session])?;
+    files::loosen_all(connection, session)?;
     connection
         .prepare_cached("DELETE FROM session WHERE key = ?1")?
         .execute([session])?;
     clear(connection)
 }
 
-/// Removes the bodies in `gone` that no message has any more, and the attachments that no body has.
+/// Removes the bodies in `gone` that no message has any more, and the attachments of theirs and in `loose` that neither a
+/// body has nor a change of a file.
 fn clear(connection: &Connection) -> rusqlite::Result<()> {
     for sql in [
         "DELETE FROM gone WHERE EXISTS (SELECT 1 FROM message WHERE message.body = gone.body)",
@@ -364,7 +382,8 @@ fn clear(connection: &Connection) -> rusqlite::Result<()> {
         "INSERT OR IGNORE INTO loose SELECT attachment FROM attached WHERE body IN (SELECT body FROM gone)",
         "DELETE FROM body WHERE key IN (SELECT body FROM gone)",
         "DELETE FROM attachment WHERE key IN (SELECT attachment FROM loose) \
-         AND NOT EXISTS (SELECT 1 FROM attached WHERE attached.attachment = attachment.key)",
+         AND NOT EXISTS (SELECT 1 FROM attached WHERE attached.attachment = attachment.key) \
+         AND NOT EXISTS (SELECT 1 FROM file_change WHERE file_change.before = attachment.key)",
         "DELETE FROM gone",
         "DELETE FROM loose",
     ] {

@@ -120,6 +120,12 @@ impl Handle {
         }
     }
 
+    /// Returns whether there is room for so many bytes in the half of it that anything may have, and the disk takes them.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        waiting + bytes <= MAX_WAITING / 2 && self.health.lock().failing.is_none()
+    }
+
     /// Counts what a job holds. One for which there is no room, or of a session that was refused something, is emptied:
     /// it is answered in its turn, so that nobody takes what came before it for safe.
     fn take(&self, job: &mut Job) {
@@ -159,6 +165,10 @@ pub(super) fn bytes_of(changes: &[Change]) -> usize {
         Change::Record { record, .. } => record.len(),
         Change::Queued(queued) => queued.send.len(),
         Change::Rule(rule) => rule.rule.len(),
+        Change::File(change) => {
+            let before = change.before.as_ref().map_or(0, |it| it.bytes.len());
+            change.about.len() + change.diff.len() + before
+        }
         _ => 0,
     });
     bytes.sum::<usize>() + 256

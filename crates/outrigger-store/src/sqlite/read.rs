@@ -1,4 +1,6 @@
-//! What is read. All SQL that reads is here and in `calls`.
+//! What is read. All SQL that reads is here and in the modules below.
+
+pub(super) mod files;
 
 mod calls;
 mod whole;

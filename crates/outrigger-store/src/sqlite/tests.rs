@@ -1,6 +1,7 @@
 //! The store as its owner uses it: changes in, sessions out, whatever happens to the file between.
 
 mod calls;
+mod files;
 mod growth;
 mod trouble;
 
