@@ -48,6 +48,7 @@ async fn call(tool: &dyn Tool, input: &Value) -> Output {
         seen: &seen,
         redactor: &outrigger::telemetry::Redactor::default(),
         quota: &Arc::default(),
+        keep: &(Arc::new(()) as Arc<dyn outrigger::tool::undo::Keep>),
         pod: &std::sync::OnceLock::new(),
         background: None,
         visible: Arc::new(|_| true),

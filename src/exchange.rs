@@ -15,6 +15,7 @@ pub(crate) mod calls;
 pub(crate) mod context;
 pub(crate) mod executions;
 pub(crate) mod failure;
+pub(crate) mod files;
 pub(crate) mod history;
 pub(crate) mod ledger;
 pub(crate) mod memory;

@@ -6,6 +6,7 @@
 mod background;
 pub mod image;
 mod outcome;
+mod undo;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ pub use outrigger_shell::DangerLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+pub use undo::{Before, ContentHash, NotReverted, Undo};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {

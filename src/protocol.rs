@@ -43,7 +43,7 @@ pub const FEATURES: [&str; 10] = [
     // `background` of `bash`, `tool:background`, `background` of `session:state-result` and of execution records.
     "background_commands",
     EXPOSED_PORTS,
-    // `persistent` and `epoch` of `session:ready`, the code `interrupted`.
+    // `persistent` and `epoch` of `session:ready`, the code `interrupted`, requests about kept sessions and changes of files.
     "persistent_sessions",
     // `scope` of `tool:history` and `tool:metrics`, `tool:export`.
     "what_ran",

@@ -10,6 +10,7 @@
 mod approvals;
 mod defaults;
 mod feed;
+mod files;
 mod gap;
 mod kept;
 pub(crate) mod live;

@@ -8,6 +8,7 @@
 
 mod body;
 pub(crate) mod calls;
+pub(crate) mod files;
 mod known;
 mod labels;
 mod outbox;

@@ -50,6 +50,7 @@ pub mod seen;
 mod stop;
 mod text;
 mod typed;
+pub mod undo;
 pub mod user;
 mod walk;
 pub mod web_search;
@@ -104,6 +105,12 @@ pub trait Prepared: Send + Sync + 'static {
     /// background holds nothing.
     fn claims(&self) -> Vec<Claim> {
         Vec::new()
+    }
+
+    /// Returns whether the call itself has it known that it began, by what it keeps ([`Run::keep`]) before it changes
+    /// anything: then nobody waits for that before it runs.
+    fn keeps(&self) -> bool {
+        false
     }
 
     /// How much harm the call does to what it finds there, for whoever is asked and for the record; `None` where
@@ -220,6 +227,8 @@ pub struct Run<'a> {
     pub redactor: &'a Redactor,
     /// What this session may still write.
     pub quota: &'a Arc<quota::WriteQuota>,
+    /// Where it keeps what a change of a file takes to be undone.
+    pub keep: &'a Arc<dyn undo::Keep>,
     /// What the commands of this conversation share; made by the first of them.
     pub pod: &'a OnceLock<Pod>,
     /// What a call needs to leave a command behind; `None` where none may.

@@ -42,6 +42,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Returns whether an exchange runs, or is to run at once.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.state.running.is_some() || self.state.next.is_some()
+    }
+
     /// Returns how the conversation stands; `emitted` is the state that it emitted last while something runs.
     pub(crate) fn state(&self, emitted: Option<StateName>) -> answer::ConversationState {
         let running = self.state.running.as_ref();

@@ -153,12 +153,20 @@ impl Executions {
     }
 
     /// Notes that a call begins to run; once [`Journal::settled`] returns, that is known whatever happens to the daemon.
-    pub(crate) fn begin(&self, id: &ToolId, change: impl FnOnce(&mut ExecutionRecord)) {
+    /// Of a call that `keeps`, it is written with what that keeps.
+    pub(crate) fn begin(
+        &self,
+        id: &ToolId,
+        keeps: bool,
+        change: impl FnOnce(&mut ExecutionRecord),
+    ) {
         if let Some(call) = self.state.lock().call(id) {
             change(&mut call.record);
             call.record.status = ExecutionStatus::Running;
             call.ran = true;
-            self.journal.call(&call.record, true, None);
+            if !keeps {
+                self.journal.call(&call.record, true, None);
+            }
         }
     }
 

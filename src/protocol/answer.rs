@@ -1,6 +1,7 @@
 //! Payloads of the answers to requests.
 
 mod approvals;
+mod files;
 mod sessions;
 
 use schemars::JsonSchema;
@@ -16,6 +17,7 @@ use crate::message::{
     ProviderInfo, ToolId, ToolSpec, TrustLevel,
 };
 pub use approvals::{ApprovalRule, ApprovalRules, ApprovalsRevoked};
+pub use files::{FileChanges, FileReverted, FilesChanged, FilesReverted, RevertOutcome};
 pub use sessions::{
     KeptSession, SessionChanged, SessionDeleted, SessionExported, SessionForked, SessionImported,
     SessionPage, Snippet,

@@ -25,6 +25,8 @@ pub enum SessionCode {
     ToolNotFound,
     /// No conversation has this id.
     ConversationNotFound,
+    /// The conversation runs an exchange, or a call works on the files.
+    ConversationBusy,
     /// No session has this id, or its grace period is over.
     SessionNotFound,
     /// The events kept no longer reach back to the number asked for.

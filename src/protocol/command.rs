@@ -2,6 +2,7 @@
 
 mod approvals;
 mod examples;
+mod files;
 mod mcp;
 mod ran;
 mod sessions;
@@ -22,6 +23,7 @@ use crate::permission::{Limits, PermissionMap};
 
 pub use approvals::{ApprovalList, ApprovalRevoke};
 pub use examples::examples;
+pub use files::{FilesChanges, FilesRevert};
 pub use mcp::{McpAdd, McpGetPrompt, McpName, McpReadResource};
 pub use ran::{ExportFormat, MetricsRequest, Scope, ToolExport, ToolHistory};
 pub use sessions::{
@@ -132,6 +134,12 @@ pub enum Command {
     /// Asks for execution records as a text for other programs.
     #[serde(rename = "tool:export")]
     ToolExport(ToolExport),
+    /// Lists what calls did to files, newest first.
+    #[serde(rename = "files:changes")]
+    FilesChanges(FilesChanges),
+    /// Undoes what a call, or all of an exchange, did to files.
+    #[serde(rename = "files:revert")]
+    FilesRevert(FilesRevert),
     /// Lists the MCP servers.
     #[serde(rename = "mcp:list")]
     McpList(Empty),

@@ -214,6 +214,12 @@ pub enum Event {
     /// Answers `tool:export`.
     #[serde(rename = "tool:export-result")]
     ToolExportResult(answer::Export),
+    /// Answers `files:changes`.
+    #[serde(rename = "files:changes-result")]
+    FilesChangesResult(answer::FileChanges),
+    /// Answers `files:revert`.
+    #[serde(rename = "files:revert-result")]
+    FilesRevertResult(answer::FilesReverted),
     /// Answers `mcp:list`.
     #[serde(rename = "mcp:list-result")]
     McpListResult(answer::McpServers),

@@ -242,15 +242,17 @@ pub(super) fn failed(error: &store::Error) -> SessionError {
     SessionError::new(SessionCode::Internal, error.to_string())
 }
 
+/// Returns a moment as clients get it: RFC 3339, UTC, milliseconds.
+pub(super) fn time(ms: i64) -> String {
+    let time = Timestamp::from_millisecond(ms).unwrap_or_default();
+    format!("{time:.3}")
+}
+
 fn shown(
     listed: outrigger_store::Listed,
     query: &str,
     live: impl Fn(&SessionId) -> bool,
 ) -> answer::KeptSession {
-    let time = |ms| {
-        let time = Timestamp::from_millisecond(ms).unwrap_or_default();
-        format!("{time:.3}")
-    };
     let session_id = SessionId::new(listed.id);
     answer::KeptSession {
         live: live(&session_id),

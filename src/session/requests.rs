@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::resolve::invalid;
 use super::{Session, projects, providers, resolve};
@@ -66,6 +66,8 @@ impl Session {
             Command::ToolMetrics(wanted) => return self.tool_metrics(&wanted, id),
             Command::ToolExport(wanted) => return self.tool_export(wanted, id),
             Command::ToolOutput(wanted) => return self.output(wanted, id),
+            Command::FilesChanges(wanted) => return self.file_changes(wanted, id),
+            Command::FilesRevert(wanted) => return self.revert_files(wanted, id),
             Command::McpList(_) => Ok(Event::McpListResult(answer::McpServers {
                 servers: self.daemon.mcp.list(),
             })),
@@ -195,11 +197,7 @@ impl Session {
         id: &ConversationId,
         look: impl FnOnce(View<'_>) -> T + Send + 'static,
     ) -> Option<T> {
-        let (found, seen) = oneshot::channel();
-        let look = move |view: View<'_>| drop(found.send(look(view)));
-        self.command(id, conversation::Command::Look(Box::new(look)))
-            .await;
-        seen.await.ok()
+        look_at(&self.conversations.get(id)?.inbox, look).await
     }
 
     async fn close(&mut self, conversation_id: ConversationId) -> Event {
@@ -415,6 +413,18 @@ impl Session {
             cancelled,
         }))
     }
+}
+
+/// Looks at a conversation from its own task; `None` where it has ended.
+pub(super) async fn look_at<T: Send + 'static>(
+    inbox: &mpsc::Sender<conversation::Command>,
+    look: impl FnOnce(View<'_>) -> T + Send + 'static,
+) -> Option<T> {
+    let (found, seen) = oneshot::channel();
+    let look = move |view: View<'_>| drop(found.send(look(view)));
+    let look = conversation::Command::Look(Box::new(look));
+    inbox.send(look).await.ok()?;
+    seen.await.ok()
 }
 
 fn no_tool(id: &str) -> SessionError {

@@ -24,16 +24,7 @@ const NAME: usize = 128;
 impl Journal {
     /// Notes how a call stands; `result` is what it came to, once it did.
     pub(crate) fn call(&self, record: &ExecutionRecord, began: bool, result: Option<&Message>) {
-        self.write_one(|| Change::Call {
-            call: ToolCall {
-                id: record.tool_id.to_string(),
-                conversation: record.conversation_id.to_string(),
-                began,
-                record: written(record),
-                result: result.map(|result| json(&WireMessage::from(result))),
-            },
-            facts: facts(record),
-        });
+        self.write_one(|| change(record, began, result));
     }
 
     /// Notes what is known of a call that was settled before.
@@ -42,6 +33,20 @@ impl Journal {
             id: record.tool_id.to_string(),
             record: written(record),
         });
+    }
+}
+
+/// Returns the change that writes how a call stands; `result` is what it came to, once it did.
+pub(super) fn change(record: &ExecutionRecord, began: bool, result: Option<&Message>) -> Change {
+    Change::Call {
+        call: ToolCall {
+            id: record.tool_id.to_string(),
+            conversation: record.conversation_id.to_string(),
+            began,
+            record: written(record),
+            result: result.map(|result| json(&WireMessage::from(result))),
+        },
+        facts: facts(record),
     }
 }
 

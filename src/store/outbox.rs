@@ -53,6 +53,11 @@ impl Outbox {
         self.safe.load(Ordering::Acquire)
     }
 
+    /// Returns whether so many bytes that can be done without may be given now.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.store.has_room(bytes)
+    }
+
     /// Hands changes to the store. Whoever holds the guard is alone in doing so: their numbers are in the order in which
     /// the store gets them.
     pub(super) fn give(self: &Arc<Self>, _order: &MutexGuard<'_, ()>, changes: Vec<Change>) {

@@ -131,7 +131,7 @@ impl Exec {
     }
 
     /// The roots that programs may change.
-    pub fn roots(&self) -> &Roots {
+    pub fn roots(&self) -> &Arc<Roots> {
         &self.roots
     }
 

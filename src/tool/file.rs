@@ -1,5 +1,6 @@
 //! What the file tools share: a path argument from its text to its file, and work off the main threads.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -18,6 +19,7 @@ use crate::sandbox::paths::{Located, PathError, RootName, Roots, Target};
 use crate::telemetry::Redactor;
 use crate::tool::quota::WriteQuota;
 use crate::tool::seen::SeenFiles;
+use crate::tool::undo::Keep;
 
 /// A path argument of one call.
 ///
@@ -129,6 +131,11 @@ impl PathArgument {
         Handle::try_current().is_ok_and(|runtime| runtime.block_on(answer))
     }
 
+    /// Returns the path of a root.
+    pub(super) fn root_path(&self, root: RootName) -> &Path {
+        self.roots.path(root)
+    }
+
     pub(super) fn relative(&self) -> &str {
         self.target.relative()
     }
@@ -153,6 +160,7 @@ pub(super) struct Context {
     pub(super) quota: Arc<WriteQuota>,
     /// What the conversation has seen of files.
     pub(super) seen: Arc<SeenFiles>,
+    pub(super) keep: Arc<dyn Keep>,
 }
 
 /// What a call does with its path. All of it runs on a thread for blocking work.
@@ -237,6 +245,10 @@ impl<W: Work> Prepared for Call<W> {
         }
     }
 
+    fn keeps(&self) -> bool {
+        self.writes()
+    }
+
     fn appraise(&self) -> BoxFuture<'_, Option<Danger>> {
         let asked = self.facts().danger.reasons;
         Box::pin(self.look(|it| it.work.appraise(&it.path, asked)))
@@ -254,6 +266,7 @@ impl<W: Work> Prepared for Call<W> {
                 redactor: run.redactor.clone(),
                 quota: Arc::clone(run.quota),
                 seen: Arc::clone(run.seen),
+                keep: Arc::clone(run.keep),
             };
             let work = self.blocking(move |it| it.work.run(&it.path, &context));
             match work.await.flatten() {

@@ -5,13 +5,14 @@
 
 use std::sync::OnceLock;
 
-use super::appraisal::{self, Before};
+use super::appraisal;
 use super::diff::{Difference, compare};
 use super::file::{Context, PathArgument, Work};
 use super::listed::listed;
 use super::text::{Form, Text, decode};
+use super::undo::undoable;
 use super::{Metadata, Output, mask};
-use crate::message::{Danger, DangerLevel};
+use crate::message::{Before, Danger, DangerLevel, Undo};
 use crate::sandbox::paths::{Located, PathError};
 use crate::telemetry::Redactor;
 use crate::tool::seen::Fingerprint;
@@ -89,7 +90,7 @@ impl Work for Change {
 
     fn run(&self, path: &PathArgument, context: &Context) -> Result<Output, PathError> {
         let located = path.locate()?;
-        let (old, state) = read(&located)?;
+        let (old, state, before) = read(&located)?;
         let shown = path.shown();
         let identity = path.identity();
         self.check_unchanged(&shown, state, context.seen.recall(&identity))?;
@@ -104,7 +105,15 @@ impl Work for Change {
             format!("{shown} already has this content; nothing was written")
         } else {
             context.quota.take(bytes).map_err(PathError::Failed)?;
-            located.replace(&plan.bytes)?;
+            let undo = Undo {
+                root: path.root_path(located.root()).display().to_string(),
+                path: located.relative().to_owned(),
+                before,
+                after: Some(after.hash()),
+                diff: plan.diff.text.clone(),
+            };
+            let write = || located.replace(&plan.bytes);
+            undoable(&*context.keep, &located, undo, write)?;
             format!("{shown}: {}", plan.report)
         };
         context.seen.remember(&identity, after);
@@ -134,15 +143,15 @@ impl Change {
             return Ok(look);
         }
         let located = path.locate()?;
-        let (old, state) = read(&located)?;
+        let (old, state, _) = read(&located)?;
         let plan = self.plan(&located, &path.shown(), &old, None)?;
         let lines = match &old {
             Old::Text(text) => Some(text.content.lines().count()),
             Old::Missing | Old::Opaque => None,
         };
         let before = match state {
-            State::Missing => Before::Missing,
-            State::Content(_) | State::TooLarge => Before::File {
+            State::Missing => appraisal::Before::Missing,
+            State::Content(_) | State::TooLarge => appraisal::Before::File {
                 lines,
                 is_executable: located.is_executable(),
                 is_tracked: path.is_tracked(located.relative()),
@@ -236,15 +245,15 @@ impl Change {
     }
 }
 
-fn read(located: &Located<'_>) -> Result<(Old, State), PathError> {
+fn read(located: &Located<'_>) -> Result<(Old, State, Before), PathError> {
     match located.read() {
-        Ok(contents) => {
-            let state = State::Content(Fingerprint::of(&contents));
-            let old = decode(&contents).map_or(Old::Opaque, Old::Text);
-            Ok((old, state))
+        Ok(bytes) => {
+            let state = State::Content(Fingerprint::of(&bytes));
+            let old = decode(&bytes).map_or(Old::Opaque, Old::Text);
+            Ok((old, state, Before::Content { bytes, mode: None }))
         }
-        Err(PathError::Missing(_)) => Ok((Old::Missing, State::Missing)),
-        Err(PathError::TooLarge(_)) => Ok((Old::Opaque, State::TooLarge)),
+        Err(PathError::Missing(_)) => Ok((Old::Missing, State::Missing, Before::Missing)),
+        Err(PathError::TooLarge(_)) => Ok((Old::Opaque, State::TooLarge, Before::TooLarge)),
         Err(error) => Err(error),
     }
 }

@@ -36,6 +36,11 @@ impl Fingerprint {
         Self(Sha256::digest(content).into())
     }
 
+    /// Returns the SHA-256.
+    pub fn hash(&self) -> [u8; 32] {
+        self.0
+    }
+
     /// Returns the SHA-256 in hexadecimal.
     pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -61,5 +61,6 @@ mod switching;
 mod telemetry;
 mod terminal;
 mod unconfigured;
+mod undo;
 mod verdicts;
 mod workflows;

@@ -142,11 +142,12 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "config",
             "mcp",
             "provider",
+            "sandbox",
             "telemetry",
             "tool",
             "units",
         ],
-        "`provider` and `exchange` to resolve what a send leaves open, `mcp` to answer requests about servers, `tool` for the project a session works in",
+        "`provider` and `exchange` to resolve what a send leaves open, `mcp` to answer requests about servers, `tool` for the project a session works in, `sandbox` for its folders when files are put back",
     ),
     (
         "connection",

@@ -73,6 +73,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
             seen: &Arc::default(),
             redactor: &outrigger::telemetry::Redactor::default(),
             quota: &Arc::default(),
+            keep: &(Arc::new(()) as Arc<dyn outrigger::tool::undo::Keep>),
             pod: &std::sync::OnceLock::new(),
             background: None,
             visible: Arc::new(|_| true),

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: aed8b6db2184ee7f62dfafeca53d355cf7b452ba1fe22b0aeedbe10d1f593a34
+// SHA-256 of it: 4d8381b389254480615041f10a1c840304bf82fa3c348cabcec0d2cb77fbfdf4
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -43,21 +43,13 @@ export type TrustLevel = "supervised" | "guided" | "autonomous";
  * - `stream`: Deltas and tool events.
  * - `state`: `chat:state`.
  * - `message`: `chat:message`: whole messages.
- * - `sessions`: `session:updated`: what changes about kept sessions, this one and others.
  * - `exchange`: Always on; accepted so that a client may name it.
  */
-export type Layer = "stream" | "state" | "message" | "sessions" | "exchange";
+export type Layer = "stream" | "state" | "message" | "exchange";
 /**
  * Names a session: 22 characters of base64url, not guessable.
  */
 export type SessionId = string;
-/**
- * What a session is exported as.
- *
- * - `jsonl`: JSON lines, of which `session:import` makes the session again.
- * - `markdown`: Markdown, for people; without attachments.
- */
-export type ExportFormat = "jsonl" | "markdown";
 /**
  * Names a conversation within its session; chosen by the client, `"default"` where it says none.
  */
@@ -148,6 +140,10 @@ export type InputAction = "accept" | "decline" | "cancel";
  */
 export type ExecutionStatus = "queued" | "running" | "success" | "error" | "denied" | "cancelled";
 /**
+ * Names an exchange, on all of its events: `m1`, `m2`, … within a session.
+ */
+export type MessageId = string;
+/**
  * What becomes of an exchange in which a call's path leaves the roots or is denied.
  *
  * - `stop`: It ends when the other calls of the turn have.
@@ -165,6 +161,7 @@ export type OnViolation = "stop" | "error";
  * - `input_not_found`: No request for input with this id is open.
  * - `tool_not_found`: No tool, or no call, has this name or id.
  * - `conversation_not_found`: No conversation has this id.
+ * - `conversation_busy`: The conversation runs an exchange, or a call works on the files.
  * - `session_not_found`: No session has this id, or its grace period is over.
  * - `replay_gap`: The events kept no longer reach back to the number asked for.
  * - `provider_not_found`: No provider instance has this id.
@@ -192,6 +189,7 @@ export type SessionCode =
   | "input_not_found"
   | "tool_not_found"
   | "conversation_not_found"
+  | "conversation_busy"
   | "session_not_found"
   | "replay_gap"
   | "provider_not_found"
@@ -244,10 +242,6 @@ export type StateName =
   | "tool-completed"
   | "retrying"
   | "idle";
-/**
- * Names an exchange, on all of its events: `m1`, `m2`, … within a session.
- */
-export type MessageId = string;
 /**
  * Names a command in the background: `b1`, `b2`, … within a session.
  */
@@ -412,6 +406,26 @@ export type ChatCode =
  */
 export type ToolCategory = "file" | "exec" | "search" | "mcp";
 /**
+ * Why a file is not put back.
+ *
+ * - `changed`: Somebody has changed it since, or something else is in its place.
+ * - `gone`: It is gone.
+ * - `unchanged`: It is as it was before.
+ * - `notKept`: What it held was larger than what is kept, is too old, or could not be kept then.
+ * - `command`: A command changed it, of which no content is kept.
+ * - `elsewhere`: It lies in a folder that the session does not work in now.
+ * - `failed`: The system, or a rule about what tools may write, does not let it be written.
+ */
+export type NotReverted = "changed" | "gone" | "unchanged" | "notKept" | "command" | "elsewhere" | "failed";
+/**
+ * Whether a file was put back.
+ *
+ * - `reverted`: It is as it was before.
+ * - `partly`: The later of several changes are undone.
+ * - `left`: It was not touched.
+ */
+export type RevertOutcome = "reverted" | "partly" | "left";
+/**
  * How an MCP server is.
  *
  * - `starting`: It was started and has not answered yet.
@@ -450,18 +464,6 @@ export interface Commands {
    * Puts a session away, or takes it back.
    */
   "session:archive": SessionArchive;
-  /**
-   * Labels a session.
-   */
-  "session:label": SessionLabel;
-  /**
-   * Reads a session as a file.
-   */
-  "session:export": SessionExport;
-  /**
-   * Makes a session of a file.
-   */
-  "session:import": SessionImport;
   /**
    * Deletes a session for good.
    */
@@ -551,6 +553,14 @@ export interface Commands {
    */
   "tool:metrics": unknown;
   /**
+   * Lists what calls did to files, newest first.
+   */
+  "files:changes": FilesChanges;
+  /**
+   * Undoes what a call, or all of an exchange, did to files.
+   */
+  "files:revert": FilesRevert;
+  /**
    * Lists the MCP servers.
    */
   "mcp:list": unknown;
@@ -636,10 +646,6 @@ export interface SessionList {
    */
   archived?: boolean;
   /**
-   * Only those that have each of these labels.
-   */
-  labels?: string[];
-  /**
    * At most so many; 1 to 200, 50 where absent.
    */
   limit?: number | null;
@@ -673,57 +679,6 @@ export interface SessionArchive {
    * Whether it is put away; `false` takes it back.
    */
   archived?: boolean;
-}
-/**
- * Payload of `session:label`.
- */
-export interface SessionLabel {
-  /**
-   * Which session; this one where absent.
-   */
-  sessionId?: SessionId | null;
-  /**
-   * Its labels, in place of those that it has: up to 16, of 1 to 64 characters.
-   */
-  labels: string[];
-}
-/**
- * Payload of `session:export`.
- */
-export interface SessionExport {
-  /**
-   * Which session; this one where absent.
-   */
-  sessionId?: SessionId | null;
-  /**
-   * As what.
-   */
-  format?: ExportFormat;
-  /**
-   * First byte. With 0 the session is exported as it is now; what follows is of that.
-   */
-  offset?: number;
-  /**
-   * Most bytes; 256 KiB where absent, 1 MiB at most.
-   */
-  limit?: number | null;
-}
-/**
- * Payload of `session:import`.
- */
-export interface SessionImport {
-  /**
-   * A piece of the file, cut wherever it may be.
-   */
-  text: string;
-  /**
-   * Which piece, counted from 0; with 0 a file begins, in place of one that was not finished.
-   */
-  part?: number;
-  /**
-   * Whether further pieces follow.
-   */
-  more?: boolean;
 }
 /**
  * Payload of `session:delete`.
@@ -1209,6 +1164,40 @@ export interface ToolHistory {
   cursor?: string | null;
 }
 /**
+ * Payload of `files:changes`.
+ */
+export interface FilesChanges {
+  /**
+   * Only those in this conversation.
+   */
+  conversationId?: ConversationId | null;
+  /**
+   * Only those of this exchange and later ones.
+   */
+  since?: MessageId | null;
+  /**
+   * At most so many; 1 to 200, 50 where absent.
+   */
+  limit?: number | null;
+  /**
+   * `nextCursor` of the page before.
+   */
+  cursor?: string | null;
+}
+/**
+ * Payload of `files:revert`: one of the two ids.
+ */
+export interface FilesRevert {
+  /**
+   * The exchange whose changes are undone, or the `messageId` that an earlier `files:revert` was answered with.
+   */
+  messageId?: MessageId | null;
+  /**
+   * The one call whose change is undone.
+   */
+  toolId?: ToolId | null;
+}
+/**
  * Payload of `mcp:add`: a command, or a URL.
  */
 export interface McpAdd {
@@ -1298,10 +1287,6 @@ export interface Events {
    * Something that is no conversation's error.
    */
   "session:notice": Notice;
-  /**
-   * Something changed about a kept session.
-   */
-  "session:updated": SessionUpdated;
   /**
    * Answers `session:configure`.
    */
@@ -1447,18 +1432,6 @@ export interface Events {
    */
   "session:archive-result": SessionChanged;
   /**
-   * Answers `session:label`.
-   */
-  "session:label-result": SessionChanged;
-  /**
-   * Answers `session:export`.
-   */
-  "session:export-result": SessionExported;
-  /**
-   * Answers `session:import`.
-   */
-  "session:import-result": SessionImported;
-  /**
    * Answers `session:delete`.
    */
   "session:delete-result": SessionDeleted;
@@ -1506,6 +1479,14 @@ export interface Events {
    * Answers `tool:metrics`.
    */
   "tool:metrics-result": ToolMetrics;
+  /**
+   * Answers `files:changes`.
+   */
+  "files:changes-result": FileChanges;
+  /**
+   * Answers `files:revert`.
+   */
+  "files:revert-result": FilesReverted;
   /**
    * Answers `mcp:list`.
    */
@@ -1748,35 +1729,6 @@ export interface Notice {
    * What happened, to what, and what to do.
    */
   message: string;
-}
-/**
- * Payload of `session:updated`: what is other than before.
- */
-export interface SessionUpdated {
-  /**
-   * Which session.
-   */
-  sessionId: SessionId;
-  /**
-   * Its name.
-   */
-  title?: string;
-  /**
-   * Whether it is put away.
-   */
-  archived?: boolean;
-  /**
-   * All its labels.
-   */
-  labels?: string[];
-  /**
-   * When, RFC 3339.
-   */
-  updatedAt: string;
-  /**
-   * Whether there is no such session any more.
-   */
-  deleted?: boolean;
 }
 /**
  * Payload of `session:configure-result`: the values now in force.
@@ -2955,10 +2907,6 @@ export interface KeptSession {
    */
   archived: boolean;
   /**
-   * Its labels, sorted.
-   */
-  labels?: string[];
-  /**
    * How many messages it has.
    */
   messages: number;
@@ -2989,59 +2937,13 @@ export interface Snippet {
   text: string;
 }
 /**
- * Payload of `session:rename-result`, `session:archive-result` and `session:label-result`.
+ * Payload of `session:rename-result` and `session:archive-result`.
  */
 export interface SessionChanged {
   /**
    * Which session.
    */
   sessionId: SessionId;
-}
-/**
- * Payload of `session:export-result`.
- */
-export interface SessionExported {
-  /**
-   * Which session.
-   */
-  sessionId: SessionId;
-  /**
-   * As what.
-   */
-  format: ExportFormat;
-  /**
-   * The text of the range.
-   */
-  text: string;
-  /**
-   * First byte of it.
-   */
-  offset: number;
-  /**
-   * Where the next range begins; absent at the end.
-   */
-  nextOffset?: number;
-  /**
-   * Bytes altogether.
-   */
-  totalBytes: number;
-}
-/**
- * Payload of `session:import-result`.
- */
-export interface SessionImported {
-  /**
-   * Which piece was taken.
-   */
-  part: number;
-  /**
-   * After the last piece: the new session, to resume it by.
-   */
-  sessionId?: SessionId;
-  /**
-   * After the last piece: how many messages it has.
-   */
-  messages?: number;
 }
 /**
  * Payload of `session:delete-result`.
@@ -3493,6 +3395,107 @@ export interface Sums {
    * Longest run time.
    */
   maxDurationMs: number;
+}
+/**
+ * Payload of `files:changes-result`.
+ */
+export interface FileChanges {
+  /**
+   * The changes, the newest first.
+   */
+  changes: FilesChanged[];
+  /**
+   * Asks for the next page; absent at the end.
+   */
+  nextCursor?: string;
+}
+/**
+ * What one call changed, or the user put back.
+ */
+export interface FilesChanged {
+  /**
+   * In which conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * The exchange, or the id of what the user put back.
+   */
+  messageId: MessageId;
+  /**
+   * The call; absent where the user put a file back.
+   */
+  toolId?: ToolId;
+  /**
+   * When, RFC 3339.
+   */
+  at: string;
+  /**
+   * The folder that the files are below, an absolute path; absent for those of a command, which are below the project.
+   */
+  root?: string;
+  /**
+   * Up to 200 of them, in the order of their paths. What ignore files leave out is not told, nor are folders such as
+   * `node_modules`.
+   */
+  files: ChangedFile[];
+  /**
+   * How many more there are.
+   */
+  more?: number;
+  /**
+   * Not all files were looked at: the project has too many, or its disk is too slow.
+   */
+  incomplete?: boolean;
+  /**
+   * A unified diff, without secrets; absent where one of the two is no text, and for those of a command.
+   */
+  diff?: string;
+  /**
+   * Why `files:revert` leaves it, whatever the file is by now; absent where it may put it back.
+   */
+  reason?: NotReverted;
+}
+/**
+ * Payload of `files:revert-result`.
+ */
+export interface FilesReverted {
+  /**
+   * Undoes this, as `messageId` of another `files:revert`; absent where nothing was put back.
+   */
+  messageId?: MessageId;
+  /**
+   * What became of each file.
+   */
+  files: FileReverted[];
+  /**
+   * How many more files were left that commands changed.
+   */
+  more?: number;
+}
+/**
+ * What became of a file.
+ */
+export interface FileReverted {
+  /**
+   * Its path below `root`, or below the project.
+   */
+  path: string;
+  /**
+   * The folder that it is below, an absolute path; absent for those of a command.
+   */
+  root?: string;
+  /**
+   * Whether it was put back.
+   */
+  outcome: RevertOutcome;
+  /**
+   * Why it was left, or not put back further.
+   */
+  reason?: NotReverted;
+  /**
+   * The same for people.
+   */
+  message?: string;
 }
 /**
  * Payload of `mcp:list-result`.

@@ -59,14 +59,15 @@ impl Calls<'_> {
         drop(waits);
         let _counted = metrics::RUNNING_CALLS.enter();
         let executions = &self.exchange.context.session.executions;
-        executions.begin(&call.id, |record| {
+        let keeps = permitted.prepared.keeps();
+        executions.begin(&call.id, keeps, |record| {
             record.queued_ms = millis(queued.elapsed());
             if let Some(edited) = &permitted.edited {
                 record.input.clone_from(edited);
                 record.input_bytes = json_bytes(edited) as u64;
             }
         });
-        if self.may_change_something(call) {
+        if !keeps && self.may_change_something(call) {
             // It is known that it began before it does, whatever happens to the daemon: it will not be taken for one that
             // did not run.
             self.exchange.context.session.journal.settled().await;
@@ -177,6 +178,7 @@ impl Calls<'_> {
             cancel,
             asks: tokio::sync::Mutex::default(),
         });
+        let keep = exchange.keep(&call.id);
         let run = Run {
             emit: &emit,
             cancel: cancel.clone(),
@@ -184,6 +186,7 @@ impl Calls<'_> {
             seen: &exchange.context.conversation.seen,
             redactor: &exchange.context.services.redactor,
             quota: &exchange.context.session.quota,
+            keep: &keep,
             pod: &exchange.context.conversation.pod,
             background: Some(Background {
                 jobs: &exchange.context.conversation.background,

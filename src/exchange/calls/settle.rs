@@ -11,6 +11,7 @@ use super::known;
 use crate::audit::{Contents, Digested, Entry, Rulings, beginning};
 use crate::exchange::Exchange;
 use crate::exchange::context::Context;
+use crate::exchange::files::Keeper;
 use crate::message::{
     Danger, DangerLevel, Message, MessageId, Notice, Part, Severity, ToolCall, ToolCategory,
     ToolId, ToolResult,
@@ -19,7 +20,9 @@ use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, ResultStatus, State, StateName, ToolOutcome};
 use crate::protocol::record::{Approval, ExecutionRecord, ExecutionStatus, Resources};
 use crate::protocol::{json_bytes, word};
+use crate::store::files::Author;
 use crate::telemetry::{Redactor, metrics};
+use crate::tool::undo::Keep;
 use crate::tool::{Metadata, Output, Tool};
 use crate::units::millis;
 
@@ -95,6 +98,20 @@ impl Exchange<'_> {
         self.context.session.executions.open(record, cancel);
     }
 
+    /// Returns where a call keeps what its changes take to be undone.
+    pub(super) fn keep(&self, call: &ToolId) -> Arc<dyn Keep> {
+        let session = &self.context.session;
+        match session.journal.is_on() {
+            true => Arc::new(Keeper {
+                journal: session.journal.clone(),
+                redactor: self.context.services.redactor.clone(),
+                executions: Arc::clone(&session.executions),
+                author: author(self.context, &self.setup.message_id, call),
+            }),
+            false => Arc::new(()),
+        }
+    }
+
     /// Settles a call, which ran for so long, and returns the model's result of it.
     pub(super) fn settle(
         &self,
@@ -104,6 +121,15 @@ impl Exchange<'_> {
     ) -> ToolResult {
         let name = (&call.id, call.name.as_str());
         settle(self.context, &self.setup.message_id, name, output, ran)
+    }
+}
+
+/// Returns whose the changes are that a call makes.
+fn author(context: &Context, exchange: &MessageId, call: &ToolId) -> Author {
+    Author {
+        conversation: context.conversation.id.clone(),
+        exchange: exchange.clone(),
+        call: Some(call.clone()),
     }
 }
 
@@ -155,6 +181,10 @@ fn settle(
             max_rss_bytes: output.metadata.max_rss_bytes.unwrap_or(0),
         });
     });
+    if let Some(changed) = &output.metadata.changed {
+        let author = author(context, message_id, tool_id);
+        context.session.journal.files_of_command(&author, changed);
+    }
     let status = word(&status);
     metrics::tool_settled(known(context, tool_name), &status, ran);
     tracing::info!(status, duration_ms, "call settled");

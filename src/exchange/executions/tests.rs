@@ -143,7 +143,7 @@ fn the_mean_is_of_the_calls_that_ran() {
         let id = ToolId::new(format!("t{number}"));
         executions.open(record(number), CancellationToken::new());
         if ran_ms.is_some() {
-            executions.begin(&id, |_| {});
+            executions.begin(&id, false, |_| {});
         }
         executions.settle(&id, &result(), |record| {
             record.status = status;

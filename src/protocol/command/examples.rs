@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 38] = [
+const EXAMPLES: [&str; 40] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:list","query":"login","limit":20}"#,
@@ -34,6 +34,8 @@ const EXAMPLES: [&str; 38] = [
     r#"{"type":"tool:history","limit":20}"#,
     r#"{"type":"tool:metrics"}"#,
     r#"{"type":"tool:export","format":"csv","scope":"daemon"}"#,
+    r#"{"type":"files:changes","limit":20}"#,
+    r#"{"type":"files:revert","messageId":"m1"}"#,
     r#"{"type":"mcp:list"}"#,
     r#"{"type":"mcp:add","name":"time","command":"mcp-server-time"}"#,
     r#"{"type":"mcp:remove","name":"time"}"#,

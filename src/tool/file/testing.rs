@@ -4,13 +4,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::super::{Output, Prepared, Refusal, Run, Tool, Violation};
 use super::*;
-use crate::message::Part;
+use crate::message::{Part, Undo};
 use crate::telemetry::Redactor;
 
 /// A project, central storage beside it, and what one conversation has seen.
@@ -20,6 +21,29 @@ pub(crate) struct World {
     pub(crate) seen: Arc<SeenFiles>,
     pub(crate) redactor: Redactor,
     pub(crate) cancel: CancellationToken,
+    pub(crate) kept: Arc<Kept>,
+}
+
+/// What was kept of changes, in order, as far as they were made.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) changes: Mutex<Vec<Undo>>,
+    /// Runs in the middle of a change, when it is kept.
+    pub(crate) then: Mutex<Option<Box<dyn Fn() + Send>>>,
+}
+
+impl Keep for Kept {
+    fn keep(&self, undo: Undo) {
+        self.changes.lock().push(undo);
+        if let Some(then) = &*self.then.lock() {
+            then();
+        }
+    }
+
+    fn unmade(&self, path: &str) {
+        let unmade = self.changes.lock().pop();
+        assert_eq!(unmade.unwrap().path, path);
+    }
 }
 
 impl World {
@@ -35,6 +59,7 @@ impl World {
             seen: Arc::default(),
             redactor: Redactor::default(),
             cancel: CancellationToken::new(),
+            kept: Arc::default(),
         };
         for (path, content) in files {
             world.put(path, content);
@@ -75,6 +100,7 @@ impl World {
             seen: &self.seen,
             redactor: &self.redactor,
             quota: &Arc::default(),
+            keep: &(Arc::clone(&self.kept) as Arc<dyn Keep>),
             pod: &std::sync::OnceLock::new(),
             background: None,
             visible: Arc::new(|_| true),

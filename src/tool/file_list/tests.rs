@@ -119,6 +119,7 @@ async fn a_stopped_listing_says_so() {
             seen: &world.seen,
             redactor: &crate::telemetry::Redactor::default(),
             quota: &Arc::default(),
+            keep: &(Arc::new(()) as Arc<dyn crate::tool::undo::Keep>),
             pod: &std::sync::OnceLock::new(),
             background: None,
             visible: Arc::new(|_| true),

@@ -107,6 +107,7 @@ async fn search(tool: &impl Tool, query: &str) -> (Output, String) {
         seen: &seen,
         redactor: &crate::telemetry::Redactor::default(),
         quota: &Arc::default(),
+        keep: &(Arc::new(()) as Arc<dyn crate::tool::undo::Keep>),
         pod: &std::sync::OnceLock::new(),
         background: None,
         visible: std::sync::Arc::new(|_| true),
