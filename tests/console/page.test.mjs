@@ -320,6 +320,33 @@ test("an approval that is remembered is not asked for again", timed, () =>
     assert.equal(await page.locator("article.message").count(), 0);
   }));
 
+test("what was done to files is undone below the answer, and that in turn", timed, () =>
+  story(async (page, daemon) => {
+    const notes = () => readFileSync(join(daemon.place, "project", "notes.md"), "utf8");
+    await say(page, "plain");
+    await page.locator("#approval").waitFor();
+    await approve(page);
+    await idle(page);
+    assert.equal(await page.locator(".undo").count(), 0, "nothing was changed");
+    await say(page, "write it");
+    await page.locator("#approval").waitFor();
+    await approve(page);
+    await idle(page);
+    assert.equal(notes(), "# Notes\nnew\n");
+    await page.click(".undo button");
+    await page.locator(".undo .result", { hasText: "notes.md: put back" }).waitFor();
+    assert.equal(notes(), "# Notes\nold\n");
+    await shot(page, "undone");
+    const done = await page.locator(".undo").getAttribute("data-done");
+    await page.click(".undo button:text('Undo that')");
+    await page.locator(`.undo:not([data-done="${done}"])`).waitFor();
+    assert.equal(notes(), "# Notes\nnew\n");
+    writeFileSync(join(daemon.place, "project", "notes.md"), "mine\n");
+    await page.click(".undo button");
+    await page.locator(".undo .result", { hasText: "notes.md: left, it was changed since" }).waitFor();
+    assert.equal(notes(), "mine\n");
+  }));
+
 test("a phone, in both schemes, and the keyboard alone", timed, () =>
   story(
     async (page) => {

@@ -65,6 +65,7 @@ const actions = {
   },
   goOn: () => say(GO_ON, "queue"),
   openSettings: () => toggle("settings", true),
+  undo: (messageId) => ask("files:revert", { messageId }),
 };
 const approval = new Approval(byId("approval"), async ({ toolId, host }, verdict) => {
   await ask("chat:tool-approve", { toolId, ...(host !== undefined && { host }), ...verdict });

@@ -31,6 +31,7 @@ const ICONS = /** @type {Record<string, string>} */ ({
  * @property {() => void} retry sends again what the last exchange was about
  * @property {() => void} goOn after a path outside of the project
  * @property {() => void} openSettings
+ * @property {(messageId: string) => Promise<import("../../typescript/dist/index.js").FilesReverted>} undo puts back what an exchange did to files
  */
 
 /**
@@ -226,6 +227,34 @@ function changedFiles(changed) {
   return plain(lines.join("\n"));
 }
 
+/** Puts back what an exchange did to files, and says what became of each. */
+class Undo extends Component {
+  /** @type {{isBusy?: boolean, said?: string[], messageId?: string}} */
+  state = {};
+
+  async click() {
+    this.setState({ isBusy: true });
+    const { undo, messageId } = this.props;
+    try {
+      const { files, more, messageId: again } = await undo(this.state.messageId ?? messageId);
+      const said = files.map((it) => `${JSON.stringify(it.path).slice(1, -1)}: ${it.outcome === "reverted" ? "put back" : `${it.outcome === "partly" ? "put back in part" : "left"}, ${it.message ?? it.reason}`}`);
+      if (more) said.push(`and ${more.toLocaleString("en")} more that commands changed`);
+      // What was undone can be done again, and so on.
+      this.setState({ isBusy: false, said, messageId: again ?? this.state.messageId });
+    } catch (error) {
+      this.setState({ isBusy: false, said: [error instanceof Error ? error.message : String(error)] });
+    }
+  }
+
+  render() {
+    const { isBusy, said, messageId } = this.state;
+    return h("div", { class: "undo", "data-done": messageId }, [
+      h("button", { type: "button", class: "quiet small", disabled: isBusy, onClick: () => void this.click() }, messageId ? "Undo that" : "Undo changes of files"),
+      said && h("pre", { class: "result", role: "status", tabindex: 0, "aria-label": "What became of the files" }, plain(said.join("\n"))),
+    ]);
+  }
+}
+
 class Result extends Component {
   state = { isAll: false };
 
@@ -262,6 +291,8 @@ function foot(message, actions, isLast, words) {
   }
   if (buttons.length) parts.push(h("div", { class: "buttons" }, buttons));
   const isDone = message.status === "done";
+  const wrote = message.blocks.some((/** @type {any} */ it) => it.type === "tool_call" && it.status === "success" && it.metadata?.diff);
+  if (isDone && wrote && actions.undo) parts.push(h(Undo, { key: "undo", undo: actions.undo, messageId: message.id }));
   const facts = message.end ? describeEnd(message.end) : "";
   if (isDone && message.role !== "user" && (words || facts)) {
     parts.push(h("p", { class: "aside ending" }, h("span", {}, facts), words && h(CopyButton, { text: () => words, label: "Copy this answer" })));
