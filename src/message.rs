@@ -82,6 +82,8 @@ impl SessionId {
         getrandom::fill(&mut bytes)
             .inspect_err(|error| tracing::error!(%error, "no random numbers for a session id"))
             .ok()?;
+        // The first character is a letter, so that no command line takes it for a flag.
+        bytes[0] &= 0x7F;
         let id = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
         Some(Self::new(id))
     }

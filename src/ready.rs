@@ -18,7 +18,7 @@ pub mod exit {
     pub const FAILED: u8 = 1;
     /// Bad arguments or configuration.
     pub const CONFIGURATION: u8 = 2;
-    /// The port is in use.
+    /// The port is in use, or the store of sessions is.
     pub const PORT_IN_USE: u8 = 3;
     /// `outrigger chat` without a terminal: a call was refused, since nobody could be asked.
     pub const REFUSED: u8 = 4;

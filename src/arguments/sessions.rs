@@ -68,7 +68,7 @@ pub struct SearchArguments {
 #[derive(Debug, Args)]
 pub struct OneArguments {
     /// Its id, or the beginning of it that no other has
-    #[arg(value_name = "ID", allow_hyphen_values = true)]
+    #[arg(value_name = "ID")]
     pub id: String,
     /// Where the configuration and the project are.
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub struct OneArguments {
 #[derive(Debug, Args)]
 pub struct ExportArguments {
     /// Its id, or the beginning of it that no other has
-    #[arg(value_name = "ID", allow_hyphen_values = true)]
+    #[arg(value_name = "ID")]
     pub id: String,
     /// A new file [default: stdout]
     #[arg(value_name = "FILE")]
@@ -107,7 +107,7 @@ pub struct ImportArguments {
 #[derive(Debug, Args)]
 pub struct DeleteArguments {
     /// Their ids, or the beginnings of them that no others have
-    #[arg(required = true, value_name = "ID", allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
     /// Where the configuration and the project are.
     #[command(flatten)]

@@ -54,6 +54,8 @@ mod redaction;
 mod resume;
 mod searches;
 mod secrets;
+mod session_commands;
+mod session_files;
 mod sessions;
 mod slow;
 mod steering;
