@@ -168,7 +168,7 @@ async fn a_file_that_is_none_makes_no_session() {
     let mut client = said(&daemon, &provider, "hello").await;
     let session = client.session();
     let file = exported(&mut client, &session, "jsonl", 1 << 20).await;
-    let cut = &file[..file.len() / 2];
+    let (cut, rest) = file.split_at(file.len() / 2);
     let lies = file.replacen(
         "\"role\":\"assistant\"",
         "\"role\":\"tool\",\"toolCallId\":\"t9\"",
@@ -200,7 +200,7 @@ async fn a_file_that_is_none_makes_no_session() {
     // And it goes with its socket.
     client.ask(import(0, cut, true)).await;
     let mut client = Client::connect(&daemon, &format!("?session={session}&after=0")).await;
-    let rest = import(1, &file[file.len() / 2..], false);
+    let rest = import(1, rest, false);
     assert_eq!(code(&client.ask(rest).await), "invalid_payload");
     let listed = client.ask(json!({"type": "session:list"})).await;
     assert_eq!(listed["payload"]["sessions"].as_array().unwrap().len(), 1);
