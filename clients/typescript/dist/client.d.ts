@@ -1,5 +1,6 @@
-import { type ChatError, type ChatSend, type Commands, type Configure, type Content, type Events, type Ready, type Remember, type ServerFrame, type SessionError } from "./protocol.js";
+import { type ChatError, type ChatSend, type Commands, type Configure, type Content, type Events, type Ready, type Remember, type ServerFrame, type SessionError, type SessionFork, type SessionList } from "./protocol.js";
 import type { Asked } from "./reducer.js";
+import type { SessionStore } from "./store.js";
 /** What this client needs of a `WebSocket`; the browser's, Node's and `ws`'s have it. */
 export interface Socket {
     readonly readyState: number;
@@ -23,6 +24,8 @@ export interface ClientOptions {
         sessionId: string;
         lastSeq: number;
     };
+    /** Where the session is kept that is gone on with, where `session` names none, e.g. `webStore()`. */
+    store?: SessionStore;
     /** Whether a dropped socket is connected again; true where absent. */
     reconnect?: boolean;
     /** First and longest pause before connecting again, in milliseconds. */
@@ -151,5 +154,35 @@ export declare class Client {
     extend(question: string | Asked, requestId?: string): Promise<AnswerTo<"chat:tool-extend">>;
     /** Sets defaults of this session. */
     configure(values: Configure): Promise<AnswerTo<"session:configure">>;
+    /**
+     * Lists the sessions that are kept, the one that changed last first; with `query` those in which these words were
+     * said. `cursor`, the `nextCursor` of a page, asks for the next one.
+     */
+    listSessions(wanted?: SessionList): Promise<AnswerTo<"session:list">>;
+    /** Gives a session a name of 1 to 200 characters; this one where none is named. */
+    renameSession(title: string, sessionId?: string): Promise<AnswerTo<"session:rename">>;
+    /** Puts a session away, or with `false` takes it back; this one where none is named. */
+    archiveSession(archived?: boolean, sessionId?: string): Promise<AnswerTo<"session:archive">>;
+    /** Deletes a session for good, with what runs in it; not this one. */
+    deleteSession(sessionId: string): Promise<AnswerTo<"session:delete">>;
+    /**
+     * Makes a new session of this one, or of the one named: of all that was said, or with `before` of what was said in
+     * one conversation before that place. Go on in it with `openSession`.
+     */
+    forkSession(wanted?: SessionFork): Promise<AnswerTo<"session:fork">>;
+    /**
+     * Goes on in another session, or in a new one where none is named, on a new socket. Requests without an answer
+     * fail with `closed`. What is drawn begins anew with `emptyView()`, before this is called: events of the session come
+     * at once, and `withHistory` has what they do not say.
+     *
+     * Rejects with `session_not_found` where it is not kept; the client is on a new session then.
+     */
+    openSession(sessionId?: string): Promise<Ready>;
+    /** Returns a page of what is remembered, the newest messages first of all; `before` asks for older ones. */
+    history(page?: {
+        conversationId?: string;
+        limit?: number;
+        before?: number;
+    }): Promise<AnswerTo<"chat:history">>;
 }
 export {};

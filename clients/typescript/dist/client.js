@@ -12,6 +12,7 @@ function asked(question) {
     const { toolId, host } = question;
     return { toolId, ...(typeof host === "string" && { host }) };
 }
+const named = (sessionId) => (sessionId === undefined ? {} : { sessionId });
 /** A request that was answered by an error, or by nothing any more. */
 export class RequestError extends Error {
     code;
@@ -50,7 +51,7 @@ export class Client {
     #waiting = [];
     constructor(options) {
         this.#options = options;
-        this.#sessionId = options.session?.sessionId;
+        this.#sessionId = options.session?.sessionId ?? options.store?.get() ?? undefined;
         this.lastSeq = options.session?.lastSeq ?? 0;
     }
     /** What to resume by, after a page was loaded again. */
@@ -161,6 +162,53 @@ export class Client {
     configure(values) {
         return this.request("session:configure", values);
     }
+    /**
+     * Lists the sessions that are kept, the one that changed last first; with `query` those in which these words were
+     * said. `cursor`, the `nextCursor` of a page, asks for the next one.
+     */
+    listSessions(wanted = {}) {
+        return this.request("session:list", wanted);
+    }
+    /** Gives a session a name of 1 to 200 characters; this one where none is named. */
+    renameSession(title, sessionId) {
+        return this.request("session:rename", { ...named(sessionId), title });
+    }
+    /** Puts a session away, or with `false` takes it back; this one where none is named. */
+    archiveSession(archived = true, sessionId) {
+        return this.request("session:archive", { ...named(sessionId), archived });
+    }
+    /** Deletes a session for good, with what runs in it; not this one. */
+    deleteSession(sessionId) {
+        return this.request("session:delete", { sessionId });
+    }
+    /**
+     * Makes a new session of this one, or of the one named: of all that was said, or with `before` of what was said in
+     * one conversation before that place. Go on in it with `openSession`.
+     */
+    forkSession(wanted = {}) {
+        return this.request("session:fork", wanted);
+    }
+    /**
+     * Goes on in another session, or in a new one where none is named, on a new socket. Requests without an answer
+     * fail with `closed`. What is drawn begins anew with `emptyView()`, before this is called: events of the session come
+     * at once, and `withHistory` has what they do not say.
+     *
+     * Rejects with `session_not_found` where it is not kept; the client is on a new session then.
+     */
+    async openSession(sessionId) {
+        this.close();
+        this.#sessionId = sessionId;
+        this.lastSeq = 0;
+        this.ready = undefined;
+        const ready = await this.connect();
+        if (sessionId === undefined || ready.sessionId === sessionId)
+            return ready;
+        throw new RequestError("session_not_found", `no session ${sessionId} is kept; this one is new`);
+    }
+    /** Returns a page of what is remembered, the newest messages first of all; `before` asks for older ones. */
+    history(page = {}) {
+        return this.request("chat:history", { conversationId: "default", ...page });
+    }
     #open() {
         const { url, token, connectMs = 10_000 } = this.#options;
         this.#attempt += 1;
@@ -244,6 +292,7 @@ export class Client {
         this.#attempt = 0;
         if (isNew)
             this.lastSeq = 0;
+        this.#options.store?.set(ready.sessionId);
         this.#set({ name: "open" });
         if (isNew && had) {
             for (const [id, pending] of this.#pending) {

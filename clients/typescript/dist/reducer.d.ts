@@ -1,4 +1,4 @@
-import type { BackgroundCommand, ChatError, Content, Context, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved } from "./protocol.js";
+import type { BackgroundCommand, ChatError, Content, Context, History, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved } from "./protocol.js";
 /** Most characters of a call's live output that are kept; the oldest are dropped. */
 export declare const OUTPUT_CHARS: number;
 /** Text of the answer. */
@@ -51,6 +51,8 @@ export interface Message {
     /** The exchange's id, `m1`; messages of a history have ids of their own, `h1`. */
     id: string;
     role: "user" | "assistant";
+    /** Where it begins in the history, counted as `before` of `chat:history`; known of messages of a history alone. */
+    place?: number;
     blocks: Block[];
     status: "queued" | "streaming" | "done";
     /** Place in the queue, while it waits. */
@@ -76,6 +78,8 @@ export interface ConversationView {
     costUsd: number;
     /** Commands in the background, in the order of their start; those that have ended are among them. */
     background: BackgroundCommand[];
+    /** There are older messages than these: `before` of the `chat:history` that asks for them, see `withEarlier`. */
+    earlier?: number;
 }
 /** All that a session shows. */
 export interface View {
@@ -98,6 +102,13 @@ export declare function reduceAll(view: View, frames: Iterable<ServerFrame>): Vi
  * layer `message` is on; the `messageId` is in the answer to `chat:send`.
  */
 export declare function withUserMessage(view: View, conversationId: string, messageId: string, content: Content): View;
+/**
+ * Draws the newest messages that the daemon remembers in place of those that were replayed; what runs or waits stays as
+ * it is. For a session whose events are not all this client's own: they do not repeat what the user said.
+ */
+export declare function withHistory(view: View, page: History): View;
+/** Draws a page of older messages, asked for with `before` of the conversation's `earlier`, above those that are there. */
+export declare function withEarlier(view: View, page: History): View;
 /** The text of a message's content; a picture is named by its type. */
 export declare function textOf(content: Content): string;
 /** Which question: that whether a call may run, or one of those for its hosts, which have its id. A `chat:tool-confirm` is one. */

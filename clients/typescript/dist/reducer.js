@@ -17,10 +17,7 @@ export function reduce(view, frame) {
             return stateOf(view, frame.payload);
         case "chat:history-result":
             return frame.replyTo === undefined || !view.conversations[frame.payload.conversationId]
-                ? withConversation(view, frame.payload.conversationId, (it) => ({
-                    ...it,
-                    messages: fromHistory(frame.payload.messages),
-                }))
+                ? withConversation(view, frame.payload.conversationId, (it) => paged(it, frame.payload, fromHistory(frame.payload)))
                 : view;
         case "chat:close-result": {
             const { [frame.payload.conversationId]: _, ...conversations } = view.conversations;
@@ -185,6 +182,27 @@ export function withUserMessage(view, conversationId, messageId, content) {
         const messages = it.messages.slice();
         messages.splice(at < 0 ? messages.length : at, 0, words);
         return { ...it, messages };
+    });
+}
+/**
+ * Draws the newest messages that the daemon remembers in place of those that were replayed; what runs or waits stays as
+ * it is. For a session whose events are not all this client's own: they do not repeat what the user said.
+ */
+export function withHistory(view, page) {
+    return withConversation(view, page.conversationId, (it) => {
+        const going = it.messages.filter((one) => one.role === "assistant" && one.status !== "done").map((one) => one.id);
+        const messages = it.messages.filter((one) => going.includes(one.id));
+        const running = messages.find((one) => one.status === "streaming" && one.role === "assistant");
+        // The history has what runs so far, which is drawn in full already, but for how it began.
+        const told = running ? page.messages.slice(0, begun(page.messages, running, messages)) : page.messages;
+        return paged(it, page, [...fromHistory({ ...page, messages: told }), ...messages]);
+    });
+}
+/** Draws a page of older messages, asked for with `before` of the conversation's `earlier`, above those that are there. */
+export function withEarlier(view, page) {
+    return withConversation(view, page.conversationId, (it) => {
+        const isNext = page.messages.length === 0 || (page.nextBefore ?? 0) + page.messages.length === it.earlier;
+        return isNext ? paged(it, page, joined(fromHistory(page), it.messages)) : it;
     });
 }
 /** The text of a message's content; a picture is named by its type. */
@@ -393,23 +411,63 @@ function said(view, conversationId, messageId, whole) {
         blocks: withWhole(it.blocks, whole),
     }));
 }
+/** A conversation with these messages, of which the first are those of a page. */
+function paged(it, page, messages) {
+    const { earlier: _, ...rest } = it;
+    return { ...rest, messages, ...(page.nextBefore !== undefined && { earlier: page.nextBefore }) };
+}
+/** How many messages of a history are drawn above an exchange that runs: all to the one that it began with. */
+function begun(history, running, shown) {
+    const steered = running.blocks.filter((block) => block.type === "steered").length;
+    // One that is shown: by itself, or at the head of its exchange.
+    const isShown = running.blocks[0]?.type === "steered" || shown.some((one) => one.role === "user" && one.id === running.id);
+    const words = running.blocks[0]?.type === "steered" ? steered : steered + 1;
+    const places = history.flatMap((one, place) => (one.role === "user" ? [place] : []));
+    const place = places.at(-words);
+    if (place === undefined)
+        return 0;
+    return isShown ? place : place + 1;
+}
 /** The messages of a history; an answer goes on until the user speaks again. */
-function fromHistory(history) {
+function fromHistory(page) {
+    const first = page.nextBefore ?? 0;
     const messages = [];
-    for (const whole of history) {
-        const id = `h${messages.length + 1}`;
+    for (const [at, whole] of page.messages.entries()) {
+        const place = first + at;
+        const id = `h${place + 1}`;
         if (whole.role === "user") {
             const text = textOf(whole.content);
-            messages.push({ id, role: "user", status: "done", blocks: [{ type: "text", turn: 0, text }] });
+            messages.push({ id, role: "user", place, status: "done", blocks: [{ type: "text", turn: 0, text }] });
             continue;
         }
         const last = messages.at(-1);
         if (last?.role === "assistant")
             last.blocks = withWhole(last.blocks, whole);
         else
-            messages.push({ id, role: "assistant", status: "done", blocks: withWhole([], whole) });
+            messages.push({ id, role: "assistant", place, status: "done", blocks: withWhole([], whole) });
     }
     return messages;
+}
+/** Two pages as one: the newer one may begin in the middle of an answer. */
+function joined(older, newer) {
+    const last = older.at(-1);
+    const first = newer[0];
+    if (last?.role !== "assistant" || first?.role !== "assistant" || first.place === undefined)
+        return [...older, ...newer];
+    const blocks = last.blocks.slice();
+    const turns = (blocks.at(-1)?.turn ?? -1) + 1;
+    for (const block of first.blocks) {
+        const at = blocks.findIndex((it) => it.type === "tool_call" && block.type === "tool_call" && it.toolId === block.toolId);
+        const called = blocks[at];
+        if (called?.type === "tool_call" && block.type === "tool_call") {
+            const { status, phase, result } = block;
+            blocks[at] = { ...called, status, phase, ...(result !== undefined && { result }) };
+        }
+        else {
+            blocks.push({ ...block, turn: block.turn + turns });
+        }
+    }
+    return [...older.slice(0, -1), { ...last, blocks }, ...newer.slice(1)];
 }
 function withWhole(old, whole) {
     const blocks = old.slice();
@@ -417,13 +475,14 @@ function withWhole(old, whole) {
     if (whole.role === "tool") {
         const at = blocks.findIndex((it) => it.type === "tool_call" && it.toolId === whole.toolCallId);
         const called = blocks[at];
+        const settled = { status: whole.isError ? "error" : "success", phase: "done", result: textOf(whole.content) };
         if (called?.type === "tool_call") {
-            blocks[at] = {
-                ...called,
-                status: whole.isError ? "error" : "success",
-                phase: "done",
-                result: textOf(whole.content),
-            };
+            blocks[at] = { ...called, ...settled };
+        }
+        else {
+            // Its call is on an older page.
+            const of = { toolId: whole.toolCallId ?? "", toolName: whole.toolName ?? "" };
+            blocks.push({ type: "tool_call", turn, ...of, inputText: "", output: "", outputDropped: 0, ...settled });
         }
         return blocks;
     }

@@ -17,8 +17,11 @@ import {
   type Remember,
   type ServerFrame,
   type SessionError,
+  type SessionFork,
+  type SessionList,
 } from "./protocol.js";
 import type { Asked } from "./reducer.js";
+import type { SessionStore } from "./store.js";
 
 /** The fields by which a question is named. */
 function asked(question: string | Asked): { toolId: string; host?: string } {
@@ -26,6 +29,8 @@ function asked(question: string | Asked): { toolId: string; host?: string } {
   const { toolId, host } = question;
   return { toolId, ...(typeof host === "string" && { host }) };
 }
+
+const named = (sessionId: string | undefined) => (sessionId === undefined ? {} : { sessionId });
 
 /** What this client needs of a `WebSocket`; the browser's, Node's and `ws`'s have it. */
 export interface Socket {
@@ -49,6 +54,8 @@ export interface ClientOptions {
   WebSocket?: SocketConstructor;
   /** Goes on with a session that was left, e.g. before a page was loaded again. */
   session?: { sessionId: string; lastSeq: number };
+  /** Where the session is kept that is gone on with, where `session` names none, e.g. `webStore()`. */
+  store?: SessionStore;
   /** Whether a dropped socket is connected again; true where absent. */
   reconnect?: boolean;
   /** First and longest pause before connecting again, in milliseconds. */
@@ -127,7 +134,7 @@ export class Client {
 
   constructor(options: ClientOptions) {
     this.#options = options;
-    this.#sessionId = options.session?.sessionId;
+    this.#sessionId = options.session?.sessionId ?? options.store?.get() ?? undefined;
     this.lastSeq = options.session?.lastSeq ?? 0;
   }
 
@@ -273,6 +280,59 @@ export class Client {
     return this.request("session:configure", values);
   }
 
+  /**
+   * Lists the sessions that are kept, the one that changed last first; with `query` those in which these words were
+   * said. `cursor`, the `nextCursor` of a page, asks for the next one.
+   */
+  listSessions(wanted: SessionList = {}): Promise<AnswerTo<"session:list">> {
+    return this.request("session:list", wanted);
+  }
+
+  /** Gives a session a name of 1 to 200 characters; this one where none is named. */
+  renameSession(title: string, sessionId?: string): Promise<AnswerTo<"session:rename">> {
+    return this.request("session:rename", { ...named(sessionId), title });
+  }
+
+  /** Puts a session away, or with `false` takes it back; this one where none is named. */
+  archiveSession(archived = true, sessionId?: string): Promise<AnswerTo<"session:archive">> {
+    return this.request("session:archive", { ...named(sessionId), archived });
+  }
+
+  /** Deletes a session for good, with what runs in it; not this one. */
+  deleteSession(sessionId: string): Promise<AnswerTo<"session:delete">> {
+    return this.request("session:delete", { sessionId });
+  }
+
+  /**
+   * Makes a new session of this one, or of the one named: of all that was said, or with `before` of what was said in
+   * one conversation before that place. Go on in it with `openSession`.
+   */
+  forkSession(wanted: SessionFork = {}): Promise<AnswerTo<"session:fork">> {
+    return this.request("session:fork", wanted);
+  }
+
+  /**
+   * Goes on in another session, or in a new one where none is named, on a new socket. Requests without an answer
+   * fail with `closed`. What is drawn begins anew with `emptyView()`, before this is called: events of the session come
+   * at once, and `withHistory` has what they do not say.
+   *
+   * Rejects with `session_not_found` where it is not kept; the client is on a new session then.
+   */
+  async openSession(sessionId?: string): Promise<Ready> {
+    this.close();
+    this.#sessionId = sessionId;
+    this.lastSeq = 0;
+    this.ready = undefined;
+    const ready = await this.connect();
+    if (sessionId === undefined || ready.sessionId === sessionId) return ready;
+    throw new RequestError("session_not_found", `no session ${sessionId} is kept; this one is new`);
+  }
+
+  /** Returns a page of what is remembered, the newest messages first of all; `before` asks for older ones. */
+  history(page: { conversationId?: string; limit?: number; before?: number } = {}): Promise<AnswerTo<"chat:history">> {
+    return this.request("chat:history", { conversationId: "default", ...page });
+  }
+
   #open(): void {
     const { url, token, connectMs = 10_000 } = this.#options;
     this.#attempt += 1;
@@ -349,6 +409,7 @@ export class Client {
     this.#sessionId = ready.sessionId;
     this.#attempt = 0;
     if (isNew) this.lastSeq = 0;
+    this.#options.store?.set(ready.sessionId);
     this.#set({ name: "open" });
     if (isNew && had) {
       for (const [id, pending] of this.#pending) {

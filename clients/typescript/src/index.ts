@@ -6,3 +6,4 @@
 export * from "./protocol.js";
 export * from "./client.js";
 export * from "./reducer.js";
+export * from "./store.js";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { Client } from "../dist/index.js";
+import { Client, memoryStore, webStore } from "../dist/index.js";
 
 /** Sockets in the order of their making; the test is the daemon. */
 function daemon() {
@@ -158,4 +158,79 @@ test("a page that was loaded again goes on with its session", async () => {
   assert.deepEqual(seen, [["session:ready", undefined], ["session:ready", 1], ["chat:text-delta", 2]]);
   assert.equal(client.ready.resumed, true);
   client.close();
+});
+
+test("another session is opened on a new socket, and what had no answer fails", async () => {
+  const { client, sockets } = await connected();
+  const sent = client.send("hi");
+  const opened = client.openSession("s2");
+  await assert.rejects(sent, { code: "closed" });
+  assert.equal(sockets[1].url.search, "?session=s2&after=0");
+  sockets[0].tell("chat:text-delta", {}, { seq: 9 });
+  sockets[1].ready("s2", { resumed: true });
+  assert.equal((await opened).sessionId, "s2");
+  assert.deepEqual(client.session, { sessionId: "s2", lastSeq: 0 }, "the old socket says nothing any more");
+  const gone = client.openSession("s3");
+  sockets[2].ready("s4");
+  await assert.rejects(gone, { code: "session_not_found" });
+  assert.equal(client.session.sessionId, "s4");
+  const fresh = client.openSession();
+  assert.equal(sockets[3].url.search, "");
+  sockets[3].ready("s5");
+  assert.equal((await fresh).sessionId, "s5");
+  client.close();
+});
+
+test("requests about sessions go out as the contract has them", async () => {
+  const { client, sockets } = await connected();
+  const asked = [
+    [client.listSessions({ query: "login" }), "session:list", { query: "login" }],
+    [client.renameSession("Mine", "s2"), "session:rename", { sessionId: "s2", title: "Mine" }],
+    [client.archiveSession(), "session:archive", { archived: true }],
+    [client.archiveSession(false, "s2"), "session:archive", { sessionId: "s2", archived: false }],
+    [client.deleteSession("s2"), "session:delete", { sessionId: "s2" }],
+    [client.forkSession({ before: 2 }), "session:fork", { before: 2 }],
+    [client.history({ limit: 5, before: 9 }), "chat:history", { conversationId: "default", limit: 5, before: 9 }],
+  ];
+  assert.deepEqual(sockets[0].sent.map(({ type, payload }) => [type, payload]), asked.map(([, ...frame]) => frame));
+  for (const [at, { id, type }] of sockets[0].sent.entries()) sockets[0].tell(`${type}-result`, { at }, { seq: at + 2, replyTo: id });
+  assert.deepEqual(await Promise.all(asked.map(([answer]) => answer)), asked.map((_, at) => ({ at })));
+  client.close();
+});
+
+test("a store has the session that the next client goes on with", async () => {
+  const { sockets, Socket } = daemon();
+  const store = memoryStore();
+  const first = new Client({ ...options(Socket), store });
+  const ready = first.connect();
+  sockets[0].ready("s1");
+  await ready;
+  assert.equal(store.get(), "s1");
+  first.close();
+  const second = new Client({ ...options(Socket), store });
+  const again = second.connect();
+  assert.equal(sockets[1].url.search, "?session=s1&after=0");
+  // It is gone: the new one is kept in its place.
+  sockets[1].ready("s2");
+  await again;
+  assert.equal(store.get(), "s2");
+  second.close();
+  assert.equal(new Client({ ...options(Socket), store, session: { sessionId: "s9", lastSeq: 4 } }).session.sessionId, "s9");
+});
+
+test("a browser's storage keeps it, and one that is full or switched off breaks nothing", () => {
+  const kept = new Map();
+  const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value), removeItem: (key) => kept.delete(key) };
+  const store = webStore(storage, "mine");
+  assert.equal(store.get(), null);
+  store.set("s1");
+  assert.deepEqual([store.get(), [...kept]], ["s1", [["mine", "s1"]]]);
+  store.set(null);
+  assert.equal(kept.size, 0);
+  const refuses = () => {
+    throw new Error("QuotaExceededError");
+  };
+  const full = webStore({ getItem: refuses, setItem: refuses, removeItem: refuses });
+  full.set("s1");
+  assert.equal(full.get(), null);
 });

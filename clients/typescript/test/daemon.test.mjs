@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
 import test from "node:test";
 
-import { Client, emptyView, reduce, textOf } from "../dist/index.js";
+import { Client, emptyView, memoryStore, reduce, textOf, withHistory } from "../dist/index.js";
 import { Daemon } from "../../../tests/console/support.mjs";
 
 const SCRIPT = `
@@ -200,4 +200,53 @@ test("an error of the daemon is an error with its code", async () => {
   await assert.rejects(story.client.approve("t99"), { code: "approval_not_found" });
   await pause(0);
   await story.end();
+});
+
+test("sessions are listed, named, put away, forked, opened and deleted", async () => {
+  const story = await Story.begin();
+  const { client } = story;
+  for (const words of ["one", "two"]) {
+    const ended = story.next("chat:stream-end");
+    await client.send(words);
+    await ended;
+  }
+  const first = client.session.sessionId;
+  await client.renameSession("Counting");
+  const { sessionId } = await client.forkSession({ before: 2 });
+  story.view = emptyView();
+  assert.equal((await client.openSession(sessionId)).resumed, true);
+  story.view = withHistory(story.view, await client.history());
+  const words = () => story.view.conversations.default.messages.map((it) => it.blocks[0].text);
+  assert.deepEqual(words(), ["one", "You said: one"]);
+  const { sessions } = await client.listSessions({ query: "count" });
+  assert.deepEqual(sessions.map((it) => [it.sessionId, it.title]), [[sessionId, "Counting"], [first, "Counting"]]);
+  await client.archiveSession(true, first);
+  assert.deepEqual((await client.listSessions({ archived: true })).sessions.map((it) => it.sessionId), [first]);
+  await assert.rejects(client.deleteSession(sessionId), { code: "invalid_payload" });
+  await client.deleteSession(first);
+  await assert.rejects(client.openSession(first), { code: "session_not_found" });
+  await story.end();
+});
+
+test("a client with a store goes on after its daemon was started anew", async () => {
+  const daemon = await Daemon.start({ script: SCRIPT });
+  const store = memoryStore();
+  const of = (it) => ({ url: it.ready.url, token: it.token, store });
+  const first = new Client(of(daemon));
+  await first.connect();
+  const ended = new Promise((done) => first.on("chat:stream-end", done));
+  await first.send("hello");
+  await ended;
+  first.close();
+  await daemon.end(true);
+  const again = await Daemon.start({ script: SCRIPT, place: daemon.place });
+  const second = new Client(of(again));
+  let view = emptyView();
+  second.on("frame", (frame) => (view = reduce(view, frame)));
+  const { resumed, epoch } = await second.connect();
+  assert.deepEqual([resumed, epoch], [true, 2]);
+  await second.request("session:ping", {});
+  assert.deepEqual(view.conversations.default.messages.map((it) => [it.role, it.blocks[0].text]), [["user", "hello"], ["assistant", "You said: hello"]]);
+  second.close();
+  await again.end();
 });

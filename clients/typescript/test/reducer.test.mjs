@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import test from "node:test";
 
-import { OUTPUT_CHARS, emptyView, reduce, reduceAll, withUserMessage } from "../dist/index.js";
+import { OUTPUT_CHARS, emptyView, reduce, reduceAll, textOf, withEarlier, withHistory, withUserMessage } from "../dist/index.js";
 
 const of = { conversationId: "default", messageId: "m1" };
 let seq = 0;
@@ -166,6 +166,54 @@ test("after a gap what runs goes on where the history ends, and nothing else see
   assert.equal(view.conversations.default.costUsd, 2);
   assert.equal(view.conversations.closed.messages[0].status, "done");
   assert.equal(view.conversations.closed.state, "idle");
+});
+
+const user = (content) => ({ role: "user", content });
+const model = (content, toolCalls) => ({ role: "assistant", content, ...(toolCalls && { toolCalls }) });
+const page = (messages, nextBefore) => ({ conversationId: "default", messages, ...(nextBefore !== undefined && { nextBefore }) });
+const shown = (view) => messages(view).map((it) => [it.id, it.blocks.map((block) => block.text ?? textOf(block.content ?? "") ?? block.type).join(" ")]);
+
+test("what the user said elsewhere is drawn from the history, and what runs stays", () => {
+  const second = { messageId: "m2", provider: "p", model: "m" };
+  const said = (content) => frame("chat:text-delta", { messageId: "m2", turn: 0, index: 0, content });
+  const replayed = reduceAll(emptyView(), [start, text("one"), end, frame("chat:stream-start", second), said("half")]);
+  const history = page([user("first"), model("one"), user("second")]);
+  assert.deepEqual(shown(withHistory(replayed, history)), [["h1", "first"], ["h2", "one"], ["h3", "second"], ["m2", "half"]]);
+  assert.deepEqual(messages(withHistory(replayed, history)).map((it) => it.place), [0, 1, 2, undefined]);
+  // What a turn of it has said already is in both, and so is what was steered into it.
+  const steered = reduce(replayed, frame("chat:steered", { messageId: "m2", content: "and this" }));
+  const longer = page([user("first"), model("one"), user("second"), model("half"), user("and this")], 6);
+  const view = withHistory(steered, longer);
+  assert.deepEqual(shown(view), [["h7", "first"], ["h8", "one"], ["h9", "second"], ["m2", "half and this"]]);
+  assert.equal(view.conversations.default.earlier, 6);
+  // Words that are here already are not drawn twice.
+  const known = withUserMessage(steered, "default", "m2", "second");
+  assert.deepEqual(shown(withHistory(known, longer)).map(([id]) => id), ["h7", "h8", "m2", "m2"]);
+  // Of an exchange that is longer than the page nothing is drawn above it.
+  assert.deepEqual(shown(withHistory(steered, page([model("half"), user("and this")]))).map(([id]) => id), ["m2"]);
+  const ended = reduceAll(emptyView(), [start, text("one"), end]);
+  assert.deepEqual(shown(withHistory(ended, page([user("first"), model("one")]))), [["h1", "first"], ["h2", "one"]]);
+});
+
+test("older pages go above, also where one begins in the middle of an answer", () => {
+  const call = { id: "t1", name: "bash", input: { command: "ls" } };
+  const result = { role: "tool", content: "out", toolCallId: "t1", toolName: "bash" };
+  const whole = [user("a"), model("b"), user("c"), model("d", [call]), result, model("e")];
+  const expected = blocks(withHistory(emptyView(), page(whole)));
+  for (const cut of [1, 2, 3, 4, 5]) {
+    const newest = withHistory(emptyView(), page(whole.slice(cut), cut));
+    const view = withEarlier(newest, page(whole.slice(0, cut)));
+    assert.deepEqual(shown(view).map(([id]) => id), ["h1", "h2", "h3", "h4"], `cut at ${cut}`);
+    assert.deepEqual(blocks(view), expected, `cut at ${cut}`);
+    assert.equal(view.conversations.default.earlier, undefined);
+    // One that comes twice, or too late, changes nothing.
+    assert.deepEqual(shown(withEarlier(view, page(whole.slice(0, cut)))), shown(view));
+  }
+  const [orphan] = blocks(withHistory(emptyView(), page([result, model("e")], 4)));
+  assert.deepEqual([orphan.type, orphan.toolName, orphan.status, orphan.result], ["tool_call", "bash", "success", "out"]);
+  // A message that is too large for a frame is passed over.
+  const beyond = withEarlier(withHistory(emptyView(), page([user("c")], 2)), page([], 1));
+  assert.equal(beyond.conversations.default.earlier, 1);
 });
 
 test("nothing that was given is changed, and what did not change keeps its identity", () => {
