@@ -259,7 +259,7 @@ fn build(
     roots: Result<Arc<Roots>, String>,
     port: u16,
     token: &SecretString,
-    (audit, store): (Audit, Option<Sqlite>),
+    (audit, store): (Audit, Result<Sqlite, String>),
 ) -> Arc<Daemon> {
     let bash = &config.tools.bash;
     let settings = sandbox::Settings {
@@ -295,10 +295,11 @@ fn build(
     let is_online = config.tools.bash.is_online();
     let notices = Notices::default();
     let updates = Updates::default();
-    if let (Some(store), Some(config)) = (&store, &config.store) {
+    if let (Ok(store), Some(config)) = (&store, &config.store) {
         files::watch(store, &notices);
         files::limit(store, config, &notices, &updates);
     }
+    let not_kept = store.as_ref().err().cloned().unwrap_or_default();
     let common = Common {
         tools: config.tools.clone(),
         projects: config.project.clone(),
@@ -332,7 +333,8 @@ fn build(
     Arc::new(Daemon {
         mcp: Mcp::new(servers, tasks.clone()),
         notices,
-        store,
+        store: store.ok(),
+        not_kept,
         rules: SharedRules::default(),
         updates,
         imports: Arc::new(Semaphore::new(session::MAX_IMPORTS)),

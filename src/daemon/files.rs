@@ -53,13 +53,13 @@ pub(super) fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Resu
 }
 
 /// Takes the file that sessions are kept in. Where another daemon has the one that all of the user's have by default,
-/// this one keeps nothing, and says so.
+/// this one keeps nothing, and says so; why not is the error within.
 pub(super) fn store(
     config: Option<&StoreConfig>,
     roots: Option<&Roots>,
-) -> Result<Option<Sqlite>, Fatal> {
+) -> Result<Result<Sqlite, String>, Fatal> {
     let Some(config) = config else {
-        return Ok(None);
+        return Ok(Err("store.enabled is false".to_owned()));
     };
     if is_reached(&config.path, roots) {
         return Err(Fatal::configuration(
@@ -75,12 +75,12 @@ pub(super) fn store(
         StoreSync::Normal => store::Sync::Normal,
     };
     match Sqlite::start(&config.path, sync) {
-        Ok(store) => Ok(Some(store)),
+        Ok(store) => Ok(Ok(store)),
         Err(problem) if config.is_named => Err(Fatal::store(&problem)),
         Err(problem @ store::Error::Newer { .. }) => Err(Fatal::store(&problem)),
         Err(problem) => {
             tracing::warn!(%problem, "sessions are not kept");
-            Ok(None)
+            Ok(Err(problem.to_string()))
         }
     }
 }

@@ -188,7 +188,7 @@ impl Session {
         F: Future<Output = Result<Event, SessionError>> + Send + 'static,
     {
         let Some(store) = self.daemon.store.clone() else {
-            let problem = "sessions are not kept here (store.enabled)";
+            let problem = format!("sessions are not kept here: {}", self.daemon.not_kept);
             let error = SessionError::new(SessionCode::Forbidden, problem);
             return self.answer(id, Event::SessionError(error));
         };

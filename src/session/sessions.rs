@@ -47,6 +47,8 @@ pub struct Daemon {
     pub(crate) notices: Notices,
     /// Where sessions are kept; nowhere where there is none.
     pub(crate) store: Option<Sqlite>,
+    /// Why there is none.
+    pub(crate) not_kept: String,
     /// What users said that counts in all sessions, or in those of a project.
     pub(crate) rules: SharedRules,
     /// What changes about those sessions.
@@ -215,7 +217,8 @@ impl Sessions {
     /// Returns the feed of a session, with what it says of how earlier exchanges ended.
     fn feed(&self, workspace: &Workspace, ready: &Ready, restored: Option<&Restored>) -> Feed {
         let bound = self.daemon.services.config.session.buffer_bytes;
-        let last = restored.map_or(0, |restored| restored.seq);
+        // Who comes to one that has said nothing yet, as a fork, lacks its history all the same.
+        let last = restored.map_or(0, |restored| restored.seq.max(1));
         let mut log = Log::after(last, bound, ready.layers.clone());
         for (seq, end) in restored.iter().flat_map(|restored| &restored.ends) {
             log.restore_end(*seq, end.clone());

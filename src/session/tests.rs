@@ -98,6 +98,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
         store: None,
         rules: SharedRules::default(),
+        not_kept: String::new(),
         pods_removed: std::future::ready(()).boxed().shared(),
         mcp: no_servers(&tasks),
         notices: Notices::default(),

@@ -180,6 +180,11 @@ async fn a_fork_goes_on_from_a_message_and_leaves_the_other_as_it_is() {
     let fork = forked["payload"]["sessionId"].as_str().unwrap().to_owned();
     let mut second = Client::connect(&daemon, &format!("?session={fork}&after=0")).await;
     assert_eq!(second.seen[0]["payload"]["resumed"], true);
+    // Nobody has seen anything of it, so it begins with what was said.
+    let history = second.until("chat:history-result").await;
+    let said = history["payload"]["messages"].as_array().unwrap();
+    let said: Vec<&Value> = said.iter().map(|it| &it["content"]).collect();
+    assert_eq!(said, ["one", "1"]);
     provider.then(Turn::text("other"));
     second.say("another two").await;
     second.until("chat:stream-end").await;
