@@ -179,6 +179,12 @@ pub struct ChatArguments {
     /// Ask this and end; without it, a conversation. Several words are one question
     #[arg(value_name = "PROMPT")]
     pub prompt: Vec<String>,
+    /// Go on in the last session of this project
+    #[arg(long = "continue", conflicts_with = "resume")]
+    pub go_on: bool,
+    /// Go on in this session: its id, or as much of its beginning as no other has
+    #[arg(long, value_name = "ID")]
+    pub resume: Option<String>,
     /// Address of a running daemon: its page's, e.g. http://127.0.0.1:4517, or its WebSocket's (ws://, or wss:// behind a proxy)
     #[arg(long)]
     pub url: Option<String>,

@@ -15,6 +15,7 @@ mod terminal;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use jiff::Timestamp;
 use secrecy::SecretString;
 
 use crate::arguments::ChatArguments;
@@ -22,7 +23,7 @@ use crate::protocol::command::Configure;
 use crate::ready::{complain, exit};
 use address::Address;
 use daemon::{Daemon, Failure};
-use talk::{End, Options};
+use talk::{End, Options, Wanted};
 use terminal::Screens;
 
 /// Environment variable with the token of the daemon that `--url` names.
@@ -54,6 +55,14 @@ pub fn main(arguments: &ChatArguments) -> ExitCode {
 
 async fn run(arguments: &ChatArguments) -> Result<u8, Failure> {
     if let Some(url) = &arguments.url {
+        if arguments.go_on {
+            // Of a daemon that runs it may be the one that somebody has on the screen.
+            return Err(Failure {
+                text: "--continue is for a daemon of the chat's own; with --url say which session: --resume ID, \
+                       which /sessions in the chat lists".to_owned(),
+                exit: exit::CONFIGURATION,
+            });
+        }
         let address = address(arguments, url).map_err(|text| Failure {
             text,
             exit: exit::CONFIGURATION,
@@ -77,6 +86,8 @@ async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String>
     let options = Options {
         prompt: is_one_question.then_some(prompt),
         configure: configure(arguments),
+        wanted: wanted(arguments),
+        first_request: u64::try_from(Timestamp::now().as_microsecond()).unwrap_or_default(),
         hold: is_one_question && !std::io::stdout().is_terminal(),
         servers: is_one_question,
         attended: std::io::stdin().is_terminal(),
@@ -87,6 +98,14 @@ async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String>
         End::Badly => exit::FAILED,
         End::Refused => exit::REFUSED,
     })
+}
+
+/// The session that flags ask for.
+fn wanted(arguments: &ChatArguments) -> Option<Wanted> {
+    let named = arguments.resume.as_deref().map(str::trim);
+    named
+        .map(|id| Wanted::Id(id.to_owned()))
+        .or_else(|| arguments.go_on.then_some(Wanted::Last))
 }
 
 /// The session's defaults that flags ask for.

@@ -7,6 +7,6 @@ pub(crate) mod line;
 pub(crate) mod question;
 pub(crate) mod render;
 pub(crate) mod style;
-mod text;
+pub(crate) mod text;
 
 pub(crate) use text::{exposed, exposed_line};

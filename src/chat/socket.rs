@@ -55,30 +55,39 @@ pub(super) enum Arrival {
     Over(String),
 }
 
+/// What goes to the socket's task.
+#[derive(Debug)]
+pub(super) enum Outgoing {
+    /// A frame as text.
+    Frame(String),
+    /// To go on in this session, on a new socket.
+    Open(SessionId),
+}
+
 /// The two ends of the socket's task.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) arrivals: mpsc::Receiver<Arrival>,
-    /// Frames as text. Dropping it closes the socket.
-    pub(super) frames: mpsc::Sender<String>,
+    /// Dropping it closes the socket.
+    pub(super) outgoing: mpsc::Sender<Outgoing>,
 }
 
 /// Connects, and starts the task that keeps the connection.
 pub(super) async fn connect(address: Address) -> Result<Link, String> {
     let socket = open(&address, "").await.map_err(|refused| refused.text)?;
     let (arrived, arrivals) = mpsc::channel(WAITING);
-    let (frames, outgoing) = mpsc::channel(WAITING);
+    let (outgoing, to_send) = mpsc::channel(WAITING);
     let line = Line {
         address,
         session: None,
         after: 0,
         grace: Duration::ZERO,
         arrived,
-        outgoing,
+        outgoing: to_send,
     };
     // It ends with the channels, whose other ends the caller holds.
     drop(tokio::spawn(line.keep(socket)));
-    Ok(Link { arrivals, frames })
+    Ok(Link { arrivals, outgoing })
 }
 
 struct Refused {
@@ -158,11 +167,13 @@ struct Line {
     /// How long the session outlives its socket.
     grace: Duration,
     arrived: mpsc::Sender<Arrival>,
-    outgoing: mpsc::Receiver<String>,
+    outgoing: mpsc::Receiver<Outgoing>,
 }
 
 enum End {
     Ours,
+    /// Another session is wanted.
+    Moved(SessionId),
     Dropped(String),
     /// The daemon ended it on purpose.
     Theirs(String),
@@ -178,6 +189,18 @@ impl Line {
                     return;
                 }
                 End::Theirs(why) => return self.tell(Arrival::Over(why)).await,
+                End::Moved(session) => {
+                    drop(socket.close(None).await);
+                    self.session = Some(session);
+                    self.after = 0;
+                    match open(&self.address, &self.query()).await {
+                        Ok(opened) => {
+                            socket = opened;
+                            continue;
+                        }
+                        Err(refused) => refused.text,
+                    }
+                }
                 End::Dropped(why) => why,
             };
             self.tell(Arrival::Lost(why)).await;
@@ -202,9 +225,10 @@ impl Line {
                     Some(Err(error)) => return End::Dropped(error.to_string()),
                     None => return End::Dropped("closed".to_owned()),
                 },
-                frame = self.outgoing.recv() => match frame {
+                outgoing = self.outgoing.recv() => match outgoing {
                     None => return End::Ours,
-                    Some(frame) => if let Err(error) = socket.send(Message::text(frame)).await {
+                    Some(Outgoing::Open(session)) => return End::Moved(session),
+                    Some(Outgoing::Frame(frame)) => if let Err(error) = socket.send(Message::text(frame)).await {
                         return End::Dropped(error.to_string());
                     },
                 },
@@ -227,12 +251,16 @@ impl Line {
         self.tell(Arrival::Frame(Box::new(frame))).await;
     }
 
-    /// Connects again, for as long as the session may live.
-    async fn again(&self) -> Result<Socket, String> {
-        let query = match &self.session {
+    fn query(&self) -> String {
+        match &self.session {
             Some(session) => format!("?session={session}&after={}", self.after),
             None => String::new(),
-        };
+        }
+    }
+
+    /// Connects again, for as long as the session may live.
+    async fn again(&self) -> Result<Socket, String> {
+        let query = self.query();
         let began = tokio::time::Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {

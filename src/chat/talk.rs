@@ -7,6 +7,7 @@ mod asking;
 mod joining;
 mod keeping;
 mod servers;
+mod sessions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::message::{ToolId, TrustLevel};
+use crate::message::{SessionId, ToolId, TrustLevel};
 use crate::plain_text::frame::request_id;
 use crate::plain_text::line::{COMMANDS, Line, conversation, send};
 use crate::plain_text::question::Asked;
@@ -23,12 +24,15 @@ use crate::plain_text::style::{Piece, Style};
 use crate::protocol::command::{ChatCancel, Configure};
 use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
 use crate::protocol::{Command, SessionCode};
+pub(super) use sessions::Wanted;
+use sessions::Way;
 
 /// What the model gets with one key, after a path of its own ended the exchange.
 const GO_ON: &str = "Go on, without that path.";
 
 /// What `/help` says after the commands.
 const KEYS: &str = "\
+/sessions [N|ID]  list the sessions of this project, or go on in one: its number in the list, or its id
 /quit             end (Ctrl-D too)
 Ctrl-C cancels what runs; twice, it ends the chat.";
 
@@ -49,6 +53,8 @@ pub(super) enum Action {
     Forget,
     /// Have the user edit a call's input.
     Edit(Map<String, Value>),
+    /// Go on in this session, on a new socket.
+    Open(SessionId),
     /// Say when this time is over.
     Wait(Duration),
     Quit(End),
@@ -71,6 +77,10 @@ pub(super) struct Options {
     pub(super) prompt: Option<String>,
     /// Defaults for the session.
     pub(super) configure: Option<Configure>,
+    /// The session to go on in; a new one where there is none.
+    pub(super) wanted: Option<Wanted>,
+    /// The number before that of the first request: another one than any earlier chat in the session had.
+    pub(super) first_request: u64,
     /// Whether a turn's text is kept back until it counts.
     pub(super) hold: bool,
     /// Whether MCP servers that are being started are waited for before the prompt is asked.
@@ -113,6 +123,12 @@ pub(super) struct Talk {
     /// The request that looks how MCP servers stand.
     looking: Option<u64>,
     starting: Option<Vec<String>>,
+    /// The folder that the session works in.
+    project: Option<String>,
+    /// What was listed last, to be picked by its number.
+    listed: Vec<SessionId>,
+    /// The way to another session.
+    way: Option<Way>,
     interrupts: u8,
     /// Whether a session was announced before.
     is_known: bool,
@@ -137,6 +153,7 @@ impl Talk {
     pub(super) fn new(options: Options) -> Self {
         Self {
             screen: Screen::new(options.hold),
+            requests: options.first_request,
             options,
             ..Self::default()
         }
@@ -150,6 +167,10 @@ impl Talk {
         now: Timestamp,
     ) -> Vec<Action> {
         self.now = now;
+        if self.is_opening() {
+            self.opened(event, reply_to);
+            return self.done();
+        }
         let request = reply_to.and_then(|number| Some((number, self.unanswered.remove(&number)?)));
         match event {
             Event::SessionReady(ready) => {
@@ -199,6 +220,7 @@ impl Talk {
             Command::SessionConfigure(_) => self.configured(answer),
             Command::SessionPing(_) => self.send_again(),
             Command::McpList(_) if self.looking == Some(number) => self.listed(answer),
+            Command::SessionList(_) => self.found(answer),
             _ => {}
         }
     }
@@ -231,7 +253,8 @@ impl Talk {
     /// Takes a Ctrl-C: the first one stops what runs, the second one ends the chat.
     pub(super) fn interrupted(&mut self) -> Vec<Action> {
         self.interrupts += 1;
-        if self.interrupts > 1 || self.looking.is_some() || self.starting.is_some() {
+        let is_on_the_way = self.looking.is_some() || self.starting.is_some() || self.way.is_some();
+        if self.interrupts > 1 || is_on_the_way {
             return vec![Action::Quit(End::Badly)];
         }
         if self.busy.is_none() {
@@ -288,6 +311,9 @@ impl Talk {
         if std::mem::take(&mut self.may_go_on) && line.trim() == GO_ON_KEY {
             return self.wait_for(send(GO_ON));
         }
+        if let Some(argument) = sessions::argument(line) {
+            return self.sessions(argument);
+        }
         match Line::read(line) {
             Line::Empty => self.prompt(),
             Line::Ask(command) => self.wait_for(command),
@@ -302,6 +328,7 @@ impl Talk {
         self.busy = None;
         self.interrupts = 0;
         match self.options.prompt {
+            Some(_) if !self.is_asked => self.set_defaults(),
             Some(_) => self.quit(self.well),
             None => self.prompt(),
         }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::editor::{self, Failure};
 use super::keyboard::Keyboard;
-use super::socket::{Arrival, Link};
+use super::socket::{Arrival, Link, Outgoing};
 use super::talk::{Action, End, Options, Talk};
 use crate::plain_text::style::{Piece, Style};
 use crate::protocol::Command;
@@ -137,7 +137,10 @@ impl Terminal {
                 Action::Show(piece) => self.screens.show(&piece)?,
                 Action::Send(id, command) => {
                     // Where the task is gone its last arrival says why.
-                    drop(link.frames.send(frame(&id, &command)).await);
+                    drop(link.outgoing.send(frame(&id, &command)).await);
+                }
+                Action::Open(session) => {
+                    drop(link.outgoing.send(Outgoing::Open(session)).await);
                 }
                 Action::Read { prompt, fresh } => {
                     self.settling = None;
@@ -196,7 +199,7 @@ impl Terminal {
                     for action in self.talk.extend(Timestamp::now()) {
                         if let Action::Send(id, command) = action {
                             // Where there is no room the next one will do.
-                            drop(link.frames.try_send(frame(&id, &command)));
+                            drop(link.outgoing.try_send(frame(&id, &command)));
                         }
                     }
                 }
@@ -211,10 +214,10 @@ impl Terminal {
     }
 }
 
-fn frame(id: &str, command: &Command) -> String {
+fn frame(id: &str, command: &Command) -> Outgoing {
     let mut frame = serde_json::to_value(command).unwrap_or_default();
     if let Value::Object(fields) = &mut frame {
         fields.insert("id".to_owned(), json!(id));
     }
-    frame.to_string()
+    Outgoing::Frame(frame.to_string())
 }

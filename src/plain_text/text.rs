@@ -21,7 +21,7 @@ pub(super) fn harmless(text: &str) -> String {
 }
 
 /// Writes a text on one line, cut after `width` characters.
-pub(super) fn one_line(text: &str, width: usize) -> String {
+pub(crate) fn one_line(text: &str, width: usize) -> String {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let line = exposed(&words.join(" "));
     match line.char_indices().nth(width) {

@@ -15,6 +15,8 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::support::provider::Turn;
 use crate::support::{Daemon, Provider};
 
+mod sessions;
+
 /// How long something is waited for that has to appear.
 const DEADLINE: Duration = Duration::from_secs(60);
 

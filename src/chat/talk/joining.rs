@@ -19,6 +19,8 @@ impl Talk {
             self.request(Command::SessionPing(Empty {}));
             return;
         }
+        let project = ready.project.as_ref();
+        self.project = project.map(|it| it.root.to_string_lossy().into_owned());
         if std::mem::replace(&mut self.is_known, true) {
             self.forget();
             let text = "the session is gone, and with it what was said; this is a new one";
@@ -31,10 +33,24 @@ impl Talk {
                 ready.sandbox.mode
             );
             self.say(Style::Dim, text);
+            if !ready.persistent {
+                self.say(
+                    Style::Yellow,
+                    "this conversation is not kept; /sessions says why",
+                );
+            }
         }
         if let Some(why) = &ready.project_error {
             self.say(Style::Red, why.clone());
         }
+        match self.options.wanted.take() {
+            Some(wanted) => self.seek(wanted, true),
+            None => self.set_defaults(),
+        }
+    }
+
+    /// Sets the session's defaults, where flags ask for some.
+    pub(super) fn set_defaults(&mut self) {
         match self.options.configure.clone() {
             Some(configure) => drop(self.request(Command::SessionConfigure(configure))),
             None => self.prepare(),
@@ -61,12 +77,15 @@ impl Talk {
     pub(super) fn begin(&mut self) {
         match self.options.prompt.as_deref().map(send) {
             Some(prompt) if !std::mem::replace(&mut self.is_asked, true) => self.wait_for(prompt),
+            // Of a session that is gone on in, an exchange may run.
+            None if self.busy.is_some() => {}
             _ => self.idle(),
         }
     }
 
     /// Drops what belonged to a session that is gone.
-    fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
+        self.busy = None;
         self.unanswered.clear();
         self.judged.clear();
         self.questions.clear();
@@ -74,6 +93,7 @@ impl Talk {
         self.may_go_on = false;
         self.looking = None;
         self.starting = None;
+        self.way = None;
         self.well = false;
     }
 

@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 
 mod questions;
+mod sessions;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -15,7 +16,7 @@ fn ready(resumed: bool) -> Event {
     event(
         "session:ready",
         &json!({"protocolVersion": 1, "daemonVersion": "0.1.0", "sessionId": "s", "resumed": resumed,
-            "resumeGraceMs": 60000, "trustLevel": "guided",
+            "resumeGraceMs": 60000, "persistent": true, "epoch": 1, "trustLevel": "guided",
             "project": {"name": "p", "root": "/p", "central": "/c"},
             "sandbox": {"mode": "full", "paths": "kernel", "commands": [], "network": "off"},
             "providers": [], "tools": [], "layers": ["stream", "state"]}),
@@ -144,6 +145,7 @@ impl Story {
                 }
                 Action::Edit(input) => Some(format!("edit {}", Value::Object(input.clone()))),
                 Action::Wait(time) => Some(format!("wait {}", time.as_secs())),
+                Action::Open(id) => Some(format!("open {id}")),
                 Action::Forget => Some("forget".to_owned()),
                 Action::Quit(End::Well) => Some("quit true".to_owned()),
                 Action::Quit(End::Badly) => Some("quit false".to_owned()),
