@@ -1,6 +1,6 @@
 // The page: one session, one conversation, its panels. Frames go through the client's reducer; the
 // page draws what it gives, once for each frame of the screen however many deltas came.
-import { Client, emptyView, reduce, textOf, withUserMessage } from "../../typescript/dist/index.js";
+import { Client, emptyView, reduce, textOf, withEarlier, withHistory, withUserMessage } from "../../typescript/dist/index.js";
 import { Approval } from "./approval.js";
 import { Attention } from "./attention.js";
 import { byId, compact, el, setText } from "./dom.js";
@@ -8,6 +8,8 @@ import { Executions } from "./executions.js";
 import { Inputs } from "./inputs.js";
 import { Inspector } from "./inspector.js";
 import { showMessages, showPast } from "./messages.js";
+import { find } from "./places.js";
+import { Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
 import { drafts, readToken, store, trimmed } from "./store.js";
 import { exposed } from "./visible.js";
@@ -22,6 +24,10 @@ const MOST_PAST = 2;
 const MOST_WITHDRAWN = 50;
 /** What is sent to go on after a path that is not allowed. */
 const GO_ON = "Go on, without that path.";
+/** Messages that are drawn at first, and when more are asked for; of older ones the page is asked for. */
+const DRAWN = 60;
+/** Messages of a page of the history. */
+const PAGE = 100;
 /** Notices that are shown at once. */
 const MOST_NOTICES = 4;
 
@@ -39,7 +45,7 @@ let isReplaying = false;
 let isFresh = true;
 /** What was said, by exchange, for a reload: frames do not repeat it. @type {{id: string, text: string}[]} */
 let said = store.get("said") ?? [];
-/** What is on its way and not admitted yet. @type {{id: string, text: string, whenBusy: string}[]} */
+/** What is on its way and not admitted yet; `content` where it is more than text. @type {{id: string, text: string, whenBusy: string, content?: any}[]} */
 let outbox = store.get("outbox") ?? [];
 /** What was said into a running exchange and has not become part of it yet. @type {{id: string, text: string}[]} */
 let steering = store.get("steering") ?? [];
@@ -51,6 +57,16 @@ let past = store.get("past") ?? [];
 let isClosing = false;
 /** Whether the daemon lets ports of commands be looked at. */
 let exposes = false;
+/** Whether the daemon keeps sessions, this one too. */
+let keeps = false;
+/** Where the page moves to: a session, or with `null` a new one with these settings. @type {{sessionId: string | null, settings?: any} | undefined} */
+let moving;
+/** Whether what is replayed is of a session that the page has moved to: that not all events are kept is no news there. */
+let isMoved = false;
+/** How many messages above those that are drawn are not. */
+let undrawn = 0;
+/** @type {string | null} */
+let token = null;
 /** How much of the composer was given back since somebody last typed there. */
 let returned = 0;
 
@@ -66,6 +82,14 @@ const actions = {
   goOn: () => say(GO_ON, "queue"),
   openSettings: () => toggle("settings", true),
   undo: (messageId) => ask("files:revert", { messageId }),
+  edit: (message, text) => branch(message, (content) => edited(content, text)),
+  again: (message) => {
+    const { messages } = conversationNow();
+    const asked = messages.slice(0, messages.indexOf(message)).findLast((/** @type {any} */ it) => it.role === "user");
+    if (asked) void branch(asked, (content) => content);
+    else notice("What this is the answer to is not shown; look at earlier messages first.", "warning");
+  },
+  fork: (message) => void branch(message),
 };
 const approval = new Approval(byId("approval"), async ({ toolId, host }, verdict) => {
   await ask("chat:tool-approve", { toolId, ...(host !== undefined && { host }), ...verdict });
@@ -78,6 +102,15 @@ const frames = new Inspector(byId("frames"), () => toggle("frames", false));
 const executions = new Executions(byId("executions"), ask, () => toggle("executions", false));
 const settings = new Settings(byId("settings"), ask, () => toggle("settings", false), (now) => {
   setText(byId("model"), [now.provider, now.model, now.trustLevel].filter(Boolean).join(" · "));
+});
+const sessions = new Sessions(byId("sessions"), ask, () => toggle("sessions", false), {
+  current: () => ready?.sessionId,
+  open: (it) => {
+    if (it.sessionId !== ready?.sessionId) moveTo(it.sessionId);
+    if (window.matchMedia("(max-width: 760px)").matches) toggle("sessions", false);
+    input.focus();
+  },
+  leave: () => moveTo(null),
 });
 const input = /** @type {HTMLTextAreaElement} */ (byId("input"));
 const scroll = byId("scroll");
@@ -104,7 +137,12 @@ function draw() {
   const asked = isReplaying ? [] : view.inputs;
   if (state === "idle" && steering.length && !isReplaying) setSteering([]);
   const isBusy = state !== "idle" && client?.status.name !== "closed";
-  showMessages(byId("messages"), withWaiting(list), actions, !isBusy && outbox.length === 0);
+  const all = withWaiting(list);
+  // Long sessions are drawn from their end on; nothing is taken away from somebody who reads further up.
+  if (follows && all.length - undrawn > 2 * DRAWN) undrawn = all.length - DRAWN;
+  undrawn = Math.min(undrawn, Math.max(0, all.length - 1));
+  showMessages(byId("messages"), all.slice(undrawn), actions, !isBusy && outbox.length === 0);
+  byId("earlier").hidden = undrawn === 0 && conversation?.earlier === undefined;
   byId("welcome").hidden = list.length > 0 || outbox.length > 0 || past.length > 0 || !ready;
   byId("stop").hidden = !isBusy;
   byId("queue").hidden = !isBusy;
@@ -190,6 +228,35 @@ byId("latest").addEventListener("click", () => {
   follows = true;
   byId("latest").hidden = true;
   scroll.scrollTop = scroll.scrollHeight;
+});
+
+byId("earlier").addEventListener("click", async () => {
+  const button = byId("earlier");
+  button.disabled = true;
+  try {
+    const { earlier } = conversationNow();
+    if (undrawn === 0 && earlier !== undefined) {
+      const before = withWaiting(conversationNow().messages).length;
+      const of = ready.sessionId;
+      const page = await ask("chat:history", { conversationId: CONVERSATION, limit: PAGE, before: earlier });
+      // Another session may be shown by now.
+      if (of !== ready.sessionId) return;
+      view = withEarlier(view, page);
+      undrawn = withWaiting(conversationNow()?.messages ?? []).length - before;
+    }
+    follows = false;
+    undrawn = Math.max(0, undrawn - DRAWN);
+    const first = byId("messages").firstElementChild;
+    const top = first?.getBoundingClientRect().top ?? 0;
+    draw();
+    // What was read stays where it is.
+    if (first?.isConnected) scroll.scrollTop += first.getBoundingClientRect().top - top;
+    if (button.hidden) scroll.focus();
+  } catch (error) {
+    complain(error);
+  } finally {
+    button.disabled = false;
+  }
 });
 
 /** @param {string} text @param {string} [kind] @param {...Node} actions */
@@ -278,11 +345,12 @@ function take(/** @type {any} */ frame) {
   if (type === "tool:port-open" && !isReplaying) portOpen(payload);
   if (type === "tool:background") portsClosed(payload.background);
   if (type === "session:notice") notice(payload.message, payload.severity);
-  if (type === "session:error" && payload.code === "replay_gap") {
+  if (type === "session:error" && payload.code === "replay_gap" && !isMoved) {
     notice("Some events were missed and are no longer kept; this is what the daemon remembers.", "warning");
   }
   if (type === "session:error" && frame.replyTo === undefined && !["replay_gap", "session_not_found"].includes(payload.code)) notice(payload.message, "error");
   if (type === "chat:tool-start" || type === "chat:tool-result") executions.changed();
+  if (type === "chat:stream-end" && !isReplaying) sessions.changed();
   if (type === "chat:stream-end") {
     const last = view.conversations[payload.conversationId]?.messages.at(-1);
     const text = last?.blocks.findLast((/** @type {any} */ it) => it.type === "text")?.text ?? "";
@@ -337,10 +405,10 @@ function settled(/** @type {any} */ { requestId, outcome }) {
 
 // --- saying something ----------------------------------------------------------------------------
 
-/** @param {{id: string, text: string, whenBusy: string}} it */
+/** @param {{id: string, text: string, whenBusy: string, content?: any}} it */
 async function deliver(it) {
   try {
-    const { messageId, state } = await client.send(it.text, { id: it.id, whenBusy: it.whenBusy });
+    const { messageId, state } = await client.send(it.content ?? it.text, { id: it.id, whenBusy: it.whenBusy });
     drop(it);
     if (state === "steered") {
       const isTaken = conversationNow()?.messages.some((/** @type {any} */ one) => one.blocks.some((/** @type {any} */ block) => block.type === "steered" && textOf(block.content) === it.text));
@@ -391,14 +459,16 @@ function submit(/** @type {boolean} */ mayQueue) {
   typed();
 }
 
+/** An id that no other send has. */
+const fresh = () => `page-${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
+
 /** Sends a message; false where there is no connection. @param {string} text @param {string} whenBusy */
 function say(text, whenBusy) {
   if (!client || client.status.name === "closed") {
     notice("Not connected; what you typed stays here.", "warning");
     return false;
   }
-  const id = `page-${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
-  const it = { id, text, whenBusy };
+  const it = { id: fresh(), text, whenBusy };
   outbox = [...outbox, it];
   store.set("outbox", outbox);
   follows = true;
@@ -435,6 +505,14 @@ byId("stop").addEventListener("click", async () => {
   }
 });
 byId("new").addEventListener("click", async () => {
+  if (keeps) {
+    const isBusy = (conversationNow()?.state ?? "idle") !== "idle";
+    const minutes = Math.max(1, Math.round(ready.resumeGraceMs / 60_000));
+    if ((conversationNow()?.messages.length ?? 0) > 0) void moveTo(null);
+    if (isBusy) notice(`What runs in the session before goes on for ${minutes} min while nobody is there; it is under Sessions.`, "info");
+    input.focus();
+    return;
+  }
   const has = (conversationNow()?.messages.length ?? 0) > 0;
   if (has && !window.confirm("Forget this conversation? What runs in it is stopped.")) return;
   isClosing = true;
@@ -454,6 +532,92 @@ byId("new").addEventListener("click", async () => {
     isClosing = false;
   }
 });
+
+// --- from session to session ---------------------------------------------------------------------
+
+/** Goes on in another session, or in a new one with the settings of this one; what is drawn begins anew. @param {string | null} sessionId */
+async function moveTo(sessionId) {
+  const { provider, model, trustLevel, workflow } = settings.now;
+  const project = ready?.project?.root;
+  moving = { sessionId, ...(sessionId === null && { settings: { provider, model, trustLevel, workflow, ...(project && { project }) } }) };
+  said = [];
+  withdrawn = [];
+  past = [];
+  for (const name of ["said", "withdrawn", "past", "kept"]) store.set(name, null);
+  setSteering([]);
+  store.set("session", sessionId === null ? null : { sessionId });
+  showPast(byId("past"), past);
+  portRows.clear();
+  view = emptyView();
+  undrawn = 0;
+  follows = true;
+  await begin(token);
+}
+
+/**
+ * Makes a copy of the session that ends before a message of the user's, or with an answer, and goes on in it; nothing is
+ * taken from the session that is shown. A first message is said in a new session.
+ *
+ * @param {any} message
+ * @param {(content: any) => any} [words] what is said there, made of what was
+ * @returns {Promise<boolean>} false where it failed, and was said
+ */
+async function branch(message, words) {
+  try {
+    const from = ready.sessionId;
+    const { place, content } = await find(ask, CONVERSATION, conversationNow().messages, message);
+    const sessionId = place === 0 ? null : (await ask("session:fork", { conversationId: CONVERSATION, before: place })).sessionId;
+    if (words) {
+      const said = words(content);
+      const text = textOf(said);
+      // As on a page that is loaded anew: what is on its way is sent when the session is there.
+      outbox = [...outbox, { id: fresh(), text, whenBusy: "queue", ...(typeof said !== "string" && { content: said }) }];
+      store.set("outbox", outbox);
+    }
+    const back = el("button", { type: "button", class: "quiet small", onclick: () => void moveTo(from) }, "Back to it");
+    await moveTo(sessionId);
+    notice("This is a copy. The session as it was is kept, under Sessions.", "info", back);
+    input.focus();
+    return true;
+  } catch (error) {
+    complain(error);
+    return false;
+  }
+}
+
+/** What was said, with other words; its pictures stay. @param {any} content @param {string} text */
+function edited(content, text) {
+  if (typeof content === "string") return text;
+  return [{ type: "text", text }, ...content.filter((/** @type {any} */ part) => part.type !== "text")];
+}
+
+/** Draws what events do not say: the words of the user, where another client said them, this page before it moved, or they were too long to be kept. */
+async function complete() {
+  const conversation = conversationNow();
+  if (view.gap || !conversation) return;
+  const has = (/** @type {any} */ answer) => answer.blocks[0]?.type === "steered" || conversation.messages.some((/** @type {any} */ it) => it.role === "user" && it.id === answer.id);
+  const neverBegan = (/** @type {any} */ answer) => answer.status === "queued" || (answer.end && answer.provider === undefined);
+  const isWhole = (/** @type {any} */ it) => (it.role === "user" ? it.blocks[0]?.text.length !== KEPT.characters : neverBegan(it) || has(it));
+  if (conversation.messages.every(isWhole)) return;
+  const of = client;
+  const page = await ask("chat:history", { conversationId: CONVERSATION, limit: PAGE });
+  if (of === client) view = withHistory(view, page);
+}
+
+/** Settings of the session before, as far as the new one has others. @param {any} wanted */
+async function carryOver(wanted) {
+  const now = await ask("session:configure", {});
+  const inForce = { ...now, project: now.project?.root };
+  const others = Object.entries(wanted).filter(([name, value]) => value !== undefined && value !== inForce[name]);
+  if (others.length) await ask("session:configure", Object.fromEntries(others));
+}
+
+/** A tab that was just opened goes on in the last session of the project, unless somebody is on it. */
+async function reopen() {
+  const { sessions: [last] } = await ask("session:list", { limit: 1, ...(ready.project && { project: ready.project.root }) });
+  const isUnused = !conversationNow() && outbox.length === 0;
+  if (last && !last.live && isUnused) await moveTo(last.sessionId);
+}
 
 // --- what a tab keeps ----------------------------------------------------------------------------
 
@@ -477,7 +641,7 @@ function archive(messages, why) {
 
 // --- panels --------------------------------------------------------------------------------------
 
-const panels = { settings, executions, frames };
+const panels = { sessions, settings, executions, frames };
 
 function toggle(/** @type {string} */ name, /** @type {boolean | undefined} */ wanted) {
   const isOpen = wanted ?? byId(name).hidden;
@@ -576,7 +740,8 @@ function askForToken(/** @type {string} */ why) {
   field.focus();
 }
 
-async function begin(/** @type {string | null} */ token) {
+async function begin(/** @type {string | null} */ given) {
+  token = given;
   client?.close();
   const session = store.get("session");
   // From the beginning: a page that was loaded anew knows nothing of what it had drawn.
@@ -588,17 +753,22 @@ async function begin(/** @type {string | null} */ token) {
   mine.on("status", (status) => {
     if (client === mine) void standing(status);
   });
-  mine.on("session-lost", (it) => {
+  // One that is closed may have something to say yet.
+  const whileMine = (/** @type {(it: any) => void} */ does) => (/** @type {any} */ it) => {
+    if (client === mine) does(it);
+  };
+  mine.on("session-lost", whileMine((it) => {
     const { messages = [] } = conversationNow() ?? {};
+    if (moving) notice("That session is not kept any more; this is a new one.", "warning");
     if (messages.length) archive(messages, gone(it));
     view = emptyView();
     said = [];
     store.set("said", said);
     setSteering([]);
     isReplaying = false;
-  });
-  mine.on("frame", take);
-  mine.on("session:ready", (it) => greeted(it));
+  }));
+  mine.on("frame", whileMine(take));
+  mine.on("session:ready", whileMine(greeted));
   try {
     await mine.connect();
   } catch (error) {
@@ -631,23 +801,41 @@ function greeted(/** @type {any} */ it) {
   byId("sandbox").title = `commands: ${it.sandbox.commands.join(", ") || "nothing around them"}; network: ${it.sandbox.network}`;
   byId("sandbox").dataset.mode = it.sandbox.mode;
   if (isReplayed) return;
+  const had = store.get("session");
   store.set("session", { sessionId: it.sessionId });
+  const moved = moving;
+  moving = undefined;
+  isMoved = Boolean(moved);
+  keeps = it.persistent === true && (it.features?.includes("persistent_sessions") ?? false);
+  byId("messages").toggleAttribute("data-kept", keeps);
+  byId("new").title = keeps ? "Begin another session; this one is kept" : "Forget this conversation and begin another";
   attention.begin();
   if (isFresh && !it.resumed) archive(store.get("kept") ?? [], gone(it));
   welcome(it);
   // Its answer comes after everything that was missed.
+  const mine = client;
   void ask("session:state", {})
     .then(portsKnown)
+    .then(complete)
     .catch(() => {})
     .then(() => {
+      // The page may have moved on meanwhile.
+      if (client !== mine) return;
       isReplaying = false;
+      isMoved = false;
       changed();
     });
   void ask("session:configure", { inputRequests: true }).catch(complain);
-  void settings.begin(it);
+  const settled = moved?.settings ? carryOver(moved.settings).catch(complain) : Promise.resolve();
+  void settled.then(() => settings.begin(it));
+  sessions.changed();
   const waiting = isFresh ? outbox : [];
+  if (keeps && isFresh && !it.resumed && !had && !moved) void reopen().catch(complain);
   isFresh = false;
-  if (it.resumed) {
+  // A new session, to say there what was said before; or the one that was asked for.
+  if (moved && (moved.sessionId ?? it.sessionId) === it.sessionId) {
+    void settled.then(() => waiting.forEach((one) => void deliver(one)));
+  } else if (it.resumed) {
     // On its way when the page was loaded anew: safe to send again, the daemon knows its id.
     for (const one of waiting) void deliver(one);
   } else {

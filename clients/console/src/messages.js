@@ -32,6 +32,9 @@ const ICONS = /** @type {Record<string, string>} */ ({
  * @property {() => void} goOn after a path outside of the project
  * @property {() => void} openSettings
  * @property {(messageId: string) => Promise<import("../../typescript/dist/index.js").FilesReverted>} undo puts back what an exchange did to files
+ * @property {(message: any, text: string) => Promise<boolean>} edit says it otherwise in a copy of the session; false where that failed
+ * @property {(message: any) => void} again has what an answer is to answered anew, in a copy
+ * @property {(message: any) => void} fork goes on in a copy that ends with this answer
  */
 
 /**
@@ -71,8 +74,10 @@ function settled(message) {
 }
 
 class Row extends Component {
-  shouldComponentUpdate(/** @type {any} */ next) {
-    return next.message !== this.props.message || next.isLast !== this.props.isLast;
+  state = { isEdited: false };
+
+  shouldComponentUpdate(/** @type {any} */ next, /** @type {any} */ state) {
+    return next.message !== this.props.message || next.isLast !== this.props.isLast || state !== this.state;
   }
 
   render(/** @type {any} */ { message, actions, isLast }) {
@@ -85,13 +90,57 @@ class Row extends Component {
       h(
         "div",
         { class: "body" },
-        isUser && message.status === "done" && h(CopyButton, { text: () => words, label: "Copy this message" }),
-        blocks.map((/** @type {any} */ block, /** @type {number} */ at) => {
+        isUser && message.status === "done" && !this.state.isEdited && h(CopyButton, { text: () => words, label: "Copy this message" }),
+        isUser && message.status === "done" && !this.state.isEdited && actions.edit && h("button", { type: "button", class: "act kept", title: "Edit this message and send it again, in a copy of the session", onClick: () => this.setState({ isEdited: true }) }, "Edit"),
+        this.state.isEdited ? h(Editing, { words, send: (/** @type {string} */ text) => actions.edit(message, text), close: () => this.setState({ isEdited: false }) }) : blocks.map((/** @type {any} */ block, /** @type {number} */ at) => {
           const isRunning = message.status === "streaming" && at === blocks.length - 1;
           return h(Block, { key: `${at}-${block.toolId ?? block.type}`, block, role: message.role, isRunning, cancelTool: actions.cancelTool, isStopped: message.end?.stopReason === "cancelled" && at === blocks.length - 1 });
         }),
       ),
       h("div", { class: "foot" }, foot(message, actions, isLast, words)),
+    );
+  }
+}
+
+/** A message of the user's in a field. Enter sends it, Escape leaves it as it was. */
+class Editing extends Component {
+  /** @type {any} */
+  field = null;
+
+  componentDidMount() {
+    this.field.value = this.props.words;
+    this.field.focus();
+  }
+
+  async send() {
+    const { words, send, close } = this.props;
+    const text = this.field.value;
+    if (!text.trim()) return;
+    if (text === words) return close();
+    this.field.disabled = true;
+    if (await send(text)) return close();
+    this.field.disabled = false;
+    this.field.focus();
+  }
+
+  key(/** @type {KeyboardEvent} */ event) {
+    if (event.isComposing) return;
+    if (event.key === "Escape") {
+      // Nothing else is closed or stopped by it.
+      event.stopPropagation();
+      this.props.close();
+    } else if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      void this.send();
+    }
+  }
+
+  render(/** @type {any} */ { close }) {
+    return h(
+      "div",
+      { class: "editing", onKeyDown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
+      h("textarea", { "aria-label": "Your message", rows: 3, ref: (/** @type {any} */ field) => (this.field = field ?? this.field) }),
+      h("div", { class: "buttons" }, h("button", { type: "button", class: "primary small", onClick: () => void this.send() }, "Send"), h("button", { type: "button", class: "quiet small", onClick: close }, "Cancel")),
     );
   }
 }
@@ -294,8 +343,18 @@ function foot(message, actions, isLast, words) {
   const wrote = message.blocks.some((/** @type {any} */ it) => it.type === "tool_call" && it.status === "success" && it.metadata?.diff);
   if (isDone && wrote && actions.undo) parts.push(h(Undo, { key: "undo", undo: actions.undo, messageId: message.id }));
   const facts = message.end ? describeEnd(message.end) : "";
-  if (isDone && message.role !== "user" && (words || facts)) {
-    parts.push(h("p", { class: "aside ending" }, h("span", {}, facts), words && h(CopyButton, { text: () => words, label: "Copy this answer" })));
+  if (isDone && message.role !== "user" && (words || facts || actions.fork)) {
+    const does = (/** @type {string} */ label, /** @type {string} */ title, /** @type {() => void} */ onClick) => h("button", { type: "button", class: "act kept", title, onClick }, label);
+    parts.push(
+      h(
+        "p",
+        { class: "aside ending" },
+        h("span", {}, facts),
+        words && h(CopyButton, { text: () => words, label: "Copy this answer" }),
+        actions.again && does("Ask again", "Have it answered anew, in a copy of the session; this answer stays in this one", () => actions.again(message)),
+        actions.fork && does("Fork", "Go on from here in a copy of the session", () => actions.fork(message)),
+      ),
+    );
   }
   return parts;
 }

@@ -70,9 +70,6 @@ export function readToken() {
     const given = decoded(written);
     history.replaceState(null, "", location.pathname + location.search);
     store.set("token", given);
-    // A token for another daemon belongs to another session.
-    store.set("session", null);
-    store.set("asked", null);
     return given;
   }
   return store.get("token");
