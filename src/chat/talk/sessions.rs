@@ -247,14 +247,22 @@ impl Talk {
                 self.request(Command::SessionState(Empty {}));
             }
             (Event::SessionStateResult(state), Some(Command::SessionState(_))) => {
-                self.stands(state)
+                self.stands(state);
             }
-            (Event::SessionNotice(_), _) => self.show(event),
-            (Event::SessionError(SessionError { code, .. }), _) => {
-                if !matches!(code, SessionCode::ReplayGap | SessionCode::SessionNotFound) {
-                    self.show(event);
-                }
+            (Event::SessionError(_), Some(_)) => {
+                self.show(event);
+                let is_first = matches!(self.way, Some(Way::Opening { is_first: true, .. }));
+                self.give_up(is_first);
             }
+            // Nothing was missed: this chat has seen nothing yet.
+            (
+                Event::SessionError(SessionError {
+                    code: SessionCode::ReplayGap | SessionCode::SessionNotFound,
+                    ..
+                }),
+                None,
+            ) => {}
+            (Event::SessionNotice(_) | Event::SessionError(_), _) => self.show(event),
             _ => {}
         }
     }
@@ -266,7 +274,7 @@ impl Talk {
         if ready.session_id != session.session_id {
             // It was deleted meanwhile, or the daemon cannot take one more.
             let problem = format!(
-                "the session {} could not be opened; /sessions lists those there are",
+                "the session {} could not be opened, this one is new; /sessions lists those there are",
                 session.session_id
             );
             let is_first = *is_first;

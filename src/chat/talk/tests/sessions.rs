@@ -145,6 +145,13 @@ fn a_session_that_cannot_be_gone_on_in_ends_a_chat_that_was_begun_for_it() {
         }
         story.check(&["quit false"]);
     }
+    // The daemon ends, or does not say how things stand there.
+    let mut story = Story::begin(options(Wanted::Last, None));
+    story.event(&page(&[kept("s1", "one")], None), Some(1));
+    story.event(&greeting("s1", true), None);
+    story.did.clear();
+    story.event(&refusal("shutting_down"), Some(2));
+    story.check(&["quit false"]);
     // It was deleted meanwhile.
     let mut story = Story::begin(options(Wanted::Last, None));
     story.event(&page(&[kept("s1", "one")], None), Some(1));
