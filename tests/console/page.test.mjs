@@ -347,6 +347,32 @@ test("what was done to files is undone below the answer, and that in turn", time
     assert.equal(notes(), "mine\n");
   }));
 
+test("a refusal that is remembered, and a folder", timed, () =>
+  story(async (page) => {
+    await say(page, "plain");
+    await page.locator("#approval:not([data-new])").waitFor();
+    assert.equal(await page.locator("#approval select").count(), 1, "no file, no folders");
+    await page.selectOption("#approval select", "conversation");
+    await page.click("#deny");
+    await idle(page);
+    await say(page, "plain");
+    await page.locator("details.call").nth(1).waitFor({ state: "attached" });
+    await idle(page);
+    assert.equal(await page.locator("#approval").isVisible(), false, "it is refused without a question");
+    await say(page, "write it");
+    await page.locator("#approval:not([data-new])").waitFor();
+    const [reach, folder] = [page.locator("#approval select").first(), page.locator("#approval select").nth(1)];
+    assert.equal(await folder.isVisible(), false);
+    await reach.selectOption("session");
+    await folder.selectOption(".");
+    await approve(page);
+    await idle(page);
+    await say(page, "write it");
+    await page.locator("details.call[data-status=success]").nth(1).waitFor({ state: "attached" });
+    await idle(page);
+    assert.equal(await page.locator("#approval").isVisible(), false, "any file below the folder is written");
+  }));
+
 test("a phone, in both schemes, and the keyboard alone", timed, () =>
   story(
     async (page) => {

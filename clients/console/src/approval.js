@@ -105,7 +105,7 @@ export class Approval {
     const folders = (offer.folders ?? []).map((/** @type {string} */ folder) =>
       el("option", { value: folder }, folder === "." ? "any file of the project" : `any file below ${exposed(folder)}`),
     );
-    this.folder = el("select", { "aria-label": "Which files the answer is for", hidden: true }, el("option", { value: "" }, "(approve: any file; deny: this one)"), ...folders);
+    this.folder = el("select", { "aria-label": "Which files the answer is for", hidden: true }, el("option", { value: "" }, "any file (if denied: this one)"), ...folders);
     this.remember.addEventListener("change", () => {
       this.folder.hidden = folders.length === 0 || this.remember.value === "once";
     });

@@ -109,6 +109,7 @@ impl Talk {
             query: None,
             project,
             archived,
+            labels: Vec::new(),
             limit: Some(limit),
             cursor,
         }));
@@ -346,6 +347,7 @@ pub(super) fn kept(id: &str, title: &str) -> KeptSession {
         created_at: String::new(),
         updated_at: "2026-11-20T12:00:00.123Z".to_owned(),
         archived: false,
+        labels: Vec::new(),
         messages: 2,
         live: false,
         snippet: None,

@@ -53,7 +53,7 @@ pub(crate) enum Verdict {
 
 pub(crate) struct Checked {
     id: QuestionId,
-    outcome: Result<Matter, String>,
+    outcome: Result<Box<Matter>, String>,
 }
 
 impl Questions {
@@ -308,9 +308,12 @@ fn check_edit(
     tool: &dyn Tool,
     input: &Map<String, Value>,
     trust: TrustLevel,
-) -> Result<Matter, String> {
+) -> Result<Box<Matter>, String> {
     match tool.prepare(input) {
-        Ok(prepared) => Ok(Matter::of(&tool.spec().name, &prepared.facts(), trust)),
+        Ok(prepared) => {
+            let matter = Matter::of(&tool.spec().name, &prepared.facts(), trust);
+            Ok(Box::new(matter))
+        }
         Err(Refusal::Invalid(message)) => Err(message),
         Err(Refusal::Violation(violation)) => Err(violation.message),
     }
