@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 4d8381b389254480615041f10a1c840304bf82fa3c348cabcec0d2cb77fbfdf4
+// SHA-256 of it: 6e2bfec07ef0bb98c39e4d33f158eca147f5d2f86a29b8f61cc7ed188b11d5ea
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -43,13 +43,21 @@ export type TrustLevel = "supervised" | "guided" | "autonomous";
  * - `stream`: Deltas and tool events.
  * - `state`: `chat:state`.
  * - `message`: `chat:message`: whole messages.
+ * - `sessions`: `session:updated`: what changes about kept sessions, this one and others.
  * - `exchange`: Always on; accepted so that a client may name it.
  */
-export type Layer = "stream" | "state" | "message" | "exchange";
+export type Layer = "stream" | "state" | "message" | "sessions" | "exchange";
 /**
  * Names a session: 22 characters of base64url, not guessable.
  */
 export type SessionId = string;
+/**
+ * What a session is exported as.
+ *
+ * - `jsonl`: JSON lines, of which `session:import` makes the session again.
+ * - `markdown`: Markdown, for people; without attachments.
+ */
+export type SessionFormat = "jsonl" | "markdown";
 /**
  * Names a conversation within its session; chosen by the client, `"default"` where it says none.
  */
@@ -109,13 +117,15 @@ export type Effort = "low" | "medium" | "high";
  */
 export type WhenBusy = "queue" | "steer" | "reject";
 /**
- * How far an approval reaches.
+ * How far an answer reaches.
  *
  * - `once`: This call.
  * - `conversation`: The same again in this conversation.
  * - `session`: The same again in this session.
+ * - `project`: The same again in this project, whichever session works in it.
+ * - `always`: The same again, wherever it is.
  */
-export type Remember = "once" | "conversation" | "session";
+export type Remember = "once" | "conversation" | "session" | "project" | "always";
 /**
  * Names what a tool asks of the user while it runs: `i1`, `i2`, … within a session.
  */
@@ -129,6 +139,13 @@ export type InputId = string;
  */
 export type InputAction = "accept" | "decline" | "cancel";
 /**
+ * Whose calls are meant.
+ *
+ * - `session`: This session's.
+ * - `daemon`: Those of all sessions that are kept.
+ */
+export type Scope = "session" | "daemon";
+/**
  * How a call stands.
  *
  * - `queued`: It waits, for the user or for another call.
@@ -139,6 +156,13 @@ export type InputAction = "accept" | "decline" | "cancel";
  * - `cancelled`: It was cancelled.
  */
 export type ExecutionStatus = "queued" | "running" | "success" | "error" | "denied" | "cancelled";
+/**
+ * How records are written for other programs.
+ *
+ * - `jsonl`: One record a line, as JSON.
+ * - `csv`: Comma-separated values as in RFC 4180.
+ */
+export type ExportFormat = "jsonl" | "csv";
 /**
  * Names an exchange, on all of its events: `m1`, `m2`, … within a session.
  */
@@ -158,6 +182,7 @@ export type OnViolation = "stop" | "error";
  * - `unknown_type`: No request has this type.
  * - `unsupported_frame`: Binary frames carry nothing here.
  * - `approval_not_found`: No approval with this id is open.
+ * - `rule_not_found`: No answer that counts for later calls has this id.
  * - `input_not_found`: No request for input with this id is open.
  * - `tool_not_found`: No tool, or no call, has this name or id.
  * - `conversation_not_found`: No conversation has this id.
@@ -186,6 +211,7 @@ export type SessionCode =
   | "unknown_type"
   | "unsupported_frame"
   | "approval_not_found"
+  | "rule_not_found"
   | "input_not_found"
   | "tool_not_found"
   | "conversation_not_found"
@@ -465,6 +491,18 @@ export interface Commands {
    */
   "session:archive": SessionArchive;
   /**
+   * Labels a session.
+   */
+  "session:label": SessionLabel;
+  /**
+   * Reads a session as a file.
+   */
+  "session:export": SessionExport;
+  /**
+   * Makes a session of a file.
+   */
+  "session:import": SessionImport;
+  /**
    * Deletes a session for good.
    */
   "session:delete": SessionDelete;
@@ -509,6 +547,14 @@ export interface Commands {
    */
   "chat:tool-extend": ToolExtend;
   /**
+   * Lists the answers that count for later calls.
+   */
+  "approval:list": ApprovalList;
+  /**
+   * Has answers count no more.
+   */
+  "approval:revoke": ApprovalRevoke;
+  /**
    * Lists the provider instances.
    */
   "provider:list": unknown;
@@ -549,9 +595,13 @@ export interface Commands {
    */
   "tool:history": ToolHistory;
   /**
-   * Asks for counts and durations.
+   * Asks for counts, durations and what was used, in sum.
    */
-  "tool:metrics": unknown;
+  "tool:metrics": MetricsRequest;
+  /**
+   * Asks for execution records as a text for other programs.
+   */
+  "tool:export": ToolExport;
   /**
    * Lists what calls did to files, newest first.
    */
@@ -614,6 +664,11 @@ export interface Configure {
    * project. Only while the session has no conversation.
    */
   project?: string | null;
+  /**
+   * `true`: nothing of this session is kept from now on, and what was kept is deleted; it ends with the daemon, or
+   * `resumeGraceMs` after its last socket. There is no way back.
+   */
+  ephemeral?: boolean | null;
 }
 /**
  * Payload of `session:resume`.
@@ -645,6 +700,10 @@ export interface SessionList {
    * Those that were put away, instead of the others.
    */
   archived?: boolean;
+  /**
+   * Only those that have each of these labels.
+   */
+  labels?: string[];
   /**
    * At most so many; 1 to 200, 50 where absent.
    */
@@ -679,6 +738,57 @@ export interface SessionArchive {
    * Whether it is put away; `false` takes it back.
    */
   archived?: boolean;
+}
+/**
+ * Payload of `session:label`.
+ */
+export interface SessionLabel {
+  /**
+   * Which session; this one where absent.
+   */
+  sessionId?: SessionId | null;
+  /**
+   * Its labels, in place of those that it has: up to 16, of 1 to 64 characters.
+   */
+  labels: string[];
+}
+/**
+ * Payload of `session:export`.
+ */
+export interface SessionExport {
+  /**
+   * Which session; this one where absent.
+   */
+  sessionId?: SessionId | null;
+  /**
+   * As what.
+   */
+  format?: SessionFormat;
+  /**
+   * First byte. With 0 the session is exported as it is now; what follows is of that.
+   */
+  offset?: number;
+  /**
+   * Most bytes; 256 KiB where absent, 1 MiB at most.
+   */
+  limit?: number | null;
+}
+/**
+ * Payload of `session:import`.
+ */
+export interface SessionImport {
+  /**
+   * A piece of the file, cut wherever it may be.
+   */
+  text: string;
+  /**
+   * Which piece, counted from 0; with 0 a file begins, in place of one that was not finished.
+   */
+  part?: number;
+  /**
+   * Whether further pieces follow.
+   */
+  more?: boolean;
 }
 /**
  * Payload of `session:delete`.
@@ -985,9 +1095,13 @@ export interface ToolApprove {
     [k: string]: unknown;
   } | null;
   /**
-   * How far the approval reaches.
+   * How far the answer reaches.
    */
   remember?: Remember;
+  /**
+   * One of the `folders` of the question: the answer is for writing any file below it.
+   */
+  folder?: string | null;
   /**
    * Text that the model is given with a refusal.
    */
@@ -1032,6 +1146,32 @@ export interface ToolExtend {
    * Of a `chat:tool-confirm` with a host: that host.
    */
   host?: string | null;
+}
+/**
+ * Payload of `approval:list`.
+ */
+export interface ApprovalList {
+  /**
+   * Only those that reach so far; all that may count in this session where absent.
+   */
+  scope?: Remember | null;
+}
+/**
+ * Payload of `approval:revoke`: one answer, or all of a scope.
+ */
+export interface ApprovalRevoke {
+  /**
+   * Which, as `approval:list` names it.
+   */
+  ruleId?: string | null;
+  /**
+   * All that reach so far.
+   */
+  scope?: Remember | null;
+  /**
+   * With the scope `conversation`: only those of this one.
+   */
+  conversationId?: ConversationId | null;
 }
 /**
  * Payload of `provider:configure`. The key is never echoed or logged.
@@ -1131,7 +1271,11 @@ export interface ToolOutput {
  */
 export interface ToolHistory {
   /**
-   * Only this conversation's.
+   * Whose calls.
+   */
+  scope?: Scope;
+  /**
+   * Only of conversations with this id.
    */
   conversationId?: ConversationId | null;
   /**
@@ -1160,6 +1304,64 @@ export interface ToolHistory {
   limit?: number | null;
   /**
    * The `nextCursor` of the page before.
+   */
+  cursor?: string | null;
+}
+/**
+ * Payload of `tool:metrics`.
+ */
+export interface MetricsRequest {
+  /**
+   * Whose calls.
+   */
+  scope?: Scope;
+  /**
+   * Of the last so many days (UTC), today among them; 1 to 800. Where absent, of all that there are sums of.
+   */
+  days?: number | null;
+}
+/**
+ * Payload of `tool:export`; all but `format` as in `tool:history`.
+ */
+export interface ToolExport {
+  /**
+   * How they are written.
+   */
+  format: ExportFormat;
+  /**
+   * Whose calls.
+   */
+  scope?: Scope;
+  /**
+   * Only of conversations with this id.
+   */
+  conversationId?: ConversationId | null;
+  /**
+   * Only of exchanges with this provider.
+   */
+  provider?: string | null;
+  /**
+   * Only this tool's.
+   */
+  toolName?: string | null;
+  /**
+   * Only with this status.
+   */
+  status?: ExecutionStatus | null;
+  /**
+   * Only started at or after this time, RFC 3339.
+   */
+  since?: string | null;
+  /**
+   * Only started before this time, RFC 3339.
+   */
+  until?: string | null;
+  /**
+   * Most records of this piece; 1,000 where absent, and at most.
+   */
+  limit?: number | null;
+  /**
+   * The `nextCursor` of the piece before.
    */
   cursor?: string | null;
 }
@@ -1287,6 +1489,10 @@ export interface Events {
    * Something that is no conversation's error.
    */
   "session:notice": Notice;
+  /**
+   * Something changed about a kept session.
+   */
+  "session:updated": SessionUpdated;
   /**
    * Answers `session:configure`.
    */
@@ -1416,6 +1622,14 @@ export interface Events {
    */
   "chat:stream-end": StreamEnd;
   /**
+   * Answers `approval:list`.
+   */
+  "approval:list-result": ApprovalRules;
+  /**
+   * Answers `approval:revoke`.
+   */
+  "approval:revoke-result": ApprovalsRevoked;
+  /**
    * Answers `provider:list`.
    */
   "provider:list-result": Providers;
@@ -1431,6 +1645,18 @@ export interface Events {
    * Answers `session:archive`.
    */
   "session:archive-result": SessionChanged;
+  /**
+   * Answers `session:label`.
+   */
+  "session:label-result": SessionChanged;
+  /**
+   * Answers `session:export`.
+   */
+  "session:export-result": SessionExported;
+  /**
+   * Answers `session:import`.
+   */
+  "session:import-result": SessionImported;
   /**
    * Answers `session:delete`.
    */
@@ -1479,6 +1705,10 @@ export interface Events {
    * Answers `tool:metrics`.
    */
   "tool:metrics-result": ToolMetrics;
+  /**
+   * Answers `tool:export`.
+   */
+  "tool:export-result": Export;
   /**
    * Answers `files:changes`.
    */
@@ -1731,6 +1961,35 @@ export interface Notice {
   message: string;
 }
 /**
+ * Payload of `session:updated`: what is other than before.
+ */
+export interface SessionUpdated {
+  /**
+   * Which session.
+   */
+  sessionId: SessionId;
+  /**
+   * Its name.
+   */
+  title?: string;
+  /**
+   * Whether it is put away.
+   */
+  archived?: boolean;
+  /**
+   * All its labels.
+   */
+  labels?: string[];
+  /**
+   * When, RFC 3339.
+   */
+  updatedAt: string;
+  /**
+   * Whether there is no such session any more.
+   */
+  deleted?: boolean;
+}
+/**
  * Payload of `session:configure-result`: the values now in force.
  */
 export interface Configured {
@@ -1770,6 +2029,10 @@ export interface Configured {
    * Why there is no project, and what to do.
    */
   projectError?: string;
+  /**
+   * Whether nothing of the session is kept.
+   */
+  ephemeral: boolean;
 }
 /**
  * A payload of which nothing is read.
@@ -1921,6 +2184,10 @@ export interface ToolConfirm {
    */
   host?: string;
   /**
+   * How far an answer may reach beyond this call; absent where it cannot.
+   */
+  remember?: RememberOffer;
+  /**
    * When the question lapses, RFC 3339; absent where it never does.
    */
   expiresAt?: string;
@@ -1954,6 +2221,24 @@ export interface TriggeredRule {
    * The words that triggered it; empty where it is the line as a whole. Invisible characters are escaped.
    */
   words: string;
+}
+/**
+ * How far an answer may reach beyond its call.
+ */
+export interface RememberOffer {
+  /**
+   * An approval, the nearest first; empty where one is for this call alone.
+   */
+  approval: Remember[];
+  /**
+   * A denial, the nearest first.
+   */
+  denial: Remember[];
+  /**
+   * The folders that the file is in, the nearest first: an answer may be for writing any file below one of them. Relative
+   * to the project, `.` for all of it; absolute elsewhere.
+   */
+  folders?: string[];
 }
 /**
  * Payload of `chat:tool-input-request`.
@@ -2253,9 +2538,13 @@ export interface ToolResolved {
    */
   by: By;
   /**
-   * How far the approval reaches, where further than the call.
+   * How far the answer reaches, where further than the call.
    */
   remember?: Remember;
+  /**
+   * Its id then, for `approval:revoke`.
+   */
+  ruleId?: string;
   /**
    * Whether the input was changed.
    */
@@ -2831,6 +3120,73 @@ export interface ChatError {
   provider?: string;
 }
 /**
+ * Payload of `approval:list-result`.
+ */
+export interface ApprovalRules {
+  /**
+   * Those that may count in this session, in the order in which they were given.
+   */
+  rules: ApprovalRule[];
+}
+/**
+ * An answer that counts for later calls.
+ */
+export interface ApprovalRule {
+  /**
+   * Its id, for `approval:revoke`.
+   */
+  ruleId: string;
+  /**
+   * The tool that it is for; absent where it is for hosts or files, whichever tool.
+   */
+  toolName?: string;
+  /**
+   * What it is for, in words; secrets are left out.
+   */
+  matches: string;
+  /**
+   * Whether that runs without a question; else it is refused without one.
+   */
+  approved: boolean;
+  /**
+   * How far it reaches.
+   */
+  scope: Remember;
+  /**
+   * With the scope `conversation`: which.
+   */
+  conversationId?: ConversationId;
+  /**
+   * With the scope `project`: its folder.
+   */
+  project?: string;
+  /**
+   * Why it is refused, in the user's words.
+   */
+  reason?: string;
+  /**
+   * The session it was given in.
+   */
+  sessionId: SessionId;
+  /**
+   * When it was given, RFC 3339.
+   */
+  givenAt: string;
+  /**
+   * Whether it counts: not an approval that reaches further than the operator lets them (`approval.remember`).
+   */
+  inForce: boolean;
+}
+/**
+ * Payload of `approval:revoke-result`.
+ */
+export interface ApprovalsRevoked {
+  /**
+   * Which count no more; none where the scope had none.
+   */
+  ruleIds: string[];
+}
+/**
  * Payload of `provider:list-result`.
  */
 export interface Providers {
@@ -2907,6 +3263,10 @@ export interface KeptSession {
    */
   archived: boolean;
   /**
+   * Its labels, sorted.
+   */
+  labels?: string[];
+  /**
    * How many messages it has.
    */
   messages: number;
@@ -2937,13 +3297,59 @@ export interface Snippet {
   text: string;
 }
 /**
- * Payload of `session:rename-result` and `session:archive-result`.
+ * Payload of `session:rename-result`, `session:archive-result` and `session:label-result`.
  */
 export interface SessionChanged {
   /**
    * Which session.
    */
   sessionId: SessionId;
+}
+/**
+ * Payload of `session:export-result`.
+ */
+export interface SessionExported {
+  /**
+   * Which session.
+   */
+  sessionId: SessionId;
+  /**
+   * As what.
+   */
+  format: SessionFormat;
+  /**
+   * The text of the range.
+   */
+  text: string;
+  /**
+   * First byte of it.
+   */
+  offset: number;
+  /**
+   * Where the next range begins; absent at the end.
+   */
+  nextOffset?: number;
+  /**
+   * Bytes altogether.
+   */
+  totalBytes: number;
+}
+/**
+ * Payload of `session:import-result`.
+ */
+export interface SessionImported {
+  /**
+   * Which piece was taken.
+   */
+  part: number;
+  /**
+   * After the last piece: the new session, to resume it by.
+   */
+  sessionId?: SessionId;
+  /**
+   * After the last piece: how many messages it has.
+   */
+  messages?: number;
 }
 /**
  * Payload of `session:delete-result`.
@@ -3184,6 +3590,10 @@ export interface ExecutionRecord {
    */
   toolId: ToolId;
   /**
+   * Which session's, where records of all were asked for.
+   */
+  sessionId?: SessionId;
+  /**
    * Whose.
    */
   conversationId: ConversationId;
@@ -3204,11 +3614,21 @@ export interface ExecutionRecord {
    */
   toolName: string;
   /**
-   * The input; as approved, where it was asked.
+   * The input; as approved, where it was asked. After a restart of the daemon, and of other sessions, the long texts of
+   * one of more than 16 KiB are cut.
    */
   input: {
     [k: string]: unknown;
   };
+  /**
+   * Bytes of the input as JSON.
+   */
+  inputBytes: number;
+  /**
+   * The commands that it runs, each once and eight at most: a program, with its subcommand where it has such
+   * (`cargo test`), never its arguments.
+   */
+  commands?: string[];
   /**
    * What sort of tool it is.
    */
@@ -3343,13 +3763,22 @@ export interface Executions {
  */
 export interface ToolMetrics {
   /**
-   * Sums by tool.
+   * Sums by tool, by name.
    */
   tools: Sums[];
   /**
-   * Sums by provider instance.
+   * Sums by provider instance, by name.
    */
   providers: Sums[];
+  /**
+   * Sums by day (UTC) on which the model made the calls, such as `2026-11-20`, the first one first.
+   */
+  days: Sums[];
+  /**
+   * Sums by command, those with the most calls first, 50 at most. A call with several counts for each of them, with all
+   * that it took.
+   */
+  commands: Sums[];
   /**
    * Calls that run now.
    */
@@ -3360,11 +3789,11 @@ export interface ToolMetrics {
   queued: number;
 }
 /**
- * Counts and durations of settled calls.
+ * Counts of settled calls, and what they took.
  */
 export interface Sums {
   /**
-   * The tool's or provider's name.
+   * The tool's, the provider's or the command's name, or the day.
    */
   name: string;
   /**
@@ -3395,6 +3824,43 @@ export interface Sums {
    * Longest run time.
    */
   maxDurationMs: number;
+  /**
+   * Processor time of commands, in milliseconds.
+   */
+  cpuMs: number;
+  /**
+   * Largest resident set of a command, in bytes.
+   */
+  maxRssBytes: number;
+  /**
+   * Bytes of the inputs as JSON.
+   */
+  inputBytes: number;
+  /**
+   * Bytes of the outputs.
+   */
+  outputBytes: number;
+}
+/**
+ * Payload of `tool:export-result`: a piece of the text.
+ */
+export interface Export {
+  /**
+   * How it is written.
+   */
+  format: ExportFormat;
+  /**
+   * Whole lines; the pieces after each other are the text. CSV begins with its line of names.
+   */
+  text: string;
+  /**
+   * How many records are in it.
+   */
+  records: number;
+  /**
+   * Where the next piece begins; absent at the end.
+   */
+  nextCursor?: string;
 }
 /**
  * Payload of `files:changes-result`.
