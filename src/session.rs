@@ -12,6 +12,7 @@ mod defaults;
 mod feed;
 mod files;
 mod gap;
+mod handle;
 mod kept;
 pub(crate) mod live;
 pub mod log;
@@ -34,7 +35,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::config::Detached;
@@ -42,13 +43,12 @@ use crate::conversation;
 use crate::exchange::context::{
     Context, ConversationContext, Ids, Origin, Services, SessionContext,
 };
-use crate::exchange::executions::Executions;
 use crate::exchange::history::History;
 use crate::exchange::memory::{ConversationMemory, Memory};
 use crate::exchange::transcript::Events;
-use crate::message::{ConversationId, Notice, SessionId, Severity};
+use crate::message::{ConversationId, Notice, Severity};
+use crate::protocol::RequestId;
 use crate::protocol::event::{Event, Ready};
-use crate::protocol::{Request, RequestId};
 use crate::runtime::sleep_until;
 use crate::store::Sqlite;
 use crate::store::restored::Restored;
@@ -58,6 +58,8 @@ use crate::tool::workspace::Workspace;
 
 use defaults::Defaults;
 pub(crate) use feed::Feed;
+use handle::Message;
+pub use handle::{Attachment, Handle};
 pub(crate) use kept::piece;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
@@ -76,75 +78,6 @@ const OUTPUT_READS: usize = 64;
 
 /// The most conversations of a session.
 const MAX_CONVERSATIONS: usize = 4_096;
-
-/// A way to one session.
-#[derive(Clone, Debug)]
-pub struct Handle {
-    /// Its id.
-    pub id: SessionId,
-    /// Its events.
-    pub(crate) feed: Arc<Feed>,
-    executions: Arc<Executions>,
-    inbox: mpsc::Sender<Message>,
-    /// Whether nobody would miss it: its socket is gone and there is no conversation in it.
-    spare: Arc<AtomicBool>,
-    /// Cancelled when it has ended, however.
-    ended: CancellationToken,
-}
-
-#[derive(Debug)]
-enum Message {
-    Request(Box<Request>),
-    Attach(oneshot::Sender<Attachment>),
-    /// Resyncs a reader that has everything up to this number.
-    Resync(u64, oneshot::Sender<u64>),
-    Discard,
-    /// Ends it where nobody has come back to it.
-    MakeRoom,
-}
-
-/// A socket's place on a session.
-#[derive(Debug)]
-pub struct Attachment {
-    /// Notifies the session when the socket is gone, however it went.
-    _on_disconnect: DropGuard,
-    /// Cancelled when another socket takes the session over.
-    pub taken_over: CancellationToken,
-    /// What the socket is sent first where the session is resumed.
-    pub ready: Ready,
-}
-
-impl Handle {
-    /// Puts a socket on the session, in the place of the one before; `None` where the session ended.
-    pub async fn attach(&self) -> Option<Attachment> {
-        self.ask(Message::Attach).await
-    }
-
-    /// Hands a request over; false where the session ended.
-    pub async fn request(&self, request: Request) -> bool {
-        self.inbox
-            .send(Message::Request(Box::new(request)))
-            .await
-            .is_ok()
-    }
-
-    /// Has the log begin anew with how things stand, because a socket's place in it is no longer kept; `after` is
-    /// the last event that the socket got. Returns the number before the resync, `None` where the session ended.
-    pub async fn resync(&self, after: u64) -> Option<u64> {
-        self.ask(|reply| Message::Resync(after, reply)).await
-    }
-
-    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        self.inbox.send(message(reply)).await.ok()?;
-        answer.await.ok()
-    }
-
-    /// Ends a session that nobody has used.
-    pub async fn discard(&self) {
-        drop(self.inbox.send(Message::Discard).await);
-    }
-}
 
 struct Session {
     daemon: Arc<Daemon>,

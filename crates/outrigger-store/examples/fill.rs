@@ -5,6 +5,7 @@
 //! `MESSAGES` are spread over `SESSIONS`; one more session, `longest`, has `LONGEST`. Words come as often as those of a
 //! language do: the second half as often as the first, and so on. Prints the bytes of text that were written.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::mpsc;
 
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     bytes += fill(&store, "longest", longest, &mut text)?;
     futures::executor::block_on(store.close())?;
-    println!("{bytes}");
+    writeln!(std::io::stdout(), "{bytes}")?;
     Ok(())
 }
 
@@ -95,7 +96,16 @@ impl Text {
         let mut rank = self.number() % (WORDS >> halves).max(1);
         let mut word = String::new();
         loop {
-            word.push_str(["ba", "ke", "li", "mo", "nu", "ras", "tel", "von"][(rank % 8) as usize]);
+            word.push_str(match rank % 8 {
+                0 => "ba",
+                1 => "ke",
+                2 => "li",
+                3 => "mo",
+                4 => "nu",
+                5 => "ras",
+                6 => "tel",
+                _ => "von",
+            });
             rank /= 8;
             if rank == 0 {
                 return word;

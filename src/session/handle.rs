@@ -1,0 +1,82 @@
+//! The way to a session, for its sockets.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::Feed;
+use crate::exchange::executions::Executions;
+use crate::message::SessionId;
+use crate::protocol::Request;
+use crate::protocol::event::Ready;
+
+/// A way to one session.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    /// Its id.
+    pub id: SessionId,
+    /// Its events.
+    pub(crate) feed: Arc<Feed>,
+    pub(super) executions: Arc<Executions>,
+    pub(super) inbox: mpsc::Sender<Message>,
+    /// Whether nobody would miss it: its socket is gone and there is no conversation in it.
+    pub(super) spare: Arc<AtomicBool>,
+    /// Cancelled when it has ended, however.
+    pub(super) ended: CancellationToken,
+}
+
+#[derive(Debug)]
+pub(super) enum Message {
+    Request(Box<Request>),
+    Attach(oneshot::Sender<Attachment>),
+    /// Resyncs a reader that has everything up to this number.
+    Resync(u64, oneshot::Sender<u64>),
+    Discard,
+    /// Ends it where nobody has come back to it.
+    MakeRoom,
+}
+
+/// A socket's place on a session.
+#[derive(Debug)]
+pub struct Attachment {
+    /// Notifies the session when the socket is gone, however it went.
+    pub(super) _on_disconnect: DropGuard,
+    /// Cancelled when another socket takes the session over.
+    pub taken_over: CancellationToken,
+    /// What the socket is sent first where the session is resumed.
+    pub ready: Ready,
+}
+
+impl Handle {
+    /// Puts a socket on the session, in the place of the one before; `None` where the session ended.
+    pub async fn attach(&self) -> Option<Attachment> {
+        self.ask(Message::Attach).await
+    }
+
+    /// Hands a request over; false where the session ended.
+    pub async fn request(&self, request: Request) -> bool {
+        self.inbox
+            .send(Message::Request(Box::new(request)))
+            .await
+            .is_ok()
+    }
+
+    /// Has the log begin anew with how things stand, because a socket's place in it is no longer kept; `after` is
+    /// the last event that the socket got. Returns the number before the resync, `None` where the session ended.
+    pub async fn resync(&self, after: u64) -> Option<u64> {
+        self.ask(|reply| Message::Resync(after, reply)).await
+    }
+
+    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.send(message(reply)).await.ok()?;
+        answer.await.ok()
+    }
+
+    /// Ends a session that nobody has used.
+    pub async fn discard(&self) {
+        drop(self.inbox.send(Message::Discard).await);
+    }
+}
