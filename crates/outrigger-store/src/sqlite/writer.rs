@@ -201,6 +201,7 @@ impl Writer {
     }
 
     fn is_well(&self) -> Result<(), Error> {
+        self.is_in_place().map_err(Error::Failing)?;
         match &self.health.lock().failing {
             Some(problem) => Err(Error::Failing(problem.clone())),
             None => Ok(()),
