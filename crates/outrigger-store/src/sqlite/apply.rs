@@ -15,7 +15,7 @@ use crate::{Attachment, Body, Change, Exchange, Message, Owner, Queued, Rule, Se
 pub(super) use calls::{KEPT_CALLS, break_off};
 
 /// From how many bytes on a body is deflated.
-const DEFLATE: usize = 512;
+const DEFLATE: usize = 256;
 
 /// How many exchanges that ended and how many sends of a session are remembered.
 const KEPT_EXCHANGES: i64 = 512;
