@@ -17,6 +17,7 @@ CREATE TABLE session (
     epoch INTEGER NOT NULL DEFAULT 1,
     messages INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE INDEX session_by_change ON session (updated_ms);
 CREATE INDEX session_by_time ON session (archived_ms IS NULL, updated_ms DESC, key DESC);
 
 -- The user's own words for sorting sessions; without control characters.

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::words;
 use crate::{Attachment, Body, Change, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy};
 
-pub(super) use calls::{KEPT_CALLS, break_off};
+pub(super) use calls::break_off;
 
 /// From how many bytes on a body is deflated.
 const DEFLATE: usize = 256;
@@ -125,6 +125,7 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
             message,
         } => add(connection, session, conversation, message)?,
         Change::Truncate { conversation, from } => {
+            calls::forget(connection, session, conversation)?;
             if let Some(conversation) = conversation_of(connection, session, conversation)? {
                 truncate(connection, conversation, integer(*from))?;
                 count(connection, session)?;
@@ -138,6 +139,7 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
                 .prepare_cached("DELETE FROM rule WHERE session = ?1 AND conversation = ?2")?
                 .execute(params![session, conversation])?;
             files::forget(connection, session, conversation)?;
+            calls::forget(connection, session, conversation)?;
             if let Some(conversation) = conversation_of(connection, session, conversation)? {
                 truncate(connection, conversation, 0)?;
                 connection

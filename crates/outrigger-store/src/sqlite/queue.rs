@@ -128,11 +128,16 @@ impl Handle {
 
     /// Counts what a job holds. One for which there is no room, or of a session that was refused something, is emptied:
     /// it is answered in its turn, so that nobody takes what came before it for safe.
+    ///
+    /// What removes is never refused: it fits whatever came before it, and makes room.
     fn take(&self, job: &mut Job) {
         let bytes = bytes_of(&job.changes);
-        let is_full = self.waiting.load(Ordering::Relaxed) + bytes > MAX_WAITING;
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        let is_full = waiting + bytes > MAX_WAITING;
         let mut refused = self.refused.lock();
-        if !is_full && !refused.contains(&job.session) {
+        let removes = |change: &Change| matches!(change, Change::Delete | Change::Revoke { .. });
+        let only_removes = !job.changes.is_empty() && job.changes.iter().all(removes);
+        if only_removes || !is_full && !refused.contains(&job.session) {
             self.waiting.fetch_add(bytes, Ordering::Relaxed);
             return;
         }

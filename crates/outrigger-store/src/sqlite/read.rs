@@ -12,7 +12,6 @@ use std::path::Path;
 use flate2::read::DeflateDecoder;
 use rusqlite::{Connection, Row, params};
 
-use super::apply::KEPT_CALLS;
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
 use super::{file, words};
 use crate::{
@@ -78,9 +77,8 @@ pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Ses
     )?;
     session.calls = rows(
         &connection,
-        "SELECT id, conversation, began, record, result FROM \
-         (SELECT * FROM call WHERE session = ?1 ORDER BY key DESC LIMIT ?2) ORDER BY key",
-        params![key, KEPT_CALLS],
+        "SELECT id, conversation, began, record, nullif(result, '') FROM call WHERE session = ?1 ORDER BY key",
+        params![key],
         |row| {
             Ok(ToolCall {
                 id: row.get(0)?,

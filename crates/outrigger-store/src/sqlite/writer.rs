@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode};
@@ -57,6 +57,7 @@ pub(super) fn start(
         waiting: Arc::clone(&waiting),
         health: Arc::clone(&health),
         retry: RETRY[0],
+        retry_at: None,
         has_removed: false,
         has_broken_off: false,
         open: HashSet::new(),
@@ -81,6 +82,8 @@ struct Writer {
     waiting: Arc<AtomicUsize>,
     health: Arc<Mutex<HealthState>>,
     retry: Duration,
+    /// When the disk is tried again, where it failed.
+    retry_at: Option<Instant>,
     /// Whether messages were removed since the start.
     has_removed: bool,
     /// Whether what ran when the process before ended was noted as broken off.
@@ -109,6 +112,7 @@ impl Writer {
                 true if self.upkeep.is_due() => match work.try_recv() {
                     Err(mpsc::TryRecvError::Empty) => {
                         self.keep_up();
+                        self.checkpoint();
                         continue;
                     }
                     Err(mpsc::TryRecvError::Disconnected) => break,
@@ -122,9 +126,9 @@ impl Writer {
                     next => next.ok(),
                 },
                 true => work.recv().ok(),
-                false => match work.recv_timeout(self.retry) {
+                false => match work.recv_timeout(self.until_retry()) {
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        self.retry = (self.retry * 2).min(RETRY[1]);
+                        self.retry_at = None;
                         self.commit();
                         continue;
                     }
@@ -200,6 +204,13 @@ impl Writer {
         }
     }
 
+    fn until_retry(&self) -> Duration {
+        let at = self.retry_at;
+        at.map_or(Duration::ZERO, |at| {
+            at.saturating_duration_since(Instant::now())
+        })
+    }
+
     fn is_well(&self) -> Result<(), Error> {
         self.is_in_place().map_err(Error::Failing)?;
         match &self.health.lock().failing {
@@ -210,6 +221,10 @@ impl Writer {
 
     /// Writes all that waits in one transaction, and tells everybody.
     fn commit(&mut self) {
+        // What comes before it is time is not a reason to write all that waits once more.
+        if self.retry_at.is_some_and(|at| Instant::now() < at) {
+            return self.tell_failing();
+        }
         if let Err(problem) = self.is_in_place() {
             return self.fails(&problem);
         }
@@ -230,7 +245,7 @@ impl Writer {
         };
         match write(connection, &self.backlog) {
             Ok(refused) => {
-                self.retry = RETRY[0];
+                (self.retry, self.retry_at) = (RETRY[0], None);
                 self.health.lock().set(None);
                 self.upkeep.committed();
                 for (index, job) in self.backlog.drain(..).enumerate() {
@@ -269,10 +284,17 @@ impl Writer {
 
     /// Tells everybody who waits that it is not safe, and tries again later.
     fn fails(&mut self, problem: &str) {
+        self.retry_at = Instant::now().checked_add(self.retry);
+        self.retry = (self.retry * 2).min(RETRY[1]);
         self.health.lock().set(Some(problem.to_owned()));
+        self.tell_failing();
+    }
+
+    fn tell_failing(&mut self) {
+        let problem = self.health.lock().failing.clone().unwrap_or_default();
         for job in &mut self.backlog {
             if let Some(done) = job.done.take() {
-                done(Err(Error::Failing(problem.to_owned())));
+                done(Err(Error::Failing(problem.clone())));
             }
         }
         let waiting = &self.waiting;

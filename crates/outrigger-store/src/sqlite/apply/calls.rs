@@ -6,7 +6,7 @@ use super::integer;
 use crate::{CallFacts, CallStatus, Ended, OTHER, Sum, ToolCall};
 
 /// How many calls of a session are kept, and how many of all sessions: the last ones. One that runs is never removed.
-pub(in crate::sqlite) const KEPT_CALLS: i64 = 1_000;
+const KEPT_CALLS: i64 = 1_000;
 const KEPT_OF_ALL: i64 = 50_000;
 
 /// How many days have sums, the last ones: two years and some.
@@ -71,7 +71,7 @@ pub(super) fn imported(
 fn trim(connection: &Connection, session: i64, key: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "DELETE FROM call WHERE session = ?1 AND status <> 'running' AND key <= \
+            "DELETE FROM call WHERE session = ?1 AND status <> 'running' AND result IS NULL AND key <= \
              (SELECT key FROM call WHERE session = ?1 ORDER BY key DESC LIMIT 1 OFFSET ?2)",
         )?
         .execute(params![session, KEPT_CALLS])?;
@@ -150,13 +150,27 @@ fn add(connection: &Connection, kind: &str, day: i64, sum: &Sum) -> rusqlite::Re
     Ok(())
 }
 
-/// Notes that what ran when the process before ended has failed.
+/// Forgets what calls of a conversation came to: nobody asks for it any more.
+pub(super) fn forget(
+    connection: &Connection,
+    session: i64,
+    conversation: &str,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE call SET result = NULL WHERE session = ?1 AND conversation = ?2 AND result IS NOT NULL",
+        )?
+        .execute(params![session, conversation])?;
+    Ok(())
+}
+
+/// Notes that what ran when the process before ended has failed. Its result is empty until a message says what is known.
 pub(in crate::sqlite) fn break_off(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     let ended = CallStatus::Ended(Ended::Error);
     let broken: Vec<CallFacts> = {
         let mut running = transaction.prepare(
-            "UPDATE call SET status = ?1 WHERE status = 'running' RETURNING tool, provider, commands, at_ms",
+            "UPDATE call SET status = ?1, result = '' WHERE status = 'running' RETURNING tool, provider, commands, at_ms",
         )?;
         let rows = running.query_map([ended.as_str()], |row| {
             let commands: String = row.get(2)?;

@@ -209,7 +209,21 @@ async fn what_ran_when_the_process_ended_has_failed() {
 async fn the_oldest_calls_go_and_neither_what_runs_nor_what_no_message_says() {
     let (_folder, path) = temporary();
     let store = start(&path);
-    let mut changes = vec![create(1), call("runs", facts("bash", DAY, RUNNING))];
+    let unsaid = |id: &str| Change::Call {
+        call: ToolCall {
+            id: id.to_owned(),
+            conversation: "c".to_owned(),
+            began: true,
+            record: id.to_owned(),
+            result: Some("{}".to_owned()),
+        },
+        facts: facts("bash", DAY, DONE),
+    };
+    let mut changes = vec![
+        create(1),
+        call("runs", facts("bash", DAY, RUNNING)),
+        unsaid("early"),
+    ];
     for number in 0..1_010 {
         changes.push(call(&format!("t{number}"), facts("bash", DAY, DONE)));
     }
@@ -222,31 +236,17 @@ async fn the_oldest_calls_go_and_neither_what_runs_nor_what_no_message_says() {
         limit: 5_000,
         ..wanted()
     };
-    assert_eq!(count(all.clone()).await, 1_001);
+    assert_eq!(count(all.clone()).await, 1_002);
     let running = CallListing {
         status: Some(RUNNING),
         ..all.clone()
     };
     assert_eq!(count(running).await, 1);
-    assert_eq!(store.ran(0).await.unwrap().tools[0].calls, 1_010);
+    assert_eq!(store.ran(0).await.unwrap().tools[0].calls, 1_011);
     // Of all sessions: the last ones by their numbers.
     write(&store, "old", vec![create(1)]).unwrap();
-    let unsaid = Change::Call {
-        call: ToolCall {
-            id: "unsaid".to_owned(),
-            conversation: "c".to_owned(),
-            began: true,
-            record: "unsaid".to_owned(),
-            result: Some("{}".to_owned()),
-        },
-        facts: facts("bash", DAY, DONE),
-    };
-    write(
-        &store,
-        "old",
-        vec![call("said", facts("bash", DAY, DONE)), unsaid],
-    )
-    .unwrap();
+    let said = call("said", facts("bash", DAY, DONE));
+    write(&store, "old", vec![said, unsaid("unsaid")]).unwrap();
     store.close().await.unwrap();
     drop(store);
     let later = "UPDATE call SET key = key + 60000 WHERE id = 't1009'";
@@ -257,7 +257,16 @@ async fn the_oldest_calls_go_and_neither_what_runs_nor_what_no_message_says() {
     let page = store.calls(all).await.unwrap();
     let left: Vec<_> = page.calls.iter().map(|it| it.record.as_str()).collect();
     // What ran at the restart has failed.
-    assert_eq!(left, ["record of last", "record of t1009", "unsaid"]);
+    assert_eq!(
+        left,
+        [
+            "record of last",
+            "record of t1009",
+            "unsaid",
+            "early",
+            "record of runs"
+        ]
+    );
 }
 
 #[tokio::test]

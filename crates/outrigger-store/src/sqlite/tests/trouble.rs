@@ -87,8 +87,8 @@ async fn what_the_disk_does_not_take_is_written_when_it_does() {
     assert!(store.failing().is_some());
     assert!(matches!(store.open("s").await, Err(Error::Failing(_))));
     other.execute_batch("ROLLBACK").unwrap();
-    write(&store, "s", vec![said("a", "after", 3)]).unwrap();
     assert_eq!([told.recv().unwrap(), told.recv().unwrap()], [true, false]);
+    write(&store, "s", vec![said("a", "after", 3)]).unwrap();
     let session = store.open("s").await.unwrap().unwrap();
     assert_eq!(texts(&session, "a"), ["before", "meanwhile", "after"]);
 }
@@ -106,6 +106,18 @@ async fn a_session_that_waits_for_too_much_is_refused_until_it_is_opened_anew() 
     write(&store, "t", vec![create(1)]).unwrap();
     store.open("s").await.unwrap();
     write(&store, "s", vec![said("a", "small", 1)]).unwrap();
+    // What removes is taken all the same.
+    write(&store, "s", vec![said("a", &large, 1)]).unwrap_err();
+    write(
+        &store,
+        "s",
+        vec![Change::Revoke {
+            id: "r1".to_owned(),
+        }],
+    )
+    .unwrap();
+    write(&store, "s", vec![Change::Delete]).unwrap();
+    assert!(store.open("s").await.unwrap().is_none());
 }
 
 #[test]
@@ -133,6 +145,8 @@ async fn a_file_that_was_moved_away_is_waited_for() {
     let (_folder, path) = temporary();
     let store = start(&path);
     write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
+    let (healths, told) = mpsc::channel();
+    store.watch(move |failing| healths.send(failing.is_some()).unwrap());
     let elsewhere = path.with_file_name("elsewhere");
     std::fs::rename(&path, &elsewhere).unwrap();
     for _ in 0..2 {
@@ -143,6 +157,7 @@ async fn a_file_that_was_moved_away_is_waited_for() {
     }
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     std::fs::rename(&elsewhere, &path).unwrap();
+    assert_eq!([told.recv().unwrap(), told.recv().unwrap()], [true, false]);
     write(&store, "s", vec![said("a", "after", 3)]).unwrap();
     let session = store.open("s").await.unwrap().unwrap();
     let expected = ["before", "meanwhile", "meanwhile", "after"];

@@ -205,7 +205,8 @@ impl Writer {
             let mut rows = step.query([])?;
             while rows.next()?.is_some() {}
         }
-        if free <= SPARE + STEP {
+        let left = number(connection, "PRAGMA freelist_count")?;
+        if left <= SPARE || left == free {
             self.upkeep.has_free = false;
             if free > SPARE {
                 // The file is shorter when the log of changes was taken in.
