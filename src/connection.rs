@@ -178,9 +178,18 @@ impl Attached {
         reply_to: Option<&RequestId>,
     ) -> Result<Self, SessionError> {
         let unknown = || not_found(&resume.session_id);
-        let session = sessions.open(&resume.session_id).await?;
-        let session = session.ok_or_else(unknown)?;
-        let attachment = session.attach().await.ok_or_else(unknown)?;
+        let (session, attachment) = loop {
+            let session = sessions.open(&resume.session_id).await?;
+            let session = session.ok_or_else(unknown)?;
+            // One that ends just now is opened anew, where it is kept.
+            if let Some(attachment) = session.attach().await {
+                break (session, attachment);
+            }
+            if sessions.is_stopping() {
+                return Err(unknown());
+            }
+            session.ended().await;
+        };
         let stamp = Stamp {
             timestamp: Timestamp::now(),
             reply_to,

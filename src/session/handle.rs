@@ -75,6 +75,11 @@ impl Handle {
         answer.await.ok()
     }
 
+    /// Waits until the session has ended.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+
     /// Ends a session that nobody has used.
     pub async fn discard(&self) {
         drop(self.inbox.send(Message::Discard).await);

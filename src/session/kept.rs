@@ -147,7 +147,7 @@ impl Session {
                 at_ms: now(),
             };
             let part_is_unknown = |problem: SessionError| match wanted.part() {
-                Some((id, _)) if problem.code == SessionCode::Internal => SessionError::new(
+                Some((id, _)) if problem.code == SessionCode::InvalidPayload => SessionError::new(
                     SessionCode::ConversationNotFound,
                     format!("session `{from}` has no conversation {:?}", id.as_str()),
                 ),
@@ -239,7 +239,11 @@ async fn write(
 }
 
 pub(super) fn failed(error: &store::Error) -> SessionError {
-    SessionError::new(SessionCode::Internal, error.to_string())
+    let code = match error {
+        store::Error::Unknown => SessionCode::InvalidPayload,
+        _ => SessionCode::Internal,
+    };
+    SessionError::new(code, error.to_string())
 }
 
 /// Returns a moment as clients get it: RFC 3339, UTC, milliseconds.

@@ -11,7 +11,7 @@ use crate::message::{
     ConversationId, Message, MessageId, Notice, Part, Severity, ToolCall, ToolId, ToolResult,
 };
 use crate::protocol::ChatCode;
-use crate::protocol::command::{ChatSend, WhenBusy};
+use crate::protocol::command::{ChatSend, Configure, WhenBusy};
 use crate::protocol::event::{ChatError, Event, StopReason, StreamEnd, Tokens};
 use crate::store::restored::{Call, Restored};
 
@@ -75,17 +75,21 @@ impl Session {
 
     /// Configures what the client had configured, as far as the operator still lets it.
     fn restore_settings(&mut self, settings: &str) {
-        let wanted = serde_json::from_str(settings).map_err(|error| error.to_string());
-        let configured = wanted.and_then(|wanted| {
-            self.configure_defaults(&wanted)
-                .map_err(|error| error.message)
-        });
-        if let Err(problem) = configured {
+        let wanted: Result<Configure, _> = serde_json::from_str(settings);
+        let problems = match wanted {
+            Ok(wanted) => {
+                let parts = one_by_one(wanted).into_iter();
+                let refused = parts.filter_map(|part| self.configure_defaults(&part).err());
+                refused.map(|error| error.message).collect()
+            }
+            Err(error) => vec![error.to_string()],
+        };
+        for problem in problems {
             self.of_restart.push(Notice {
                 severity: Severity::Warning,
                 code: "settings_lost".to_owned(),
                 message: format!(
-                    "what this session had configured is not in force any more: {problem}"
+                    "something that this session had configured is not in force any more: {problem}"
                 ),
             });
         }
@@ -207,6 +211,39 @@ impl Session {
             }
         }
     }
+}
+
+/// Returns settings that hold without one another, so that one which is refused costs itself only.
+fn one_by_one(wanted: Configure) -> [Configure; 4] {
+    let Configure {
+        trust_level,
+        provider,
+        model,
+        layers,
+        workflow,
+        input_requests,
+        ..
+    } = wanted;
+    [
+        Configure {
+            trust_level,
+            ..Configure::default()
+        },
+        Configure {
+            workflow,
+            ..Configure::default()
+        },
+        Configure {
+            provider,
+            model,
+            ..Configure::default()
+        },
+        Configure {
+            layers,
+            input_requests,
+            ..Configure::default()
+        },
+    ]
 }
 
 /// Returns the result of a call that no message answers.

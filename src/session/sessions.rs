@@ -345,11 +345,11 @@ struct Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.sessions.live.lock().remove(&self.id);
         // Before it can be begun anew.
         if let Some(store) = &self.sessions.daemon.store {
             store.leave(self.id.as_str());
         }
+        self.sessions.live.lock().remove(&self.id);
     }
 }
 

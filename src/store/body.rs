@@ -36,7 +36,7 @@ pub(super) struct Kept {
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Place {
-    part: usize,
+    pub(super) part: usize,
     pub(super) hash: String,
     /// Whether it is kept as bytes and stands in the message as base64.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -109,7 +109,7 @@ pub(crate) fn broken_off(mut record: ExecutionRecord) -> ExecutionRecord {
     record
 }
 
-fn written(record: &ExecutionRecord) -> String {
+pub(super) fn written(record: &ExecutionRecord) -> String {
     if record.input_bytes <= LONG_INPUT as u64 {
         return json(record);
     }

@@ -233,6 +233,31 @@ async fn settings_hold_after_a_restart_and_records_reach_back() {
 }
 
 #[tokio::test]
+async fn a_setting_that_cannot_hold_any_more_costs_itself() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("hello"));
+    let other = json!({"providers": {"other": {
+        "kind": "openai", "base_url": provider.url(), "api_key": "test-key-0123456789", "model": "m",
+    }}});
+    let daemon = Daemon::with(&provider, other).await;
+    let mut first = daemon.connect().await;
+    let session = first.session();
+    first.say("hi").await;
+    first.until("chat:stream-end").await;
+    let wanted =
+        json!({"type": "session:configure", "provider": "other", "trustLevel": "supervised"});
+    first.ask(wanted).await;
+    daemon.reconfigure(|config| {
+        config["providers"].as_object_mut().unwrap().remove("other");
+    });
+    let daemon = daemon.after_end().await;
+    let mut second = resume(&daemon, &session, 0).await;
+    assert_eq!(second.seen[0]["payload"]["trustLevel"], "supervised");
+    let notice = second.until("session:notice").await;
+    assert_eq!(notice["payload"]["code"], "settings_lost", "{notice}");
+}
+
+#[tokio::test]
 async fn a_damaged_message_costs_itself() {
     let provider = Provider::start().await;
     provider.then(Turn::text("one!")).then(Turn::text("two!"));

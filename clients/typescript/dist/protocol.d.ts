@@ -612,8 +612,8 @@ export interface Resume {
  */
 export interface SessionList {
     /**
-     * Words that the user or the model said, or that are in the name; each has to be there, the last one perhaps as a
-     * beginning.
+     * Words that the user or the model said, or that are in the name; each has to be there, the last one, from three
+     * letters on, perhaps as a beginning.
      */
     query?: string | null;
     /**

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 6e2bfec07ef0bb98c39e4d33f158eca147f5d2f86a29b8f61cc7ed188b11d5ea
+// SHA-256 of it: 6ed302916c1bf580ada28103bdbf293ba7cb886e2a2e859fce74c3cb6255e83b
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -688,8 +688,8 @@ export interface Resume {
  */
 export interface SessionList {
   /**
-   * Words that the user or the model said, or that are in the name; each has to be there, the last one perhaps as a
-   * beginning.
+   * Words that the user or the model said, or that are in the name; each has to be there, the last one, from three
+   * letters on, perhaps as a beginning.
    */
   query?: string | null;
   /**

@@ -331,7 +331,8 @@ pub struct Head {
 /// Which sessions are wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
-    /// Words that were said in it or are in its name; each has to be there, the last one perhaps as a beginning. All
+    /// Words that were said in it or are in its name; each has to be there, the last one, from three letters on,
+    /// perhaps as a beginning. All
     /// sessions where it is empty, none where it has no word.
     pub query: Option<String>,
     /// Only those that work in this folder.

@@ -153,6 +153,9 @@ pub enum Error {
     /// It cannot be written or read, and trying again does not help.
     #[error("the store refuses it: {0}")]
     Refused(String),
+    /// What it is to be made of is not there.
+    #[error("there is no such session, or no such conversation in it")]
+    Unknown,
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

@@ -11,8 +11,8 @@ use crate::message::{ConversationId, SessionId};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SessionList {
-    /// Words that the user or the model said, or that are in the name; each has to be there, the last one perhaps as a
-    /// beginning.
+    /// Words that the user or the model said, or that are in the name; each has to be there, the last one, from three
+    /// letters on, perhaps as a beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only those that work in this folder.

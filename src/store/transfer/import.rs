@@ -28,6 +28,9 @@ pub(crate) const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// The most lines: each takes the store about 10 µs, and nothing else is written meanwhile.
 const MAX_LINES: u64 = 200_000;
 
+/// The most calls: more than a session keeps, and few enough that those of other sessions stay.
+const MAX_CALLS: usize = 2_000;
+
 /// The most conversations: as many as a session has.
 const MAX_CONVERSATIONS: usize = 4_096;
 
@@ -47,8 +50,10 @@ pub(crate) struct Import {
     project: ChooseFolder,
     now_ms: i64,
     stage: Stage,
-    /// Where the line of each attachment begins.
-    attachments: HashMap<Hash, u64>,
+    /// Where the line of each attachment begins, and how many bytes it has.
+    attachments: HashMap<Hash, (u64, u64)>,
+    /// How many bytes attachments come to where they stand, each time.
+    attached: u64,
     /// The calls of each conversation's last reply that have no result yet.
     conversations: HashMap<String, VecDeque<ToolId>>,
     exchanges: HashSet<String>,
@@ -86,6 +91,7 @@ impl Import {
             now_ms: super::super::now(),
             stage: Stage::Begin,
             attachments: HashMap::new(),
+            attached: 0,
             conversations: HashMap::new(),
             exchanges: HashSet::new(),
             calls: HashSet::new(),
@@ -124,7 +130,9 @@ impl Import {
             (Line::Exchange { began_at, end }, _) => self.exchange(&began_at, &end),
             (Line::Attachment { hash, data }, _) => {
                 let attachment = attachment(&hash, &data)?;
-                self.attachments.entry(attachment.hash).or_insert(begins);
+                let bytes = attachment.bytes.len() as u64;
+                let found = self.attachments.entry(attachment.hash);
+                found.or_insert((begins, bytes));
                 Ok(())
             }
             (
@@ -190,6 +198,9 @@ impl Import {
         if !self.calls.insert(id.to_owned()) {
             return Err(format!("there are two calls {id:?}"));
         }
+        if self.calls.len() > MAX_CALLS {
+            return Err(format!("it has more than {MAX_CALLS} calls"));
+        }
         self.use_id(id);
         if let Some(background) = &record.background {
             self.use_id(background.id.as_str());
@@ -200,7 +211,7 @@ impl Import {
                 id: id.to_owned(),
                 conversation: conversation.to_owned(),
                 began,
-                record: super::super::json(&record),
+                record: calls::written(&record),
                 result: None,
             },
             facts: calls::facts(&record),
@@ -240,10 +251,25 @@ impl Import {
             self.use_id(exchange);
         }
         let at_ms = self.time(at)?;
-        let mut attachments = Vec::new();
+        let mut attachments: HashMap<&str, Attachment> = HashMap::new();
+        let mut parts = HashSet::new();
         for place in &kept.attached {
-            attachments.push(self.attached(&place.hash)?);
+            if !parts.insert(place.part) {
+                return Err(format!("part {} has two attachments", place.part));
+            }
+            let attachment = match attachments.remove(place.hash.as_str()) {
+                Some(found) => found,
+                None => self.attached(&place.hash)?,
+            };
+            self.attached += attachment.bytes.len() as u64;
+            if self.attached > MAX_BYTES {
+                return Err(format!(
+                    "its attachments come to more than {MAX_BYTES} bytes, each counted wherever it stands"
+                ));
+            }
+            attachments.insert(&place.hash, attachment);
         }
+        let attachments: Vec<Attachment> = attachments.into_values().collect();
         let message = Message::from(kept.whole(&attachments)?);
         self.fits(conversation, &message)?;
         self.ready.push_back(Change::Message {
@@ -344,8 +370,14 @@ impl Import {
             || format!("attachment {hash:?} does not stand before the message that has it");
         let known = data_encoding::HEXLOWER.decode(hash.as_bytes()).ok();
         let known = known.and_then(|it| Hash::try_from(it).ok());
-        let at = known.and_then(|it| self.attachments.get(&it).copied());
-        let line = self.lines.read_at(at.ok_or_else(unknown)?)?;
+        let found = known.and_then(|it| self.attachments.get(&it).copied());
+        let (at, bytes) = found.ok_or_else(unknown)?;
+        if self.attached + bytes > MAX_BYTES {
+            return Err(format!(
+                "its attachments come to more than {MAX_BYTES} bytes, each counted wherever it stands"
+            ));
+        }
+        let line = self.lines.read_at(at)?;
         match parse(&line)? {
             Line::Attachment { hash, data } => attachment(&hash, &data),
             _ => Err(unknown()),

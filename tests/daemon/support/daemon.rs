@@ -126,6 +126,14 @@ impl Daemon {
             .collect()
     }
 
+    /// Changes its configuration, for when it is started anew.
+    pub(crate) fn reconfigure(&self, change: impl FnOnce(&mut Value)) {
+        let file = self.folder.path().join("config.json");
+        let mut config = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        change(&mut config);
+        std::fs::write(file, config.to_string()).unwrap();
+    }
+
     /// Returns the file that sessions are kept in.
     pub(crate) fn store(&self) -> std::path::PathBuf {
         self.folder.path().join("state/outrigger.db")

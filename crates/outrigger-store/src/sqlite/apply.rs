@@ -21,8 +21,8 @@ const DEFLATE: usize = 256;
 const KEPT_EXCHANGES: i64 = 512;
 const KEPT_SENT: i64 = 256;
 
-/// Merges the index of words, so that nothing is left in it of what was removed.
-pub(super) const FORGET_WORDS: &str = "INSERT INTO words (words) VALUES ('optimize')";
+/// Merges pages of the index of words, so that nothing is left in it of what was removed.
+pub(super) const FORGET_WORDS: &str = "INSERT INTO words (words, rank) VALUES ('merge', ?1)";
 
 /// Writes the changes of one session.
 pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> rusqlite::Result<()> {

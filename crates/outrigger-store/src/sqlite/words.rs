@@ -8,6 +8,9 @@ use std::borrow::Cow;
 /// The most words of a query that count.
 const MAX_WORDS: usize = 32;
 
+/// From how many letters on the last word of a query may be a beginning.
+const SHORTEST_BEGINNING: usize = 3;
+
 /// Returns a text as it is indexed.
 pub(super) fn indexed(text: &str) -> Cow<'_, str> {
     if !text.contains(stands_alone) {
@@ -31,10 +34,16 @@ pub(super) fn of_query(query: &str) -> Vec<String> {
     words.map(str::to_lowercase).take(MAX_WORDS).collect()
 }
 
-/// Returns an expression of FTS5: each word quoted, the last one perhaps a beginning.
+/// Returns an expression of FTS5: each word quoted, the last one perhaps a beginning. Not of few letters: all that begins
+/// with them would be gathered first.
 pub(super) fn expression(words: &[String]) -> String {
     let quoted = words.iter().map(|word| format!("\"{}\"", indexed(word)));
-    format!("{}*", quoted.collect::<Vec<_>>().join(" "))
+    let quoted = quoted.collect::<Vec<_>>().join(" ");
+    let last = words.last().map_or(0, |word| word.chars().count());
+    match last >= SHORTEST_BEGINNING {
+        true => format!("{quoted}*"),
+        false => quoted,
+    }
 }
 
 /// Returns whether a character belongs to a script without spaces: kana and Han, with their extensions.
@@ -63,8 +72,8 @@ mod tests {
     fn a_query_has_no_operators() {
         for (query, expected) in [
             ("one Two", "\"one\" \"two\"*"),
-            ("a\" OR b*", "\"a\" \"or\" \"b\"*"),
-            ("東京", "\" 東  京 \"*"),
+            ("a\" OR b*", "\"a\" \"or\" \"b\""),
+            ("東京", "\" 東  京 \""),
         ] {
             assert_eq!(expression(&of_query(query)), expected);
         }

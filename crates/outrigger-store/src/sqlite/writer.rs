@@ -9,6 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
 use super::apply::FORGET_WORDS;
@@ -20,6 +21,10 @@ use growth::{EVERY, Upkeep};
 
 /// The most jobs in one transaction.
 const BATCH: usize = 256;
+
+/// How many pages of the index of words are merged at once at the end, and for how long.
+const FORGET_PAGES: i64 = 1_000;
+const FORGET_FOR: Duration = Duration::from_secs(2);
 
 /// How long to wait before the disk is tried again: from the first of these to the last.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
@@ -50,6 +55,7 @@ pub(super) fn start(
     let mut writer = Writer {
         path: path.to_owned(),
         identity: file::identity(path).map_err(failed)?,
+        has_content: false,
         sync,
         exclusive,
         connection: None,
@@ -74,6 +80,8 @@ struct Writer {
     path: PathBuf,
     /// Which file it is: another one in its place has none of the sessions.
     identity: file::Identity,
+    /// Whether there was anything in it: an empty one is not it any more.
+    has_content: bool,
     sync: Sync,
     exclusive: bool,
     connection: Option<Connection>,
@@ -184,8 +192,14 @@ impl Writer {
                 Some(Work::Limit(limits, tell)) => self.limit(limits, tell),
                 Some(Work::Flush(reply)) => drop(reply.send(self.is_well())),
                 Some(Work::Close(reply)) => {
-                    self.forget_words();
-                    self.give_back_last();
+                    if self.is_in_place().is_ok() {
+                        self.forget_words();
+                        self.give_back_last();
+                    } else if let Some(connection) = &self.connection {
+                        // The log of changes is all that is left.
+                        let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+                        connection.set_db_config(keep, true).ok();
+                    }
                     // Closing the last connection takes the log of changes in and removes it.
                     self.connection = None;
                     drop(reply.send(self.is_well()));
@@ -260,12 +274,10 @@ impl Writer {
                         None => Ok(()),
                         Some((_, problem)) => {
                             // A constraint says that this program erred.
-                            tracing::error!(
-                                session_id = job.session,
-                                problem,
-                                "changes are not kept"
-                            );
-                            Err(Error::Refused(problem.clone()))
+                            if *problem != Error::Unknown {
+                                tracing::error!(session_id = job.session, %problem, "changes are not kept");
+                            }
+                            Err(problem.clone())
                         }
                     };
                     if let Some(done) = job.done {
@@ -363,7 +375,7 @@ impl Writer {
             Ok(connection)
         };
         let connection = connect().map_err(|error| problem(&self.path, &error).to_string())?;
-        self.has_broken_off = true;
+        (self.has_broken_off, self.has_content) = (true, true);
         self.connection = Some(connection);
         Ok(())
     }
@@ -371,18 +383,47 @@ impl Writer {
     /// Fails where the file was moved, removed or replaced: what is written then would be lost, or be another one's.
     fn is_in_place(&self) -> Result<(), String> {
         match file::identity(&self.path) {
-            Ok(found) if found == self.identity => Ok(()),
+            Ok(found) if found == self.identity => match std::fs::metadata(&self.path) {
+                Ok(found) if found.len() == 0 && self.has_content => {
+                    Err("it was emptied; put a backup in its place".to_owned())
+                }
+                _ => Ok(()),
+            },
             Ok(_) => Err("another file is in its place; put it back".to_owned()),
             Err(error) => Err(format!("{error}; put it back")),
         }
     }
 
     /// Takes the words of what was removed out of the index, which only notes that they are gone until it is merged.
+    /// What was said is taken into the file first; of a large index some may be left.
     fn forget_words(&self) {
-        if let Some(connection) = self.connection.as_ref().filter(|_| self.has_removed)
-            && let Err(error) = connection.execute_batch(FORGET_WORDS)
-        {
-            tracing::warn!(%error, "words of what was removed are left in the index");
+        let Some(connection) = self.connection.as_ref().filter(|_| self.has_removed) else {
+            return;
+        };
+        let forget = || -> rusqlite::Result<bool> {
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            let began = Instant::now();
+            // Negative: all of the index, not only what is worth it.
+            let mut pages = -FORGET_PAGES;
+            loop {
+                let before = connection.total_changes();
+                connection.execute(FORGET_WORDS, [pages])?;
+                // Then nothing was left to do: https://sqlite.org/fts5.html#the_merge_command
+                if connection.total_changes() - before < 2 {
+                    return Ok(true);
+                }
+                if began.elapsed() > FORGET_FOR {
+                    return Ok(false);
+                }
+                pages = FORGET_PAGES;
+            }
+        };
+        match forget() {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!("some words of what was removed are left in the index"),
+            Err(error) => {
+                tracing::warn!(%error, "words of what was removed are left in the index");
+            }
         }
     }
 
@@ -459,7 +500,7 @@ fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
 
 /// Writes jobs in one transaction. Returns those that were refused, by their place; an error says that nothing was
 /// written.
-fn write(connection: &mut Connection, jobs: &[Waiting]) -> rusqlite::Result<Vec<(usize, String)>> {
+fn write(connection: &mut Connection, jobs: &[Waiting]) -> rusqlite::Result<Vec<(usize, Error)>> {
     let behavior = rusqlite::TransactionBehavior::Immediate;
     let mut transaction = connection.transaction_with_behavior(behavior)?;
     let mut refused = Vec::new();
@@ -470,7 +511,13 @@ fn write(connection: &mut Connection, jobs: &[Waiting]) -> rusqlite::Result<Vec<
             Err(error) if is_of_the_disk(&error) => return Err(error),
             Err(error) => {
                 drop(savepoint);
-                refused.push((index, error.to_string()));
+                refused.push((
+                    index,
+                    match error {
+                        rusqlite::Error::QueryReturnedNoRows => Error::Unknown,
+                        error => Error::Refused(error.to_string()),
+                    },
+                ));
             }
         }
     }

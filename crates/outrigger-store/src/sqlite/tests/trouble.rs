@@ -165,6 +165,19 @@ async fn a_file_that_was_moved_away_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_emptied_is_told_and_its_log_of_changes_is_left() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
+    std::fs::write(&path, "").unwrap();
+    let failing = write(&store, "s", vec![said("a", "after", 2)]).unwrap_err();
+    assert!(failing.to_string().contains("it was emptied"), "{failing}");
+    store.close().await.unwrap_err();
+    let log = std::fs::metadata(path.with_file_name("outrigger.db-wal")).unwrap();
+    assert!(log.len() > 0);
+}
+
+#[tokio::test]
 async fn a_damaged_file_says_what_to_do() {
     let (_folder, path) = temporary();
     let store = start(&path);
