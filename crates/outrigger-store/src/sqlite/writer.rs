@@ -1,5 +1,6 @@
 //! The thread that writes. What it is given to do is in `queue`, what it does when nothing else is to do in `growth`.
 
+mod connect;
 mod growth;
 
 use std::collections::HashSet;
@@ -12,19 +13,15 @@ use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
-use super::apply::FORGET_WORDS;
 use super::queue::{Handle, HealthState, Job, NO_ROOM, Work, bytes_of};
-use super::{OLDEST_SQLITE, SCHEMA, Sync, apply, file};
+use super::{Sync, apply, file};
 use crate::{Change, Changes, Done, Error};
+pub(super) use connect::connect;
 pub(super) use growth::Tell;
 use growth::{EVERY, Upkeep};
 
 /// The most jobs in one transaction.
 const BATCH: usize = 256;
-
-/// How many pages of the index of words are merged at once at the end, and for how long.
-const FORGET_PAGES: i64 = 1_000;
-const FORGET_FOR: Duration = Duration::from_secs(2);
 
 /// How long to wait before the disk is tried again: from the first of these to the last.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
@@ -394,39 +391,6 @@ impl Writer {
         }
     }
 
-    /// Takes the words of what was removed out of the index, which only notes that they are gone until it is merged.
-    /// What was said is taken into the file first; of a large index some may be left.
-    fn forget_words(&self) {
-        let Some(connection) = self.connection.as_ref().filter(|_| self.has_removed) else {
-            return;
-        };
-        let forget = || -> rusqlite::Result<bool> {
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-            let began = Instant::now();
-            // Negative: all of the index, not only what is worth it.
-            let mut pages = -FORGET_PAGES;
-            loop {
-                let before = connection.total_changes();
-                connection.execute(FORGET_WORDS, [pages])?;
-                // Then nothing was left to do: https://sqlite.org/fts5.html#the_merge_command
-                if connection.total_changes() - before < 2 {
-                    return Ok(true);
-                }
-                if began.elapsed() > FORGET_FOR {
-                    return Ok(false);
-                }
-                pages = FORGET_PAGES;
-            }
-        };
-        match forget() {
-            Ok(true) => {}
-            Ok(false) => tracing::warn!("some words of what was removed are left in the index"),
-            Err(error) => {
-                tracing::warn!(%error, "words of what was removed are left in the index");
-            }
-        }
-    }
-
     /// Takes the log of changes into the file, where it is long and nothing waits.
     fn checkpoint(&mut self) {
         let log = std::fs::metadata(file::with(&self.path, "-wal"));
@@ -444,58 +408,6 @@ impl Writer {
             tracing::debug!(%error, "the log of changes stays");
         }
     }
-}
-
-/// Opens the file and brings its schema up to date.
-pub(super) fn connect(path: &Path, sync: Sync, exclusive: bool) -> rusqlite::Result<Connection> {
-    let found = rusqlite::version_number();
-    if found < OLDEST_SQLITE {
-        let problem =
-            format!("SQLite {found} may lose what was committed; {OLDEST_SQLITE} is needed");
-        return Err(rusqlite::Error::InvalidParameterName(problem));
-    }
-    let mut connection = Connection::open(path)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    connection.busy_timeout(Duration::from_secs(1))?;
-    let journal = match exclusive {
-        true => "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE;",
-        false => "PRAGMA journal_mode = WAL;",
-    };
-    let sync = match sync {
-        Sync::Full => "FULL",
-        Sync::Normal => "NORMAL",
-    };
-    connection.execute_batch(&format!(
-        "PRAGMA auto_vacuum = INCREMENTAL; {journal} PRAGMA synchronous = {sync}; PRAGMA foreign_keys = ON; \
-         PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 67108864; \
-         PRAGMA cache_size = -8192; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON; \
-         CREATE TEMP TABLE gone (body INTEGER PRIMARY KEY); CREATE TEMP TABLE loose (attachment INTEGER PRIMARY KEY);"
-    ))?;
-    migrate(&mut connection)?;
-    Ok(connection)
-}
-
-/// Brings the schema up to date, one step in one transaction.
-fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
-    const STEPS: [&str; SCHEMA as usize] = [include_str!("1.sql")];
-    let at: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if at > SCHEMA {
-        let problem = format!("it has schema {at}, and this version knows {SCHEMA} at most");
-        return Err(rusqlite::Error::InvalidParameterName(problem));
-    }
-    let done = usize::try_from(at).unwrap_or(0);
-    for (version, step) in (1_i64..).zip(STEPS).skip(done) {
-        let transaction =
-            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        transaction.execute_batch(step)?;
-        transaction.pragma_update(None, "user_version", version)?;
-        transaction.commit()?;
-    }
-    if done < STEPS.len() {
-        // The next one to look reads the number from the file alone.
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    }
-    Ok(())
 }
 
 /// Writes jobs in one transaction. Returns those that were refused, by their place; an error says that nothing was

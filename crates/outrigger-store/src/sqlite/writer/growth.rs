@@ -2,7 +2,7 @@
 //!
 //! All of it is done in steps while nothing waits to be written.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -22,6 +22,10 @@ const FILLING: u64 = 80;
 const SPARE: i64 = 256;
 const STEP: i64 = 512;
 const LAST_STEPS: usize = 32;
+
+/// How many pages of the index of words are merged at once at the end, and for how long.
+const FORGET_PAGES: i64 = 1_000;
+const FORGET_FOR: Duration = Duration::from_secs(2);
 
 /// Told what limits came to.
 pub(in crate::sqlite) type Tell = Box<dyn Fn(Growth) + Send>;
@@ -107,6 +111,39 @@ impl Writer {
             // The next commit says what is wrong with the disk.
             tracing::debug!(%error, "the store does not shrink now");
             (self.upkeep.is_due, self.upkeep.has_free) = (false, false);
+        }
+    }
+
+    /// Takes the words of what was removed out of the index, which only notes that they are gone until it is merged.
+    /// What was said is taken into the file first; of a large index some may be left.
+    pub(super) fn forget_words(&self) {
+        let Some(connection) = self.connection.as_ref().filter(|_| self.has_removed) else {
+            return;
+        };
+        let forget = || -> rusqlite::Result<bool> {
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            let began = Instant::now();
+            // Negative: all of the index, not only what is worth it.
+            let mut pages = -FORGET_PAGES;
+            loop {
+                let before = connection.total_changes();
+                connection.execute(apply::FORGET_WORDS, [pages])?;
+                // Then nothing was left to do: https://sqlite.org/fts5.html#the_merge_command
+                if connection.total_changes() - before < 2 {
+                    return Ok(true);
+                }
+                if began.elapsed() > FORGET_FOR {
+                    return Ok(false);
+                }
+                pages = FORGET_PAGES;
+            }
+        };
+        match forget() {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!("some words of what was removed are left in the index"),
+            Err(error) => {
+                tracing::warn!(%error, "words of what was removed are left in the index");
+            }
         }
     }
 
