@@ -257,17 +257,11 @@ impl Import {
             if !parts.insert(place.part) {
                 return Err(format!("part {} has two attachments", place.part));
             }
-            let attachment = match attachments.remove(place.hash.as_str()) {
-                Some(found) => found,
-                None => self.attached(&place.hash)?,
-            };
-            self.attached += attachment.bytes.len() as u64;
-            if self.attached > MAX_BYTES {
-                return Err(format!(
-                    "its attachments come to more than {MAX_BYTES} bytes, each counted wherever it stands"
-                ));
+            let at = self.attached_at(&place.hash)?;
+            // Read once for a message, wherever it stands there.
+            if !attachments.contains_key(place.hash.as_str()) {
+                attachments.insert(&place.hash, self.attachment(at)?);
             }
-            attachments.insert(&place.hash, attachment);
         }
         let attachments: Vec<Attachment> = attachments.into_values().collect();
         let message = Message::from(kept.whole(&attachments)?);
@@ -364,23 +358,28 @@ impl Import {
         Ok(time.as_millisecond().clamp(0, self.now_ms))
     }
 
-    /// Returns an attachment, which is read again: no more than one message's are held.
-    fn attached(&mut self, hash: &str) -> Result<Attachment, String> {
-        let unknown =
-            || format!("attachment {hash:?} does not stand before the message that has it");
+    /// Returns where the line of an attachment begins, and counts its bytes once more.
+    fn attached_at(&mut self, hash: &str) -> Result<u64, String> {
         let known = data_encoding::HEXLOWER.decode(hash.as_bytes()).ok();
         let known = known.and_then(|it| Hash::try_from(it).ok());
-        let found = known.and_then(|it| self.attachments.get(&it).copied());
-        let (at, bytes) = found.ok_or_else(unknown)?;
-        if self.attached + bytes > MAX_BYTES {
+        let found = known.and_then(|it| self.attachments.get(&it));
+        let &(at, bytes) = found.ok_or_else(|| {
+            format!("attachment {hash:?} does not stand before the message that has it")
+        })?;
+        self.attached += bytes;
+        if self.attached > MAX_BYTES {
             return Err(format!(
                 "its attachments come to more than {MAX_BYTES} bytes, each counted wherever it stands"
             ));
         }
-        let line = self.lines.read_at(at)?;
-        match parse(&line)? {
+        Ok(at)
+    }
+
+    /// Returns an attachment, which is read again: no more than one message's are held.
+    fn attachment(&mut self, at: u64) -> Result<Attachment, String> {
+        match parse(&self.lines.read_at(at)?)? {
             Line::Attachment { hash, data } => attachment(&hash, &data),
-            _ => Err(unknown()),
+            _ => Err("an attachment is no attachment any more".to_owned()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The file, its folder, and the lock that makes it one process's.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -87,20 +87,17 @@ pub(super) fn make(path: &Path) -> Result<(), Error> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity(u64, u64);
 
-/// Returns which file is at a path. Fails where there is none.
-pub(super) fn identity(path: &Path) -> io::Result<Identity> {
-    let found = fs::metadata(path)?;
+impl From<&Metadata> for Identity {
     #[cfg(unix)]
-    let found = {
+    fn from(found: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt as _;
-        Identity(found.dev(), found.ino())
-    };
+        Self(found.dev(), found.ino())
+    }
+
     #[cfg(not(unix))]
-    let found = {
-        drop(found);
-        Identity(0, 0)
-    };
-    Ok(found)
+    fn from(_: &Metadata) -> Self {
+        Self(0, 0)
+    }
 }
 
 /// What a file is by its header, without opening it as a database.

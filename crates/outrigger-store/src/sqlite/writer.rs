@@ -51,7 +51,7 @@ pub(super) fn start(
     let health = Arc::<Mutex<HealthState>>::default();
     let mut writer = Writer {
         path: path.to_owned(),
-        identity: file::identity(path).map_err(failed)?,
+        identity: file::Identity::from(&std::fs::metadata(path).map_err(failed)?),
         has_content: false,
         sync,
         exclusive,
@@ -377,17 +377,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Fails where the file was moved, removed or replaced: what is written then would be lost, or be another one's.
+    /// Fails where the file was moved, removed, replaced or emptied: what is written then would be lost, or be another one's.
     fn is_in_place(&self) -> Result<(), String> {
-        match file::identity(&self.path) {
-            Ok(found) if found == self.identity => match std::fs::metadata(&self.path) {
-                Ok(found) if found.len() == 0 && self.has_content => {
-                    Err("it was emptied; put a backup in its place".to_owned())
-                }
-                _ => Ok(()),
-            },
-            Ok(_) => Err("another file is in its place; put it back".to_owned()),
+        match std::fs::metadata(&self.path) {
             Err(error) => Err(format!("{error}; put it back")),
+            Ok(found) if file::Identity::from(&found) != self.identity => {
+                Err("another file is in its place; put it back".to_owned())
+            }
+            Ok(found) if found.len() == 0 && self.has_content => {
+                Err("it was emptied; end the daemon and put a backup in its place".to_owned())
+            }
+            Ok(_) => Ok(()),
         }
     }
 
