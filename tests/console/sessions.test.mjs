@@ -100,6 +100,8 @@ test("a session of the list is gone on in, also one that is still there", timed,
     await said(page, "three");
     await page.reload();
     await page.locator(".markdown", { hasText: "You said: three" }).waitFor();
+    // The history comes after the events.
+    await page.locator(".words", { hasText: "one" }).waitFor();
     assert.deepEqual(await words(page), ["one", "two", "three"]);
   }));
 
