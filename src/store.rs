@@ -385,7 +385,7 @@ pub(crate) fn now() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-fn json(value: &impl serde::Serialize) -> String {
+pub(crate) fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value)
         .inspect_err(|error| tracing::error!(%error, "something could not be written as JSON"))
         .unwrap_or_default()

@@ -1,10 +1,12 @@
 //! What became of each tool call of a session: records for its clients, and the calls still open.
 //!
 //! A plain mutex, held for a look-up or a change of one record. The oldest settled records go first;
-//! one whose call is still open never goes. What clients ask of them is in `answers`.
+//! one whose call is still open never goes. How one is kept is in `kept`, what clients ask of them in `answers`.
 
 mod answers;
+mod kept;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -20,6 +22,7 @@ use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
 use crate::store::Journal;
 
 pub(crate) use answers::{Filter, in_sum};
+use kept::Kept;
 
 /// The most records kept.
 const KEPT: usize = 1_000;
@@ -50,13 +53,22 @@ struct State {
 struct Call {
     /// What a cursor names.
     number: i64,
-    record: ExecutionRecord,
+    id: ToolId,
+    record: Kept,
     /// Whether it has begun to run.
     ran: bool,
     /// Its output, from when it begins to run; a call that did not run has none.
     output: Option<Arc<Recording>>,
     /// `None` once it is settled. Apart, since a thousand settled ones are kept.
     open: Option<Box<Open>>,
+}
+
+/// A call as it was when somebody asked.
+#[derive(Debug)]
+struct Seen {
+    number: i64,
+    ran: bool,
+    record: Kept,
 }
 
 /// What ends a call that is still open, and what was decided about it.
@@ -67,26 +79,61 @@ struct Open {
 }
 
 impl Call {
-    /// Returns the record as it is now: of a call that runs, with what it has come to.
-    fn so_far(&self) -> ExecutionRecord {
+    /// Returns the call as it is now: of one that runs, with what it has come to.
+    fn seen(&self) -> Seen {
         let mut record = self.record.clone();
-        match &self.output {
-            Some(output) if record.status == ExecutionStatus::Running => output.so_far(&mut record),
-            Some(output) if record.background.is_some() => output.bytes(&mut record),
-            _ => {}
+        if let (Kept::Whole(record), Some(output)) = (&mut record, &self.output) {
+            match record.status {
+                ExecutionStatus::Running => output.so_far(record),
+                _ => output.bytes(record),
+            }
         }
-        record
+        Seen {
+            number: self.number,
+            ran: self.ran,
+            record,
+        }
     }
 
-    /// Whether it goes on in the background.
-    fn goes_on(&self) -> bool {
-        let background = self.record.background.as_ref();
-        background.is_some_and(|command| command.is_running())
+    /// Changes the record, and does `note` with what it is then.
+    fn change(
+        &mut self,
+        change: impl FnOnce(&mut ExecutionRecord),
+        note: impl FnOnce(&ExecutionRecord),
+    ) {
+        let mut read;
+        let record = match &mut self.record {
+            Kept::Whole(record) => record.as_mut(),
+            packed => match packed.read() {
+                Some(record) => {
+                    read = record.into_owned();
+                    &mut read
+                }
+                None => return,
+            },
+        };
+        change(record);
+        if let (Some(_), Some(output)) = (&record.background, &self.output) {
+            output.bytes(record);
+        }
+        note(record);
+        let background = record.background.as_ref();
+        if self.open.is_none() && !background.is_some_and(|command| command.is_running()) {
+            self.record = Kept::packed(record);
+        }
     }
 
     /// Whether nothing more comes of it.
     fn is_over(&self) -> bool {
-        self.open.is_none() && !self.goes_on()
+        matches!(self.record, Kept::Packed(_))
+    }
+
+    /// Returns the record of a call that is open, or whose command goes on in the background.
+    fn live(&self) -> Option<&ExecutionRecord> {
+        match &self.record {
+            Kept::Whole(record) => Some(record),
+            Kept::Packed(_) => None,
+        }
     }
 }
 
@@ -107,7 +154,8 @@ impl Executions {
             state.next += 1;
             state.calls.push_back(Call {
                 number,
-                record,
+                id: record.tool_id.clone(),
+                record: Kept::packed(&record),
                 ran,
                 output: None,
                 open: None,
@@ -124,13 +172,10 @@ impl Executions {
         let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
-        if state.calls.len() == state.calls.capacity() {
-            // A record is large, and a queue that doubles has room for as many again.
-            state.calls.reserve_exact(64);
-        }
         state.calls.push_back(Call {
             number,
-            record,
+            id: record.tool_id.clone(),
+            record: Kept::Whole(Box::new(record)),
             ran: false,
             output: None,
             open: Some(Box::new(Open {
@@ -148,7 +193,7 @@ impl Executions {
 
     pub(crate) fn update(&self, id: &ToolId, change: impl FnOnce(&mut ExecutionRecord)) {
         if let Some(call) = self.state.lock().call(id) {
-            change(&mut call.record);
+            call.change(change, |_| {});
         }
     }
 
@@ -161,22 +206,28 @@ impl Executions {
         change: impl FnOnce(&mut ExecutionRecord),
     ) {
         if let Some(call) = self.state.lock().call(id) {
-            change(&mut call.record);
-            call.record.status = ExecutionStatus::Running;
             call.ran = true;
-            if !keeps {
-                self.journal.call(&call.record, true, None);
-            }
+            let begin = |record: &mut ExecutionRecord| {
+                change(record);
+                record.status = ExecutionStatus::Running;
+            };
+            call.change(begin, |record| {
+                if !keeps {
+                    self.journal.call(record, true, None);
+                }
+            });
         }
     }
 
     /// Changes what is known of a call whose command goes on, perhaps after the call itself was settled.
     pub(crate) fn update_kept(&self, id: &ToolId, change: impl FnOnce(&mut ExecutionRecord)) {
         if let Some(call) = self.state.lock().call(id) {
-            change(&mut call.record);
-            if call.open.is_none() {
-                self.journal.record(&call.record);
-            }
+            let is_settled = call.open.is_none();
+            call.change(change, |record| {
+                if is_settled {
+                    self.journal.record(record);
+                }
+            });
         }
     }
 
@@ -189,8 +240,9 @@ impl Executions {
     /// Returns a range of a call's output; one that did not run has none, which is an empty range.
     pub(crate) fn output(&self, wanted: &ToolOutput) -> Result<OutputRange, NoOutput> {
         let call = self.state.lock().call(&wanted.tool_id).map(|call| {
-            let written = call.record.stdout_bytes + call.record.stderr_bytes;
-            (call.output.clone(), written > 0)
+            let written = |record: &ExecutionRecord| record.stdout_bytes + record.stderr_bytes;
+            let has_output = call.record.read().is_some_and(|it| written(&it) > 0);
+            (call.output.clone(), has_output)
         });
         let (output, has_output) = call.ok_or(NoOutput::Unknown)?;
         let limit = wanted.limit.map_or(RANGE, |limit| {
@@ -247,31 +299,35 @@ impl Executions {
         let mut state = self.state.lock();
         let call = state.call(id)?;
         let Open { rulings, .. } = *call.open.take()?;
-        change(&mut call.record);
-        self.journal.call(&call.record, call.ran, Some(result));
-        // The clone takes less room: its texts and its input were not grown piece by piece.
-        let kept = call.record.clone();
-        Some((std::mem::replace(&mut call.record, kept), rulings))
+        let (ran, mut settled) = (call.ran, None);
+        call.change(change, |record| {
+            self.journal.call(record, ran, Some(result));
+            settled = Some(record.clone());
+        });
+        Some((settled?, rulings))
     }
 
     pub(crate) fn get(&self, id: &ToolId) -> Option<ExecutionRecord> {
-        self.state.lock().call(id).map(|call| call.so_far())
+        let seen = self.state.lock().call(id)?.seen();
+        seen.record.read().map(Cow::into_owned)
     }
 
     /// Returns the conversation whose open call this is, or whose command in the background it started.
     pub(crate) fn conversation_of(&self, id: &ToolId) -> Option<ConversationId> {
         let mut state = self.state.lock();
-        let call = state.call(id).filter(|call| !call.is_over())?;
-        Some(call.record.conversation_id.clone())
+        Some(state.call(id)?.live()?.conversation_id.clone())
     }
 
     /// Returns the calls of a conversation that are still open, oldest first.
     pub(crate) fn open_of(&self, conversation: &ConversationId) -> Vec<ToolId> {
         let state = self.state.lock();
-        let its =
-            |call: &&Call| call.open.is_some() && call.record.conversation_id == *conversation;
-        let calls = state.calls.iter().filter(its);
-        calls.map(|call| call.record.tool_id.clone()).collect()
+        let open = state.calls.iter().filter(|call| call.open.is_some());
+        open.filter(|call| {
+            call.live()
+                .is_some_and(|it| it.conversation_id == *conversation)
+        })
+        .map(|call| call.id.clone())
+        .collect()
     }
 
     pub(crate) fn cancel(&self, id: &ToolId) {
@@ -285,17 +341,23 @@ impl Executions {
 
     /// Returns a page of records, newest first.
     pub(crate) fn page(&self, wanted: &Filter) -> Page {
-        answers::page(wanted, self.state.lock().calls.iter().rev())
+        answers::page(wanted, self.seen().into_iter().rev())
     }
 
     /// Returns the sums of the calls that were made on a day, which is counted since 1970 (UTC), or later.
     pub(crate) fn metrics(&self, from_day: i64) -> ToolMetrics {
-        answers::sums(self.state.lock().calls.iter(), from_day)
+        answers::sums(&self.seen(), self.open_now(), from_day)
     }
 
     /// Returns how many calls run, and how many wait.
     pub(crate) fn open_now(&self) -> (usize, usize) {
-        answers::open_now(self.state.lock().calls.iter())
+        let state = self.state.lock();
+        answers::open_now(state.calls.iter().filter_map(Call::live))
+    }
+
+    /// Returns all calls, oldest first. They are read without the lock, which calls that run need.
+    fn seen(&self) -> Vec<Seen> {
+        self.state.lock().calls.iter().map(Call::seen).collect()
     }
 }
 
@@ -303,7 +365,7 @@ impl State {
     /// Returns the newest call of this id.
     fn call(&mut self, id: &ToolId) -> Option<&mut Call> {
         let mut newest = self.calls.iter_mut().rev();
-        newest.find(|call| call.record.tool_id == *id)
+        newest.find(|call| call.id == *id)
     }
 }
 

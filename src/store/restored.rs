@@ -149,7 +149,7 @@ fn conversation(conversation: Conversation) -> (ConversationId, Vec<Option<Messa
     (ConversationId::new(conversation.id), messages.collect())
 }
 
-pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Option<T> {
+pub(crate) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Option<T> {
     let mut json = serde_json::Deserializer::from_str(text);
     json.disable_recursion_limit();
     logged(T::deserialize(&mut json), what)

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use outrigger_store::{CallListing, MS_OF_DAY, Sum};
 
-use super::{Call, KEPT};
+use super::{KEPT, Seen};
 use crate::protocol::answer::Executions as Page;
 use crate::protocol::command::ToolHistory;
 use crate::protocol::json_bytes;
@@ -94,20 +94,23 @@ impl Filter {
 }
 
 /// Returns the page that a request asks for of calls, which come newest first.
-pub(super) fn page<'c>(filter: &Filter, calls: impl Iterator<Item = &'c Call>) -> Page {
+pub(super) fn page(filter: &Filter, calls: impl Iterator<Item = Seen>) -> Page {
     let mut page = Page {
         executions: Vec::new(),
         next_cursor: None,
     };
     let (mut bytes, mut last) = (0_usize, None);
     let before = filter.before.unwrap_or(i64::MAX);
-    for call in calls.filter(|call| call.number < before && filter.fits(&call.record)) {
-        bytes = json_bytes(&call.record.input).saturating_add(bytes);
+    for call in calls.filter(|call| call.number < before) {
+        let Some(record) = call.record.read().filter(|record| filter.fits(record)) else {
+            continue;
+        };
+        bytes = json_bytes(&record.input).saturating_add(bytes);
         if page.executions.len() >= filter.limit || (last.is_some() && bytes > PAGE_BYTES) {
             page.next_cursor = last.map(|number: i64| number.to_string());
             break;
         }
-        page.executions.push(call.so_far());
+        page.executions.push(record.into_owned());
         last = Some(call.number);
     }
     page
@@ -121,24 +124,23 @@ fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, String> {
 }
 
 /// Returns how many calls run, and how many wait.
-pub(super) fn open_now<'c>(calls: impl Iterator<Item = &'c Call>) -> (usize, usize) {
-    calls.fold((0, 0), |(running, queued), call| match call.record.status {
+pub(super) fn open_now<'r>(records: impl Iterator<Item = &'r ExecutionRecord>) -> (usize, usize) {
+    records.fold((0, 0), |(running, queued), record| match record.status {
         ExecutionStatus::Running => (running + 1, queued),
         ExecutionStatus::Queued => (running, queued + 1),
         _ => (running, queued),
     })
 }
 
-/// Returns the sums of calls that were made on a day or later.
-pub(super) fn sums<'c>(
-    calls: impl Iterator<Item = &'c Call> + Clone,
-    from_day: i64,
-) -> ToolMetrics {
-    let open = open_now(calls.clone());
+/// Returns the sums of calls that were made on a day or later, with how many run and wait.
+pub(super) fn sums(seen: &[Seen], open: (usize, usize), from_day: i64) -> ToolMetrics {
     let [mut tools, mut providers, mut commands, mut days] = [(); 4].map(|()| HashMap::new());
-    for call in calls {
-        let facts = calls::facts(&call.record);
-        let is_settled = calls::status(call.record.status).is_some();
+    for call in seen {
+        let Some(record) = call.record.read() else {
+            continue;
+        };
+        let facts = calls::facts(&record);
+        let is_settled = calls::status(record.status).is_some();
         if !is_settled || facts.day() < from_day {
             continue;
         }
