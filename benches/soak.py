@@ -28,8 +28,12 @@ async def provider(reader, writer, rate):
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
-            length = int(re.search(rb"(?i)content-length: (\d+)", head)[1])
-            body = json.loads(await reader.readexactly(length))
+            length = re.search(rb"(?i)content-length: (\d+)", head)
+            if not length:
+                # It asks which models there are.
+                writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                continue
+            body = json.loads(await reader.readexactly(int(length[1])))
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
 
             def chunk(delta, finish=None):
