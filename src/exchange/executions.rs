@@ -1,10 +1,10 @@
 //! What became of each tool call of a session: records for its clients, and the calls still open.
 //!
 //! A plain mutex, held for a look-up or a change of one record. The oldest settled records go first;
-//! one whose call is still open never goes. How one is kept is in `kept`, what clients ask of them in `answers`.
+//! one whose call is still open never goes. How one is kept is in `record`, what clients ask of them in `answers`.
 
 mod answers;
-mod kept;
+mod record;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
 use crate::store::Journal;
 
 pub(crate) use answers::{Filter, in_sum};
-use kept::Kept;
+use record::KeptRecord;
 
 /// The most records kept.
 const KEPT: usize = 1_000;
@@ -54,7 +54,7 @@ struct Call {
     /// What a cursor names.
     number: i64,
     id: ToolId,
-    record: Kept,
+    record: KeptRecord,
     /// Whether it has begun to run.
     ran: bool,
     /// Its output, from when it begins to run; a call that did not run has none.
@@ -68,7 +68,7 @@ struct Call {
 struct Seen {
     number: i64,
     ran: bool,
-    record: Kept,
+    record: KeptRecord,
 }
 
 /// What ends a call that is still open, and what was decided about it.
@@ -82,7 +82,7 @@ impl Call {
     /// Returns the call as it is now: of one that runs, with what it has come to.
     fn seen(&self) -> Seen {
         let mut record = self.record.clone();
-        if let (Kept::Whole(record), Some(output)) = (&mut record, &self.output) {
+        if let (KeptRecord::Whole(record), Some(output)) = (&mut record, &self.output) {
             match record.status {
                 ExecutionStatus::Running => output.so_far(record),
                 _ => output.bytes(record),
@@ -103,7 +103,7 @@ impl Call {
     ) {
         let mut read;
         let record = match &mut self.record {
-            Kept::Whole(record) => record.as_mut(),
+            KeptRecord::Whole(record) => record.as_mut(),
             packed => match packed.read() {
                 Some(record) => {
                     read = record.into_owned();
@@ -119,20 +119,20 @@ impl Call {
         note(record);
         let background = record.background.as_ref();
         if self.open.is_none() && !background.is_some_and(|command| command.is_running()) {
-            self.record = Kept::packed(record);
+            self.record = KeptRecord::packed(record);
         }
     }
 
     /// Whether nothing more comes of it.
     fn is_over(&self) -> bool {
-        matches!(self.record, Kept::Packed(_))
+        matches!(self.record, KeptRecord::Packed(_))
     }
 
     /// Returns the record of a call that is open, or whose command goes on in the background.
     fn live(&self) -> Option<&ExecutionRecord> {
         match &self.record {
-            Kept::Whole(record) => Some(record),
-            Kept::Packed(_) => None,
+            KeptRecord::Whole(record) => Some(record),
+            KeptRecord::Packed(_) => None,
         }
     }
 }
@@ -155,7 +155,7 @@ impl Executions {
             state.calls.push_back(Call {
                 number,
                 id: record.tool_id.clone(),
-                record: Kept::packed(&record),
+                record: KeptRecord::packed(&record),
                 ran,
                 output: None,
                 open: None,
@@ -175,7 +175,7 @@ impl Executions {
         state.calls.push_back(Call {
             number,
             id: record.tool_id.clone(),
-            record: Kept::Whole(Box::new(record)),
+            record: KeptRecord::Whole(Box::new(record)),
             ran: false,
             output: None,
             open: Some(Box::new(Open {

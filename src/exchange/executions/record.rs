@@ -7,13 +7,13 @@ use crate::protocol::record::ExecutionRecord;
 use crate::store::{json, restored};
 
 #[derive(Clone, Debug)]
-pub(super) enum Kept {
+pub(super) enum KeptRecord {
     /// Of a call that is open, or whose command goes on in the background.
     Whole(Box<ExecutionRecord>),
     Packed(Arc<str>),
 }
 
-impl Kept {
+impl KeptRecord {
     pub(super) fn packed(record: &ExecutionRecord) -> Self {
         Self::Packed(json(record).into())
     }
