@@ -60,7 +60,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// False where there is no such session.
     fn export(&self, session: &str, each: Each) -> BoxFuture<'static, Result<bool, Error>>;
 
-    /// Makes a session of changes: all of them, or none. Nobody has it open.
+    /// Makes a session of changes, of which the first is [`Change::Create`]: all of them, or none, and nobody sees it before.
+    /// Nobody has it open. Changes are asked for on a thread for blocking work; what others write is written meanwhile.
     fn import(&self, session: &str, changes: Changes) -> BoxFuture<'static, Result<(), Error>>;
 
     /// Returns whether there is such a session.

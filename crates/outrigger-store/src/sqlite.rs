@@ -4,10 +4,12 @@
 //! - The thread takes all that waits into one transaction, commits, and then tells everybody: while one commit waits for
 //!   the disk, the next ones gather.
 //! - Where the disk does not take a transaction, it is tried again with what came meanwhile, in order.
+//! - An import is written in slices, and what others say between them.
 //! - Readers have connections of their own, and end with their page: a long read would keep the log of changes growing.
 
 mod apply;
 mod file;
+mod import;
 mod offline;
 mod queue;
 mod read;
@@ -57,6 +59,8 @@ pub struct Sqlite(Arc<Shared>);
 struct Shared {
     path: PathBuf,
     writer: Handle,
+    /// Held by the import whose slice waits.
+    slices: Mutex<()>,
     readers: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
     /// Whether the file is the writer's alone, on a file system whose locks and shared memory cannot be relied upon.
@@ -81,6 +85,7 @@ impl Sqlite {
         Ok(Self(Arc::new(Shared {
             path: path.to_owned(),
             writer,
+            slices: Mutex::default(),
             readers: Mutex::default(),
             permits: Arc::new(Semaphore::new(READERS)),
             exclusive,
@@ -202,10 +207,13 @@ impl Store for Sqlite {
     }
 
     fn import(&self, session: &str, changes: Changes) -> BoxFuture<'static, Result<(), Error>> {
-        let (reply, answer) = oneshot::channel();
-        let work = Work::Import(session.to_owned(), changes, reply);
-        self.0.writer.send(work);
-        async move { answer.await.map_err(|_| Error::Closed)? }.boxed()
+        let (shared, session) = (Arc::clone(&self.0), session.to_owned());
+        let import = move || import::run(&shared, &session, changes);
+        async move {
+            let done = tokio::task::spawn_blocking(import).await;
+            done.map_err(|_| Error::Closed)?
+        }
+        .boxed()
     }
 
     fn has(&self, session: &str) -> BoxFuture<'static, Result<bool, Error>> {

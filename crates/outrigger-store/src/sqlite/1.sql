@@ -1,7 +1,10 @@
 -- Schema 1. A session's rows go with it (ON DELETE CASCADE); bodies and attachments go when nothing names them any more.
 
-CREATE TABLE session (
+-- All sessions, those included that an import has not written to its end; `session` has those that are whole. What writes
+-- finds a session in the view first, so that only an import writes to one that is not.
+CREATE TABLE any_session (
     key INTEGER PRIMARY KEY,
+    is_whole INTEGER NOT NULL DEFAULT 1,
     id TEXT NOT NULL UNIQUE,
     owner TEXT NOT NULL DEFAULT '',
     project TEXT,
@@ -17,19 +20,21 @@ CREATE TABLE session (
     epoch INTEGER NOT NULL DEFAULT 1,
     messages INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX session_by_change ON session (updated_ms);
-CREATE INDEX session_by_time ON session (archived_ms IS NULL, updated_ms DESC, key DESC);
+CREATE INDEX session_by_change ON any_session (updated_ms);
+CREATE INDEX session_by_time ON any_session (archived_ms IS NULL, updated_ms DESC, key DESC);
+CREATE INDEX session_in_part ON any_session (key) WHERE NOT is_whole;
+CREATE VIEW session AS SELECT * FROM any_session WHERE is_whole;
 
 -- The user's own words for sorting sessions; without control characters.
 CREATE TABLE label (
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    session INTEGER NOT NULL REFERENCES any_session ON DELETE CASCADE,
     name TEXT NOT NULL,
     PRIMARY KEY (session, name)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE conversation (
     key INTEGER PRIMARY KEY,
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    session INTEGER NOT NULL REFERENCES any_session ON DELETE CASCADE,
     id TEXT NOT NULL,
     next_place INTEGER NOT NULL DEFAULT 0,
     UNIQUE (session, id)
@@ -66,7 +71,7 @@ CREATE TABLE attached (
 CREATE INDEX attached_by_attachment ON attached (attachment);
 
 CREATE TABLE exchange (
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    session INTEGER NOT NULL REFERENCES any_session ON DELETE CASCADE,
     id TEXT NOT NULL,
     conversation TEXT NOT NULL,
     began_ms INTEGER NOT NULL,
@@ -78,7 +83,7 @@ CREATE TABLE exchange (
 -- What is long stands last: a row is passed over without it.
 CREATE TABLE call (
     key INTEGER PRIMARY KEY,
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    session INTEGER NOT NULL REFERENCES any_session ON DELETE CASCADE,
     id TEXT NOT NULL,
     conversation TEXT NOT NULL,
     tool TEXT NOT NULL,
@@ -116,7 +121,7 @@ CREATE TABLE ran (
 
 CREATE TABLE queued (
     key INTEGER PRIMARY KEY,
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    session INTEGER NOT NULL REFERENCES any_session ON DELETE CASCADE,
     id TEXT NOT NULL,
     conversation TEXT NOT NULL,
     send TEXT NOT NULL,
@@ -125,7 +130,7 @@ CREATE TABLE queued (
 
 CREATE TABLE sent (
     key INTEGER PRIMARY KEY,
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    session INTEGER NOT NULL REFERENCES any_session ON DELETE CASCADE,
     id TEXT NOT NULL,
     digest BLOB NOT NULL,
     answer TEXT NOT NULL
@@ -136,7 +141,7 @@ CREATE INDEX sent_by_session ON sent (session, key);
 CREATE TABLE rule (
     key INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
-    session INTEGER REFERENCES session ON DELETE CASCADE,
+    session INTEGER REFERENCES any_session ON DELETE CASCADE,
     conversation TEXT,
     rule TEXT NOT NULL
 ) STRICT;
@@ -146,7 +151,7 @@ CREATE INDEX rule_by_session ON rule (session, key);
 -- kept, and `path` empty where a command changed them.
 CREATE TABLE file_change (
     key INTEGER PRIMARY KEY,
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    session INTEGER NOT NULL REFERENCES any_session ON DELETE CASCADE,
     conversation TEXT NOT NULL,
     exchange TEXT NOT NULL,
     call TEXT NOT NULL,

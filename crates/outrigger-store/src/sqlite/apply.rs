@@ -2,6 +2,7 @@
 
 mod calls;
 mod files;
+pub(super) mod import;
 
 use std::io::Write as _;
 
@@ -10,6 +11,7 @@ use flate2::write::DeflateEncoder;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::words;
+use super::writer::{RESERVED_IDS, RESERVED_SEQ};
 use crate::{Attachment, Body, Change, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy};
 
 pub(super) use calls::break_off;
@@ -32,7 +34,7 @@ pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> rusq
             Change::Create { project, at_ms } => {
                 connection
                     .prepare_cached(
-                        "INSERT OR IGNORE INTO session (id, project, created_ms, updated_ms) VALUES (?1, ?2, ?3, ?3)",
+                        "INSERT OR IGNORE INTO any_session (id, project, created_ms, updated_ms) VALUES (?1, ?2, ?3, ?3)",
                     )?
                     .execute(params![id, project, at_ms])?;
                 key = find(connection, id)?;
@@ -66,6 +68,19 @@ pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> rusq
     Ok(())
 }
 
+/// Counts the epoch of a session and reserves numbers; returns its key, `None` where there is no such session.
+pub(super) fn open(connection: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
+    let key = find(connection, id)?;
+    if let Some(key) = key {
+        connection
+            .prepare_cached(
+                "UPDATE any_session SET epoch = epoch + 1, seq = seq + ?2, ids = ids + ?3 WHERE key = ?1",
+            )?
+            .execute(params![key, RESERVED_SEQ, RESERVED_IDS])?;
+    }
+    Ok(key)
+}
+
 fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
     connection
         .prepare_cached("SELECT key FROM session WHERE id = ?1")?
@@ -80,25 +95,27 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
         Change::Reserve { seq, ids } => {
             connection
                 .prepare_cached(
-                    "UPDATE session SET seq = max(seq, ?2), ids = max(ids, ?3) WHERE key = ?1",
+                    "UPDATE any_session SET seq = max(seq, ?2), ids = max(ids, ?3) WHERE key = ?1",
                 )?
                 .execute(params![session, integer(*seq), integer(*ids)])?;
         }
         Change::Settings(settings) => {
             connection
-                .prepare_cached("UPDATE session SET settings = ?2 WHERE key = ?1")?
+                .prepare_cached("UPDATE any_session SET settings = ?2 WHERE key = ?1")?
                 .execute(params![session, settings])?;
         }
         Change::Project(project) => {
             connection
-                .prepare_cached("UPDATE session SET project = ?2 WHERE key = ?1")?
+                .prepare_cached("UPDATE any_session SET project = ?2 WHERE key = ?1")?
                 .execute(params![session, project])?;
         }
         Change::Title { title, by } => {
             let sql = match by {
-                TitleBy::User => "UPDATE session SET title = ?2, title_by = 'user' WHERE key = ?1",
+                TitleBy::User => {
+                    "UPDATE any_session SET title = ?2, title_by = 'user' WHERE key = ?1"
+                }
                 TitleBy::Daemon => {
-                    "UPDATE session SET title = ?2 WHERE key = ?1 AND title_by = 'daemon'"
+                    "UPDATE any_session SET title = ?2 WHERE key = ?1 AND title_by = 'daemon'"
                 }
             };
             connection
@@ -107,7 +124,7 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
         }
         Change::Archived { at_ms } => {
             connection
-                .prepare_cached("UPDATE session SET archived_ms = ?2 WHERE key = ?1")?
+                .prepare_cached("UPDATE any_session SET archived_ms = ?2 WHERE key = ?1")?
                 .execute(params![session, at_ms])?;
         }
         Change::Labels(labels) => {
@@ -288,7 +305,7 @@ fn add(
         .execute(params![key, place, body, message.exchange, message.at_ms])?;
     connection
         .prepare_cached(
-            "UPDATE session SET messages = messages + 1, updated_ms = max(updated_ms, ?2) WHERE key = ?1",
+            "UPDATE any_session SET messages = messages + 1, updated_ms = max(updated_ms, ?2) WHERE key = ?1",
         )?
         .execute(params![session, message.at_ms])?;
     Ok(())
@@ -353,7 +370,7 @@ fn truncate(connection: &Connection, conversation: i64, from: i64) -> rusqlite::
 fn count(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "UPDATE session SET messages = (SELECT count(*) FROM message JOIN conversation ON conversation.key = message.conversation \
+            "UPDATE any_session SET messages = (SELECT count(*) FROM message JOIN conversation ON conversation.key = message.conversation \
              WHERE conversation.session = ?1) WHERE key = ?1",
         )?
         .execute([session])?;
@@ -370,7 +387,7 @@ pub(super) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<
         .execute([session])?;
     files::loosen_all(connection, session)?;
     connection
-        .prepare_cached("DELETE FROM session WHERE key = ?1")?
+        .prepare_cached("DELETE FROM any_session WHERE key = ?1")?
         .execute([session])?;
     clear(connection)
 }
@@ -407,7 +424,7 @@ fn fork(
     };
     let made = connection
         .prepare_cached(
-            "INSERT OR IGNORE INTO session (id, owner, project, title, title_by, settings, created_ms, updated_ms, parent, seq, ids) \
+            "INSERT OR IGNORE INTO any_session (id, owner, project, title, title_by, settings, created_ms, updated_ms, parent, seq, ids) \
              SELECT ?1, owner, project, title, title_by, settings, ?3, ?3, id, 0, ids FROM session WHERE key = ?2",
         )?
         .execute(params![id, source, at_ms])?;

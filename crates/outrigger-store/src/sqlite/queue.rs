@@ -9,8 +9,9 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::import::Slice;
 use super::writer::Tell;
-use crate::{Change, Changes, Done, Error, Limits};
+use crate::{Change, Done, Error, Limits};
 
 /// The most bytes of changes that wait, those included that the disk does not take: what a thousand sessions say in a
 /// minute. Beyond it a session's changes are refused, and all further ones of that session.
@@ -24,8 +25,10 @@ pub(super) enum Work {
     /// Counts the epoch of a session; returns its key.
     Open(String, oneshot::Sender<Result<Option<i64>, Error>>),
     Read(Box<dyn FnOnce(&Connection) + Send>),
-    /// Makes a session of changes, in a transaction of its own.
-    Import(String, Changes, oneshot::Sender<Result<(), Error>>),
+    /// Writes a slice of a session that is imported, in a transaction of its own.
+    Slice(Slice, oneshot::Sender<Result<(), Error>>),
+    /// The import of a session goes no further.
+    BreakOff(String),
     /// Nobody has a session open any more.
     Leave(String),
     Limit(Limits, Tell),
@@ -109,7 +112,8 @@ impl Handle {
                 self.refused.lock().remove(session);
             }
             Work::Read(_)
-            | Work::Import(..)
+            | Work::Slice(..)
+            | Work::BreakOff(_)
             | Work::Leave(_)
             | Work::Limit(..)
             | Work::Flush(_)
@@ -164,7 +168,7 @@ pub(super) fn bytes_of(changes: &[Change]) -> usize {
             let attached: usize = attachments.map(|it| it.bytes.len()).sum();
             message.body.text.len() + message.body.words.len() + attached
         }
-        Change::Call { call, .. } => {
+        Change::Call { call, .. } | Change::Imported { call, .. } => {
             call.record.len() + call.result.as_ref().map_or(0, String::len)
         }
         Change::Record { record, .. } => record.len(),

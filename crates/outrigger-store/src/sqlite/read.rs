@@ -365,7 +365,12 @@ pub(super) fn stats(connection: &Connection, path: &Path) -> rusqlite::Result<St
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |it| it.len());
     Ok(Stats {
         sessions: count("session")?,
-        messages: count("message")?,
+        // Those of an import that is under way are nobody's yet.
+        messages: connection.query_row(
+            "SELECT coalesce(sum(messages), 0) FROM session",
+            [],
+            |row| natural(row, 0),
+        )?,
         attachments: count("attachment")?,
         bytes: bytes(path),
         wal_bytes: bytes(&file::with(path, "-wal")),

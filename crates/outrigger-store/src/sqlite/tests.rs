@@ -3,6 +3,7 @@
 mod calls;
 mod files;
 mod growth;
+mod import;
 mod search;
 mod trouble;
 

@@ -2,6 +2,7 @@
 
 mod connect;
 mod growth;
+mod import;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::queue::{Handle, HealthState, Job, NO_ROOM, Work, bytes_of};
 use super::{Sync, apply, file};
-use crate::{Change, Changes, Done, Error};
+use crate::{Change, Done, Error};
 pub(super) use connect::connect;
 pub(super) use growth::Tell;
 use growth::{EVERY, Upkeep};
@@ -64,6 +65,7 @@ pub(super) fn start(
         has_removed: false,
         has_broken_off: false,
         open: HashSet::new(),
+        imports: HashSet::new(),
         upkeep: Upkeep::default(),
         _lock: lock,
     };
@@ -95,6 +97,8 @@ struct Writer {
     has_broken_off: bool,
     /// The sessions that somebody has open.
     open: HashSet<String>,
+    /// The sessions whose import is under way.
+    imports: HashSet<String>,
     upkeep: Upkeep,
     _lock: Arc<file::Lock>,
 }
@@ -180,9 +184,8 @@ impl Writer {
                         read(connection);
                     }
                 }
-                Some(Work::Import(session, changes, reply)) => {
-                    drop(reply.send(self.import(&session, changes)));
-                }
+                Some(Work::Slice(slice, reply)) => drop(reply.send(self.slice(&slice))),
+                Some(Work::BreakOff(session)) => self.break_off(&session),
                 Some(Work::Leave(session)) => {
                     self.open.remove(&session);
                 }
@@ -190,6 +193,7 @@ impl Writer {
                 Some(Work::Flush(reply)) => drop(reply.send(self.is_well())),
                 Some(Work::Close(reply)) => {
                     if self.is_in_place().is_ok() {
+                        self.remove_last();
                         self.forget_words();
                         self.give_back_last();
                     } else if let Some(connection) = &self.connection {
@@ -317,49 +321,15 @@ impl Writer {
 
     fn open(&mut self, session: &str) -> Result<Option<i64>, Error> {
         self.is_well()?;
-        let path = self.path.clone();
-        let failing = |error: rusqlite::Error| problem(&path, &error);
-        let Some(connection) = &mut self.connection else {
+        let Some(connection) = &self.connection else {
             return Err(Error::Failing("it is not open".to_owned()));
         };
-        let count = connection.prepare_cached(
-            "UPDATE session SET epoch = epoch + 1, seq = seq + ?2, ids = ids + ?3 WHERE id = ?1 RETURNING key",
-        );
-        let mut count = count.map_err(failing)?;
-        let mut rows = count
-            .query((session, RESERVED_SEQ, RESERVED_IDS))
-            .map_err(failing)?;
-        let key = match rows.next().map_err(failing)? {
-            Some(row) => Some(row.get(0).map_err(failing)?),
-            None => None,
-        };
-        // The statement is done, and so its transaction, when it says that there is no further row.
+        let key = apply::open(connection, session);
+        let key = key.map_err(|error| problem(&self.path, &error))?;
         if key.is_some() {
-            rows.next().map_err(failing)?;
             self.open.insert(session.to_owned());
         }
         Ok(key)
-    }
-
-    /// Makes a session of changes in one transaction.
-    fn import(&mut self, session: &str, changes: Changes) -> Result<(), Error> {
-        self.is_well()?;
-        let path = self.path.clone();
-        let failing = |error: rusqlite::Error| problem(&path, &error);
-        let Some(connection) = &mut self.connection else {
-            return Err(Error::Failing("it is not open".to_owned()));
-        };
-        let behavior = rusqlite::TransactionBehavior::Immediate;
-        let transaction = connection
-            .transaction_with_behavior(behavior)
-            .map_err(failing)?;
-        for change in changes {
-            let change = change.map_err(Error::Refused)?;
-            apply::all(&transaction, session, &[change]).map_err(failing)?;
-        }
-        transaction.commit().map_err(failing)?;
-        self.upkeep.look();
-        Ok(())
     }
 
     fn connect(&mut self) -> Result<(), String> {
@@ -374,6 +344,7 @@ impl Writer {
         let connection = connect().map_err(|error| problem(&self.path, &error).to_string())?;
         (self.has_broken_off, self.has_content) = (true, true);
         self.connection = Some(connection);
+        self.upkeep.has_left = true;
         Ok(())
     }
 

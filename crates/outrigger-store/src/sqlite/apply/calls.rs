@@ -27,6 +27,7 @@ pub(super) fn stands(
         .query_row(params![session, call.id], |row| row.get(0))
         .optional()?;
     imported(connection, session, call, facts)?;
+    trim_all(connection)?;
     let ran_before = before.is_none_or(|status| status == CallStatus::Running.as_str());
     if facts.status != CallStatus::Running && ran_before {
         count(connection, facts, call.began)?;
@@ -34,52 +35,49 @@ pub(super) fn stands(
     Ok(())
 }
 
-/// Writes how a call stands, in the place of what was written of it.
+/// Writes how a call stands, in the place of what was written of it. Calls of other sessions stay, however many there are.
 pub(super) fn imported(
     connection: &Connection,
     session: i64,
     call: &ToolCall,
     facts: &CallFacts,
 ) -> rusqlite::Result<()> {
-    let key: i64 = connection
+    connection
         .prepare_cached(
             "INSERT INTO call (session, id, conversation, tool, provider, status, at_ms, began, commands, record, result) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
-             ON CONFLICT (session, id) DO UPDATE SET status = ?6, began = ?8, commands = ?9, record = ?10, result = ?11 \
-             RETURNING key",
+             ON CONFLICT (session, id) DO UPDATE SET status = ?6, began = ?8, commands = ?9, record = ?10, result = ?11",
         )?
-        .query_row(
-            params![
-                session,
-                call.id,
-                call.conversation,
-                facts.tool,
-                facts.provider,
-                facts.status.as_str(),
-                facts.at_ms,
-                call.began,
-                facts.commands.join("\n"),
-                call.record,
-                call.result,
-            ],
-            |row| row.get(0),
-        )?;
-    trim(connection, session, key)
-}
-
-/// Removes the oldest calls, once there is one more; what a call came to stays until a message says so.
-fn trim(connection: &Connection, session: i64, key: i64) -> rusqlite::Result<()> {
+        .execute(params![
+            session,
+            call.id,
+            call.conversation,
+            facts.tool,
+            facts.provider,
+            facts.status.as_str(),
+            facts.at_ms,
+            call.began,
+            facts.commands.join("\n"),
+            call.record,
+            call.result,
+        ])?;
+    // What a call came to stays until a message says so.
     connection
         .prepare_cached(
             "DELETE FROM call WHERE session = ?1 AND status <> 'running' AND result IS NULL AND key <= \
              (SELECT key FROM call WHERE session = ?1 ORDER BY key DESC LIMIT 1 OFFSET ?2)",
         )?
         .execute(params![session, KEPT_CALLS])?;
+    Ok(())
+}
+
+/// Removes the oldest calls of all sessions, once there are more.
+pub(super) fn trim_all(connection: &Connection) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "DELETE FROM call WHERE key <= ?1 AND status <> 'running' AND result IS NULL",
+            "DELETE FROM call WHERE key <= (SELECT max(key) FROM call) - ?1 AND status <> 'running' AND result IS NULL",
         )?
-        .execute([key - KEPT_OF_ALL])?;
+        .execute([KEPT_OF_ALL])?;
     Ok(())
 }
 

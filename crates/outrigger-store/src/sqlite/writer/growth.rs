@@ -21,7 +21,7 @@ const FILLING: u64 = 80;
 /// steps at the end of the process. A page has 4 KiB.
 const SPARE: i64 = 256;
 const STEP: i64 = 512;
-const LAST_STEPS: usize = 32;
+pub(super) const LAST_STEPS: usize = 32;
 
 /// How many pages of the index of words are merged at once at the end, and for how long.
 const FORGET_PAGES: i64 = 1_000;
@@ -37,6 +37,8 @@ pub(super) struct Upkeep {
     commits: u32,
     /// Whether the limits are to be looked at.
     is_due: bool,
+    /// Whether there may be something that an import left.
+    pub(super) has_left: bool,
     /// Whether there may be pages to give back.
     pub(super) has_free: bool,
     /// How full it was when that was told.
@@ -57,6 +59,7 @@ impl Default for Upkeep {
             tell: None,
             commits: 0,
             is_due: false,
+            has_left: false,
             // Those that an earlier process left.
             has_free: true,
             told: Fullness::Fine,
@@ -67,7 +70,7 @@ impl Default for Upkeep {
 impl Upkeep {
     /// Returns whether something is to be done.
     pub(super) fn is_due(&self) -> bool {
-        self.is_due || self.has_free
+        self.is_due || self.has_left || self.has_free
     }
 
     /// Returns whether it is to be looked at from time to time though nothing is written.
@@ -103,14 +106,16 @@ impl Writer {
 
     /// Does one step of what is to be done.
     pub(super) fn keep_up(&mut self) {
-        let done = match self.upkeep.is_due {
-            true => self.hold_limits(),
-            false => self.give_back(),
+        let done = match (self.upkeep.is_due, self.upkeep.has_left) {
+            (true, _) => self.hold_limits(),
+            (false, true) => self.remove_some(),
+            (false, false) => self.give_back(),
         };
         if let Err(error) = done {
             // The next commit says what is wrong with the disk.
             tracing::debug!(%error, "the store does not shrink now");
-            (self.upkeep.is_due, self.upkeep.has_free) = (false, false);
+            self.upkeep.is_due = false;
+            (self.upkeep.has_left, self.upkeep.has_free) = (false, false);
         }
     }
 

@@ -1,0 +1,76 @@
+//! An import on its way to the thread that writes: in slices, so that what others say is written between them.
+//!
+//! What is written of it is seen by nobody before the last slice. Where it breaks off, the thread removes it when nothing
+//! else is to do; what an ended process has left, too.
+
+use tokio::sync::oneshot;
+
+use super::Shared;
+use super::queue::{Handle, Work, bytes_of};
+use crate::{Change, Changes, Error};
+
+/// The most changes in one transaction of an import, and the bytes from which on there are fewer: nobody waits for more
+/// than that. One change is never cut, however large it is.
+pub(super) const SLICE: usize = 256;
+pub(super) const SLICE_BYTES: usize = 1024 * 1024;
+
+/// Some changes of a session that is imported.
+pub(super) struct Slice {
+    pub(super) session: String,
+    pub(super) changes: Vec<Change>,
+    /// Whether the session is whole with them.
+    pub(super) is_last: bool,
+}
+
+/// Makes a session of changes; for a thread for blocking work.
+pub(super) fn run(shared: &Shared, session: &str, mut changes: Changes) -> Result<(), Error> {
+    let mut under_way = UnderWay {
+        writer: &shared.writer,
+        session,
+        is_whole: false,
+    };
+    while !under_way.is_whole {
+        let (changes, is_last) = gather(&mut changes)?;
+        let slice = Slice {
+            session: session.to_owned(),
+            changes,
+            is_last,
+        };
+        let (reply, answer) = oneshot::channel();
+        // However many imports there are, one slice waits.
+        let _one = shared.slices.lock();
+        shared.writer.send(Work::Slice(slice, reply));
+        answer.blocking_recv().map_err(|_| Error::Closed)??;
+        under_way.is_whole = is_last;
+    }
+    Ok(())
+}
+
+/// Returns the changes of a slice, and whether they are the last ones.
+fn gather(changes: &mut Changes) -> Result<(Vec<Change>, bool), Error> {
+    let (mut gathered, mut bytes) = (Vec::new(), 0);
+    while gathered.len() < SLICE && bytes < SLICE_BYTES {
+        let Some(change) = changes.next() else {
+            return Ok((gathered, true));
+        };
+        let change = change.map_err(Error::Refused)?;
+        bytes += bytes_of(std::slice::from_ref(&change));
+        gathered.push(change);
+    }
+    Ok((gathered, false))
+}
+
+/// An import that is under way. Dropping it before it is whole has what was written of it removed.
+struct UnderWay<'a> {
+    writer: &'a Handle,
+    session: &'a str,
+    is_whole: bool,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            self.writer.send(Work::BreakOff(self.session.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Slices of sessions that are imported, and the removal of those that never became whole.
+
+use rusqlite::TransactionBehavior;
+
+use super::super::import::Slice;
+use super::growth::LAST_STEPS;
+use super::{Writer, apply, is_of_the_disk, problem};
+use crate::Error;
+
+impl Writer {
+    /// Writes a slice in one transaction.
+    pub(super) fn slice(&mut self, slice: &Slice) -> Result<(), Error> {
+        self.is_well()?;
+        let Some(connection) = &mut self.connection else {
+            return Err(Error::Failing("it is not open".to_owned()));
+        };
+        self.imports.insert(slice.session.clone());
+        let mut write = || {
+            let behavior = TransactionBehavior::Immediate;
+            let transaction = connection.transaction_with_behavior(behavior)?;
+            apply::import::slice(&transaction, slice)?;
+            transaction.commit()
+        };
+        match write() {
+            Ok(()) => {}
+            Err(error) if is_of_the_disk(&error) => {
+                // A connection whose disk failed is opened anew.
+                self.connection = None;
+                return Err(problem(&self.path, &error));
+            }
+            Err(error) => return Err(Error::Refused(error.to_string())),
+        }
+        if slice.is_last {
+            self.imports.remove(&slice.session);
+            self.upkeep.look();
+        }
+        Ok(())
+    }
+
+    /// Has what was written of an import removed.
+    pub(super) fn break_off(&mut self, session: &str) {
+        self.imports.remove(session);
+        self.upkeep.has_left = true;
+    }
+
+    /// Removes some of what imports have left that broke off.
+    pub(super) fn remove_some(&mut self) -> rusqlite::Result<()> {
+        self.upkeep.has_left = false;
+        let Some(connection) = &mut self.connection else {
+            return Ok(());
+        };
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if apply::import::remove(&transaction, &self.imports)? {
+            transaction.commit()?;
+            self.has_removed = true;
+            (self.upkeep.has_left, self.upkeep.has_free) = (true, true);
+        }
+        Ok(())
+    }
+
+    /// Removes what imports have left, as far as that does not take long.
+    pub(super) fn remove_last(&mut self) {
+        self.imports.clear();
+        self.upkeep.has_left = true;
+        for _ in 0..LAST_STEPS {
+            if !self.upkeep.has_left || self.remove_some().is_err() {
+                return;
+            }
+        }
+    }
+}
