@@ -236,10 +236,7 @@ fn delete(wanted: &DeleteArguments) -> Result<String, Refused> {
     drop(reader);
     change(&store, async |store| {
         for session in &found {
-            let (done, written) = tokio::sync::oneshot::channel();
-            let told = Box::new(move |result| drop(done.send(result)));
-            store.write(&session.id, vec![Change::Delete], told);
-            written.await.unwrap_or(Err(Error::Closed))?;
+            store.attempt(&session.id, vec![Change::Delete]).await?;
         }
         Ok(())
     })?;

@@ -113,6 +113,8 @@ impl Session {
         let (sessions, updates) = (self.sessions.clone(), self.daemon.updates.clone());
         self.with_store(id, async move |store| {
             exists(&store, &session_id).await?;
+            // What runs is not cancelled for nothing.
+            store.flush().await.map_err(|error| unchanged(&error))?;
             // Nobody begins it anew meanwhile.
             let sessions = sessions.upgrade();
             let _one = match &sessions {
@@ -218,20 +220,17 @@ pub(super) fn unknown(id: &SessionId) -> SessionError {
     )
 }
 
-/// Writes a change, waits until it is safe, and tells those who show lists.
+/// Writes a change now or never, waits until it is safe, and tells those who show lists.
 async fn write(
     store: &Sqlite,
     updates: &Updates,
     id: &SessionId,
     change: Change,
 ) -> Result<(), SessionError> {
-    let (done, written) = tokio::sync::oneshot::channel();
-    let told = Box::new(move |result| drop(done.send(result)));
     let changes = vec![change];
     let update = store::update(id, &changes);
-    store.write(id.as_str(), changes, told);
-    let written = written.await.unwrap_or(Err(store::Error::Closed));
-    written.map_err(|error| failed(&error))?;
+    let written = store.attempt(id.as_str(), changes).await;
+    written.map_err(|error| unchanged(&error))?;
     if let Some(update) = update {
         updates.send(update);
     }
@@ -244,6 +243,18 @@ pub(super) fn failed(error: &store::Error) -> SessionError {
         _ => SessionCode::Internal,
     };
     SessionError::new(code, error.to_string())
+}
+
+/// Returns why a change was not made, and never will be.
+pub(super) fn unchanged(error: &store::Error) -> SessionError {
+    let failed = failed(error);
+    match error {
+        store::Error::Unknown => failed,
+        _ => SessionError {
+            message: format!("{}; nothing was changed, try again later", failed.message),
+            ..failed
+        },
+    }
 }
 
 /// Returns a moment as clients get it: RFC 3339, UTC, milliseconds.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
 use super::Session;
-use super::kept::failed;
+use super::kept::{failed, unchanged};
 use super::projects;
 use super::resolve::invalid;
 use crate::message::SessionId;
@@ -187,7 +187,7 @@ impl Session {
                 SessionError::new(SessionCode::Internal, "no random numbers for an id")
             })?;
             let made = store.import(session_id.as_str(), Box::new(changes));
-            made.await.map_err(|error| failed(&error))?;
+            made.await.map_err(|error| unchanged(&error))?;
             updates.send(updated(&session_id));
             Ok(Event::SessionImportResult(answer::SessionImported {
                 part,

@@ -200,6 +200,36 @@ async fn a_fork_goes_on_from_a_message_and_leaves_the_other_as_it_is() {
 }
 
 #[tokio::test]
+async fn what_is_told_as_failed_is_not_done_later() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut first = said(&daemon, &provider, "one", "1").await;
+    let mut second = said(&daemon, &provider, "two", "2").await;
+    let (one, two) = (first.session(), second.session());
+    let both = listed(&mut second, json!({})).await;
+    let away = daemon.store().with_file_name("away");
+    std::fs::rename(daemon.store(), &away).unwrap();
+    for request in [
+        json!({"type": "session:fork", "sessionId": one}),
+        json!({"type": "session:rename", "sessionId": one, "title": "later"}),
+        json!({"type": "session:archive", "sessionId": two}),
+        json!({"type": "session:delete", "sessionId": one}),
+    ] {
+        let failed = second.ask(request).await;
+        let message = failed["payload"]["message"].as_str().unwrap();
+        assert!(message.contains("nothing was changed"), "{failed}");
+    }
+    std::fs::rename(&away, daemon.store()).unwrap();
+    while second.until("session:notice").await["payload"]["code"] != "store_healed" {}
+    assert_eq!(listed(&mut second, json!({})).await, both);
+    let named = json!({"query": "later"});
+    assert!(listed(&mut second, named).await.is_empty());
+    // Nor was it ended.
+    let pong = first.ask(json!({"type": "session:ping"})).await;
+    assert_eq!(pong["type"], "session:pong", "{pong}");
+}
+
+#[tokio::test]
 async fn without_a_store_these_requests_are_refused() {
     let provider = Provider::start().await;
     let daemon = Daemon::with(&provider, json!({"store": {"enabled": false}})).await;

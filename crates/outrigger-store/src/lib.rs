@@ -49,6 +49,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// are tried again with what follows, in order.
     fn write(&self, session: &str, changes: Vec<Change>, done: Done);
 
+    /// Writes changes of one session together, now or never: after an error none of them is written later.
+    fn attempt(&self, session: &str, changes: Vec<Change>)
+    -> BoxFuture<'static, Result<(), Error>>;
+
     /// Begins a session anew after a restart: counts its `epoch` and reserves numbers, then reads all of it.
     /// `None` where there is no such session.
     fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>>;
@@ -148,8 +152,8 @@ pub enum Error {
         /// What SQLite says.
         problem: String,
     },
-    /// The disk does not take it now: full, read-only, or worse. It is tried again.
-    #[error("the store does not take it now, and tries again: {0}")]
+    /// The disk does not take it now: full, read-only, or worse.
+    #[error("the store does not take it now: {0}")]
     Failing(String),
     /// It cannot be written or read, and trying again does not help.
     #[error("the store refuses it: {0}")]

@@ -30,7 +30,7 @@ use crate::{
     Limits, Listing, Page, Ran, Session, Stats, Store,
 };
 pub use offline::{Reader, vacuum};
-use queue::{Handle, Job, Work};
+use queue::{Handle, Job, Lasts, Work};
 
 /// The oldest SQLite that is sound: before it a checkpoint could lose committed pages (fixed 2026-03).
 pub const OLDEST_SQLITE: i32 = 3_051_003;
@@ -175,8 +175,20 @@ impl Sqlite {
 
 impl Store for Sqlite {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
-        let job = Job::new(session, changes, done);
+        let job = Job::new(session, changes, Lasts::Long, done);
         self.0.writer.send(Work::Job(job));
+    }
+
+    fn attempt(
+        &self,
+        session: &str,
+        changes: Vec<Change>,
+    ) -> BoxFuture<'static, Result<(), Error>> {
+        let (done, written) = oneshot::channel();
+        let done = Box::new(move |result| drop(done.send(result)));
+        let job = Job::new(session, changes, Lasts::Once, done);
+        self.0.writer.send(Work::Job(job));
+        async move { written.await.map_err(|_| Error::Closed)? }.boxed()
     }
 
     fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>> {

@@ -25,7 +25,7 @@ use crate::protocol::record::ExecutionRecord;
 /// The largest file: four conversations that are full.
 pub(crate) const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The most lines: more than four conversations that are full have.
+/// The most lines: of a file of that size, each has 1.3 KiB then.
 const MAX_LINES: u64 = 200_000;
 
 /// The most calls: more than a session keeps, and few enough that those of other sessions stay.

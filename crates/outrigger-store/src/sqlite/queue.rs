@@ -41,17 +41,27 @@ pub(super) struct Job {
     pub(super) session: String,
     pub(super) changes: Vec<Change>,
     pub(super) done: Done,
-    /// Whether it was emptied, since there was no room.
-    pub(super) is_refused: bool,
+    pub(super) lasts: Lasts,
+}
+
+/// How long a job is tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lasts {
+    /// Until the disk takes it.
+    Long,
+    /// Once: it is gone when it is told that it failed.
+    Once,
+    /// Once, and it was emptied, since there was no room.
+    Refused,
 }
 
 impl Job {
-    pub(super) fn new(session: &str, changes: Vec<Change>, done: Done) -> Self {
+    pub(super) fn new(session: &str, changes: Vec<Change>, lasts: Lasts, done: Done) -> Self {
         Self {
             session: session.to_owned(),
             changes,
             done,
-            is_refused: false,
+            lasts,
         }
     }
 }
@@ -133,7 +143,8 @@ impl Handle {
     /// Counts what a job holds. One for which there is no room, or of a session that was refused something, is emptied:
     /// it is answered in its turn, so that nobody takes what came before it for safe.
     ///
-    /// What removes is never refused: it fits whatever came before it, and makes room.
+    /// What removes is never refused: it fits whatever came before it, and makes room. What is tried once needs nothing that
+    /// came before it, and nothing that follows needs it.
     fn take(&self, job: &mut Job) {
         let bytes = bytes_of(&job.changes);
         let waiting = self.waiting.load(Ordering::Relaxed);
@@ -141,15 +152,16 @@ impl Handle {
         let mut refused = self.refused.lock();
         let removes = |change: &Change| matches!(change, Change::Delete | Change::Revoke { .. });
         let only_removes = !job.changes.is_empty() && job.changes.iter().all(removes);
-        if only_removes || !is_full && !refused.contains(&job.session) {
+        let is_once = job.lasts == Lasts::Once;
+        if only_removes || !is_full && (is_once || !refused.contains(&job.session)) {
             self.waiting.fetch_add(bytes, Ordering::Relaxed);
             return;
         }
-        job.is_refused = true;
+        job.lasts = Lasts::Refused;
         job.changes = Vec::new();
         self.waiting
             .fetch_add(bytes_of(&job.changes), Ordering::Relaxed);
-        let is_new = refused.insert(job.session.clone());
+        let is_new = !is_once && refused.insert(job.session.clone());
         drop(refused);
         if is_new && let Some(tell) = &self.health.lock().tell {
             tell(Some(&format!(

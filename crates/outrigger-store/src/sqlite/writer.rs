@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
-use super::queue::{Handle, HealthState, Job, NO_ROOM, Work, bytes_of};
+use super::queue::{Handle, HealthState, Job, Lasts, NO_ROOM, Work, bytes_of};
 use super::{Sync, apply, file};
 use crate::{Change, Done, Error};
 pub(super) use connect::connect;
@@ -108,7 +108,7 @@ struct Waiting {
     session: String,
     changes: Vec<Change>,
     done: Option<Done>,
-    is_refused: bool,
+    lasts: Lasts,
 }
 
 impl Writer {
@@ -117,7 +117,7 @@ impl Writer {
             self.fails(&problem);
         }
         loop {
-            let next = match self.backlog.is_empty() {
+            let next = match self.retry_at.is_none() {
                 true if self.upkeep.is_due() => match work.try_recv() {
                     Err(mpsc::TryRecvError::Empty) => {
                         self.keep_up();
@@ -154,7 +154,7 @@ impl Writer {
                         session,
                         changes,
                         done,
-                        is_refused,
+                        lasts,
                     }) => {
                         if changes.iter().any(|it| matches!(it, Change::Create { .. })) {
                             self.open.insert(session.clone());
@@ -163,7 +163,7 @@ impl Writer {
                             session,
                             changes,
                             done: Some(done),
-                            is_refused,
+                            lasts,
                         });
                     }
                     other => break Some(other),
@@ -247,21 +247,16 @@ impl Writer {
             if let Err(problem) = self.connect() {
                 return self.fails(&problem);
             }
-            if self.backlog.is_empty() {
-                self.health.lock().set(None);
-            }
         }
-        let Some(connection) = self
-            .connection
-            .as_mut()
-            .filter(|_| !self.backlog.is_empty())
-        else {
+        if self.backlog.is_empty() {
+            return self.heals();
+        }
+        let Some(connection) = &mut self.connection else {
             return;
         };
         match write(connection, &self.backlog) {
             Ok(refused) => {
-                (self.retry, self.retry_at) = (RETRY[0], None);
-                self.health.lock().set(None);
+                self.heals();
                 self.upkeep.committed();
                 for (index, job) in self.backlog.drain(..).enumerate() {
                     let removes = job.changes.iter().any(Change::removes);
@@ -271,7 +266,9 @@ impl Writer {
                     self.waiting.fetch_sub(bytes, Ordering::Relaxed);
                     let problem = refused.iter().find(|(at, _)| *at == index);
                     let result = match problem {
-                        None if job.is_refused => Err(Error::Refused(NO_ROOM.to_owned())),
+                        None if job.lasts == Lasts::Refused => {
+                            Err(Error::Refused(NO_ROOM.to_owned()))
+                        }
                         None => Ok(()),
                         Some((_, problem)) => {
                             // A constraint says that this program erred.
@@ -295,7 +292,12 @@ impl Writer {
         }
     }
 
-    /// Tells everybody who waits that it is not safe, and tries again later.
+    fn heals(&mut self) {
+        (self.retry, self.retry_at) = (RETRY[0], None);
+        self.health.lock().set(None);
+    }
+
+    /// Tells everybody who waits that it is not safe, and tries again later what is tried for long.
     fn fails(&mut self, problem: &str) {
         self.retry_at = Instant::now().checked_add(self.retry);
         self.retry = (self.retry * 2).min(RETRY[1]);
@@ -312,10 +314,11 @@ impl Writer {
         }
         let waiting = &self.waiting;
         self.backlog.retain(|job| {
-            if job.is_refused {
+            let stays = job.lasts == Lasts::Long;
+            if !stays {
                 waiting.fetch_sub(bytes_of(&job.changes), Ordering::Relaxed);
             }
-            !job.is_refused
+            stays
         });
     }
 

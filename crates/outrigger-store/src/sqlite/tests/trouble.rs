@@ -94,6 +94,46 @@ async fn what_the_disk_does_not_take_is_written_when_it_does() {
 }
 
 #[tokio::test]
+async fn what_is_tried_once_and_fails_does_not_happen_later() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let fork = Change::Fork {
+        from: "s".to_owned(),
+        before: None,
+        at_ms: 2,
+    };
+    let title = Change::Title {
+        title: "later".to_owned(),
+        by: TitleBy::User,
+    };
+    let (healths, health) = mpsc::channel();
+    store.watch(move |failing| healths.send(failing.is_some()).unwrap());
+    // It takes nothing along with it.
+    let (done, told) = mpsc::channel();
+    let done = Box::new(move |result: Result<(), Error>| done.send(result).unwrap());
+    let meanwhile = || store.write("s", vec![said("a", "meanwhile", 2)], done);
+    let forked = store.attempt("t", vec![fork.clone()]);
+    meanwhile();
+    assert!(matches!(forked.await, Err(Error::Failing(_))));
+    for change in [title.clone(), Change::Delete] {
+        let failed = store.attempt("s", vec![change]).await;
+        assert!(matches!(failed, Err(Error::Failing(_))), "{failed:?}");
+    }
+    assert!(matches!(told.recv().unwrap(), Err(Error::Failing(_))));
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(health.iter().take(2).collect::<Vec<_>>(), [true, false]);
+    let page = store.list(wanted("before")).await.unwrap();
+    let sessions: Vec<_> = page.sessions.iter().map(|it| (&it.id, &it.title)).collect();
+    assert_eq!(sessions, [(&"s".to_owned(), &None)]);
+    store.attempt("t", vec![fork, title]).await.unwrap();
+    let session = store.open("t").await.unwrap().unwrap();
+    assert_eq!(texts(&session, "a"), ["before", "meanwhile"]);
+}
+
+#[tokio::test]
 async fn a_session_that_waits_for_too_much_is_refused_until_it_is_opened_anew() {
     let (_folder, path) = temporary();
     let store = start(&path);
@@ -103,6 +143,9 @@ async fn a_session_that_waits_for_too_much_is_refused_until_it_is_opened_anew() 
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
     let refused = write(&store, "s", vec![said("a", "small", 1)]);
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    // What needs nothing of that is taken.
+    let labels = Change::Labels(vec!["l".to_owned()]);
+    store.attempt("s", vec![labels]).await.unwrap();
     write(&store, "t", vec![create(1)]).unwrap();
     store.open("s").await.unwrap();
     write(&store, "s", vec![said("a", "small", 1)]).unwrap();
