@@ -57,19 +57,30 @@ impl Session {
         if !(1..=MAX_PAGE).contains(&limit) {
             return refuse(&format!("field `limit` must be 1 to {MAX_PAGE}"));
         }
-        let Ok(cursor) = wanted.cursor.map(|it| it.parse()).transpose() else {
-            return refuse("field `cursor` is not the `nextCursor` of a page");
-        };
+        // Before the last one of a page there is another one.
+        let place = |it: &String| it.parse().ok().filter(|key| *key > 0);
+        let cursor = wanted.cursor.as_ref().map(place);
+        if cursor == Some(None) {
+            return refuse("field `cursor` is no `nextCursor` of an earlier answer");
+        }
         let query = FileQuery {
             session: self.ready.session_id.to_string(),
             conversation: wanted.conversation_id.map(|it| it.to_string()),
             since: wanted.since.map(|it| it.to_string()),
-            cursor,
+            cursor: cursor.flatten(),
             limit,
             bytes: PAGE_BYTES,
             ..FileQuery::default()
         };
         self.with_store(id, async move |store| {
+            if let Some(since) = &query.since {
+                let is_known = store.has_exchange(&query.session, since).await;
+                if !is_known.map_err(|error| failed(&error))? {
+                    return Err(invalid(format!(
+                        "files:changes: field `since`: no exchange `{since}` is known in this session"
+                    )));
+                }
+            }
             let page = store.files(query).await.map_err(|error| failed(&error))?;
             let changes = page.changes.into_iter().filter_map(Known::of);
             Ok(Event::FilesChangesResult(answer::FileChanges {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use outrigger_store::{Change, Listing, TitleBy};
+use outrigger_store::{Change, Cursor, Listing, TitleBy};
 
 use super::Session;
 use super::resolve::invalid;
@@ -33,6 +33,11 @@ impl Session {
             let problem = format!("session:list: field `limit` must be 1 to {MAX_PAGE}");
             return self.answer(id, Event::SessionError(invalid(problem)));
         }
+        let cursor = wanted.cursor.as_deref().map(Cursor::read);
+        if cursor == Some(None) {
+            let problem = "session:list: field `cursor` is no `nextCursor` of an earlier answer";
+            return self.answer(id, Event::SessionError(invalid(problem)));
+        }
         let sessions = self.sessions.clone();
         self.with_store(id, async move |store| {
             let query = wanted.query.clone();
@@ -42,7 +47,7 @@ impl Session {
                 archived: wanted.archived,
                 labels: wanted.labels,
                 limit,
-                cursor: wanted.cursor,
+                cursor: cursor.flatten(),
             });
             let page = page.await.map_err(|error| failed(&error))?;
             let sessions = sessions.upgrade();
@@ -54,7 +59,7 @@ impl Session {
             let listed = page.sessions.into_iter();
             Ok(Event::SessionListResult(answer::SessionPage {
                 sessions: listed.map(|it| shown(it, &query, live)).collect(),
-                next_cursor: page.next,
+                next_cursor: page.next.map(|it| it.to_string()),
             }))
         });
     }
@@ -121,7 +126,8 @@ impl Session {
                 Some(sessions) => Some(sessions.end(&session_id).await),
                 None => None,
             };
-            write(&store, &updates, &session_id, Change::Delete).await?;
+            let deleted = write(&store, &updates, &session_id, Change::Delete).await;
+            deleted.map_err(|error| unchanged(&error))?;
             Ok(Event::SessionDeleteResult(answer::SessionDeleted {
                 session_id,
             }))
@@ -139,24 +145,26 @@ impl Session {
         self.with_store(id, async move |store| {
             exists(&store, &from).await?;
             let part = wanted.part();
-            let part = part.map(|(id, place): (ConversationId, u64)| (id.to_string(), place));
+            let part = part.map(|(id, before)| (id.to_string(), before));
             let session_id = SessionId::random().ok_or_else(|| {
                 SessionError::new(SessionCode::Internal, "no random numbers for an id")
             })?;
             let fork = Change::Fork {
                 from: from.to_string(),
-                before: part,
+                part,
                 at_ms: now(),
             };
-            let part_is_unknown = |problem: SessionError| match wanted.part() {
-                Some((id, _)) if problem.code == SessionCode::InvalidPayload => SessionError::new(
+            let forked = write(&store, &updates, &session_id, fork).await;
+            forked.map_err(|error| match (&error, wanted.part()) {
+                (store::Error::Unknown, Some((id, _))) => SessionError::new(
                     SessionCode::ConversationNotFound,
                     format!("session `{from}` has no conversation {:?}", id.as_str()),
                 ),
-                _ => problem,
-            };
-            let forked = write(&store, &updates, &session_id, fork).await;
-            forked.map_err(part_is_unknown)?;
+                (store::Error::Beyond { messages }, _) => invalid(format!(
+                    "session:fork: field `before`: the conversation has {messages} messages, so {messages} takes them all"
+                )),
+                _ => unchanged(&error),
+            })?;
             Ok(Event::SessionForkResult(answer::SessionForked {
                 session_id,
             }))
@@ -179,7 +187,8 @@ impl Session {
         let updates = self.daemon.updates.clone();
         self.with_store(id, async move |store| {
             exists(&store, &session_id).await?;
-            write(&store, &updates, &session_id, change).await?;
+            let changed = write(&store, &updates, &session_id, change).await;
+            changed.map_err(|error| unchanged(&error))?;
             Ok(answer(answer::SessionChanged { session_id }))
         });
     }
@@ -226,11 +235,10 @@ async fn write(
     updates: &Updates,
     id: &SessionId,
     change: Change,
-) -> Result<(), SessionError> {
+) -> Result<(), store::Error> {
     let changes = vec![change];
     let update = store::update(id, &changes);
-    let written = store.attempt(id.as_str(), changes).await;
-    written.map_err(|error| unchanged(&error))?;
+    store.attempt(id.as_str(), changes).await?;
     if let Some(update) = update {
         updates.send(update);
     }

@@ -62,6 +62,10 @@ impl Store for Slow {
         async { Ok(false) }.boxed()
     }
 
+    fn has_exchange(&self, _: &str, _: &str) -> BoxFuture<'static, Result<bool, Error>> {
+        async { Ok(false) }.boxed()
+    }
+
     fn list(&self, _: Listing) -> BoxFuture<'static, Result<Page, Error>> {
         async { Ok(Page::default()) }.boxed()
     }

@@ -3,7 +3,7 @@
 //!
 //! A file is put back in the way in which tools write: from an open root, through no link, as a whole.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::diff::compare;
 use super::seen::Fingerprint;
@@ -138,11 +138,19 @@ pub fn put_back(roots: &Roots, wanted: &PutBack, keep: &dyn Keep) -> Result<(), 
         RootName::Project => format!("./{path}"),
         RootName::Central | RootName::Further(_) => roots.spelling(name, path),
     };
-    let target = roots.map(&requested, Access::Write).map_err(failed)?;
-    let located = roots.locate(&target, Access::Write).map_err(failed)?;
-    if (located.root(), located.relative()) != (name, path) {
+    let misled = || {
         let text = "a link leads elsewhere in its place";
-        return Err((NotReverted::Changed, text.to_owned()));
+        (NotReverted::Changed, text.to_owned())
+    };
+    // There was none when it was written. Where it leads outside, that is a rule's word, and no reason for the user.
+    let refused = |error: PathError| match has_link(root, path) {
+        true => misled(),
+        false => failed(error),
+    };
+    let target = roots.map(&requested, Access::Write).map_err(refused)?;
+    let located = roots.locate(&target, Access::Write).map_err(refused)?;
+    if (located.root(), located.relative()) != (name, path) {
+        return Err(misled());
     }
     let mut before = look(&located).map_err(failed)?;
     let (now, goal) = (State::of(&before), content.as_ref());
@@ -175,6 +183,15 @@ pub fn put_back(roots: &Roots, wanted: &PutBack, keep: &dyn Keep) -> Result<(), 
         None => located.remove(),
     };
     undoable(keep, &located, undo, change).map_err(failed)
+}
+
+/// Returns whether the file, or a folder that it was in, is a link by now. For words alone: nothing is let in by it.
+fn has_link(root: &str, path: &str) -> bool {
+    let mut at = PathBuf::from(root);
+    Path::new(path).components().any(|part| {
+        at.push(part);
+        at.is_symlink()
+    })
 }
 
 fn difference(path: &str, before: &Before, after: Option<&Content>) -> String {

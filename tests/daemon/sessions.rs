@@ -76,6 +76,12 @@ async fn sessions_are_listed_and_found_by_what_was_said() {
             .await;
         assert_eq!(refused["payload"]["code"], "invalid_payload", "{refused}");
     }
+    for cursor in ["", "made up", "1-", "'; DROP TABLE session; --"] {
+        let list = json!({"type": "session:list", "cursor": cursor});
+        let refused = second.ask(list).await;
+        let message = refused["payload"]["message"].as_str().unwrap();
+        assert!(message.contains("field `cursor`"), "{refused}");
+    }
 }
 
 #[tokio::test]
@@ -174,6 +180,22 @@ async fn a_fork_goes_on_from_a_message_and_leaves_the_other_as_it_is() {
     provider.then(Turn::text("2"));
     first.say("two").await;
     first.until("chat:stream-end").await;
+    for (part, code, said) in [
+        (json!({"before": 5}), "invalid_payload", "4 messages"),
+        (json!({"before": 0}), "invalid_payload", "`before`"),
+        (
+            json!({"conversationId": "other", "before": 1}),
+            "conversation_not_found",
+            "\"other\"",
+        ),
+    ] {
+        let mut fork = part.clone();
+        fork["type"] = json!("session:fork");
+        let refused = first.ask(fork).await;
+        assert_eq!(refused["payload"]["code"], code, "{refused}");
+        let message = refused["payload"]["message"].as_str().unwrap();
+        assert!(message.contains(said), "{refused}");
+    }
     let forked = first
         .ask(json!({"type": "session:fork", "before": 2}))
         .await;

@@ -163,11 +163,11 @@ async fn what_an_exchange_did_is_undone_after_the_daemon_was_killed() {
 async fn what_somebody_changed_since_is_left() {
     let provider = Provider::start().await;
     let daemon = autonomous(&provider).await;
-    for name in ["a", "b", "c", "sub/d", "e", "f"] {
+    let names = ["a", "b", "c", "sub/d", "e", "out/g", "f"];
+    for name in names {
         daemon.file(name, "old\n");
     }
     let mut client = daemon.connect().await;
-    let names = ["a", "b", "c", "sub/d", "e", "f"];
     let made: Vec<_> = names.iter().map(|name| write(name, "new\n")).collect();
     calls(&mut client, &provider, &made).await;
     let at = |name: &str| daemon.project().join(name);
@@ -177,11 +177,15 @@ async fn what_somebody_changed_since_is_left() {
     std::os::unix::fs::symlink("moved", at("c")).unwrap();
     std::fs::remove_dir_all(at("sub")).unwrap();
     daemon.file("e", "old\n");
+    let outside = daemon.project().with_file_name("outside");
+    std::fs::rename(at("out"), &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, at("out")).unwrap();
     let answer = revert(&mut client, "m1").await;
     assert_eq!(
         outcomes(&answer),
         [
             "f reverted -",
+            "out/g left changed",
             "e left unchanged",
             "sub/d left gone",
             "c left changed",
@@ -191,6 +195,7 @@ async fn what_somebody_changed_since_is_left() {
     );
     assert_eq!(content(&daemon, "a").unwrap(), "mine\n");
     assert_eq!(content(&daemon, "moved").unwrap(), "new\n");
+    assert_eq!(content(&daemon, "out/g").unwrap(), "new\n");
     assert!(!at("sub").exists() && !at("b").exists());
     // A second time there is nothing to do, and so nothing to be undone.
     let again = revert(&mut client, "m1").await;
@@ -334,6 +339,14 @@ async fn pages_lead_back_and_bad_requests_are_named() {
     assert_eq!(since["changes"].as_array().unwrap().len(), 2);
     for (request, code) in [
         (json!({"type": "files:revert"}), "invalid_payload"),
+        (
+            json!({"type": "files:changes", "since": "m9"}),
+            "invalid_payload",
+        ),
+        (
+            json!({"type": "files:changes", "cursor": "-1"}),
+            "invalid_payload",
+        ),
         (
             json!({"type": "files:revert", "messageId": "m1", "toolId": "t1"}),
             "invalid_payload",

@@ -1,5 +1,6 @@
 //! What is written, and what is read back. Times are milliseconds since 1970.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::call::{CallFacts, ToolCall};
@@ -135,8 +136,8 @@ pub enum Change {
     Fork {
         /// The other session.
         from: String,
-        /// Only this conversation of it, up to this place; all of them where there is none.
-        before: Option<(String, u64)>,
+        /// Only this conversation of it, up to this place where there is one; all of them where there is none.
+        part: Option<(String, Option<u64>)>,
         /// When.
         at_ms: i64,
     },
@@ -344,7 +345,7 @@ pub struct Listing {
     /// At most so many; 1 at least.
     pub limit: usize,
     /// What an earlier page said comes next.
-    pub cursor: Option<String>,
+    pub cursor: Option<Cursor>,
 }
 
 /// A page of sessions.
@@ -353,7 +354,31 @@ pub struct Page {
     /// The sessions.
     pub sessions: Vec<Listed>,
     /// What to ask for the next page with; `None` where there is none.
-    pub next: Option<String>,
+    pub next: Option<Cursor>,
+}
+
+/// A place in a list of sessions. It is shown as clients have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    pub(crate) updated_ms: i64,
+    pub(crate) key: i64,
+}
+
+impl Cursor {
+    /// Reads what a client gives back; `None` where it is none.
+    pub fn read(text: &str) -> Option<Self> {
+        let (updated_ms, key) = text.split_once('-')?;
+        Some(Self {
+            updated_ms: updated_ms.parse().ok()?,
+            key: key.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.updated_ms, self.key)
+    }
 }
 
 /// A session in a list.

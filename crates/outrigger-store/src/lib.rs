@@ -27,8 +27,8 @@ pub use call::{
     ToolCall,
 };
 pub use change::{
-    Attachment, Body, Change, Conversation, Exchange, Growth, Hash, Head, Limits, Listed, Listing,
-    Message, Owner, Page, Piece, Queued, Rule, Sent, Session, Snippet, Stats, TitleBy,
+    Attachment, Body, Change, Conversation, Cursor, Exchange, Growth, Hash, Head, Limits, Listed,
+    Listing, Message, Owner, Page, Piece, Queued, Rule, Sent, Session, Snippet, Stats, TitleBy,
 };
 pub use file_change::{FileChange, FilePage, FileQuery, KeptFile};
 
@@ -70,6 +70,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Returns whether there is such a session.
     fn has(&self, session: &str) -> BoxFuture<'static, Result<bool, Error>>;
+
+    /// Returns whether an exchange of this id is known in a session: that it began, waits, said or changed something.
+    fn has_exchange(&self, session: &str, id: &str) -> BoxFuture<'static, Result<bool, Error>>;
 
     /// Returns a page of sessions, the one that changed last first.
     fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>>;
@@ -161,6 +164,12 @@ pub enum Error {
     /// What it is to be made of is not there.
     #[error("there is no such session, or no such conversation in it")]
     Unknown,
+    /// It is to be made of more messages than there are.
+    #[error("the conversation has {messages} messages")]
+    Beyond {
+        /// How many there are.
+        messages: u64,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

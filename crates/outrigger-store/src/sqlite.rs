@@ -233,6 +233,11 @@ impl Store for Sqlite {
         self.read_all(move |connection| read::has(connection, &session))
     }
 
+    fn has_exchange(&self, session: &str, id: &str) -> BoxFuture<'static, Result<bool, Error>> {
+        let (session, id) = (session.to_owned(), id.to_owned());
+        self.read_all(move |connection| read::has_exchange(connection, &session, &id))
+    }
+
     fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>> {
         self.read_all(move |connection| read::list(connection, &wanted))
     }

@@ -39,9 +39,7 @@ impl Filter {
         if wanted.limit == Some(0) {
             return Err("field `limit` must be 1 at least".to_owned());
         }
-        let before = wanted.cursor.as_deref().map(str::parse).transpose();
-        let before = before
-            .map_err(|_| "field `cursor` is no `nextCursor` of an earlier answer".to_owned())?;
+        let before = wanted.cursor.as_deref().map(place).transpose()?;
         Ok(Self {
             limit: wanted.limit.unwrap_or(PAGE).min(KEPT),
             before,
@@ -114,6 +112,12 @@ pub(super) fn page(filter: &Filter, calls: impl Iterator<Item = Seen>) -> Page {
         last = Some(call.number);
     }
     page
+}
+
+/// Reads a cursor: the number of a call, before which there is another one.
+fn place(cursor: &str) -> Result<i64, String> {
+    let number = cursor.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "field `cursor` is no `nextCursor` of an earlier answer".to_owned())
 }
 
 /// Reads a time of a request, in any zone.

@@ -105,6 +105,13 @@ fn times_are_read_in_any_zone_and_what_is_none_is_refused() {
         ),
         (
             ToolHistory {
+                cursor: Some("-1".to_owned()),
+                ..ToolHistory::default()
+            },
+            "cursor",
+        ),
+        (
+            ToolHistory {
                 limit: Some(0),
                 ..ToolHistory::default()
             },

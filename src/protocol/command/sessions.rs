@@ -148,15 +148,12 @@ pub struct SessionFork {
 
 impl SessionFork {
     /// Returns the one conversation that is taken, where not all are, and up to where.
-    pub fn part(&self) -> Option<(ConversationId, u64)> {
+    pub fn part(&self) -> Option<(ConversationId, Option<u64>)> {
         if self.conversation_id.is_none() && self.before.is_none() {
             return None;
         }
         let id = self.conversation_id.clone();
-        Some((
-            id.unwrap_or_else(default_conversation),
-            self.before.unwrap_or(u64::MAX),
-        ))
+        Some((id.unwrap_or_else(default_conversation), self.before))
     }
 }
 

@@ -83,7 +83,7 @@ async fn a_file_that_was_made_is_removed_and_made_again_with_its_rights() {
 #[tokio::test]
 async fn what_somebody_else_did_is_left() {
     type Deed = fn(&World);
-    let deeds: [(Deed, NotReverted); 8] = [
+    let deeds: [(Deed, NotReverted); 9] = [
         (|it| it.put("a.txt", "mine\n"), NotReverted::Changed),
         (|it| it.put("a.txt", "old\n"), NotReverted::Unchanged),
         (
@@ -102,7 +102,14 @@ async fn what_somebody_else_did_is_left() {
                 fs::remove_file(it.at("a.txt")).unwrap();
                 symlink("/etc/hostname", it.at("a.txt")).unwrap();
             },
-            NotReverted::Failed,
+            NotReverted::Changed,
+        ),
+        (
+            |it| {
+                fs::remove_file(it.at("a.txt")).unwrap();
+                symlink("nowhere", it.at("a.txt")).unwrap();
+            },
+            NotReverted::Changed,
         ),
         (
             |it| {

@@ -2,6 +2,7 @@
 
 mod calls;
 mod files;
+mod fork;
 pub(super) mod import;
 
 use std::io::Write as _;
@@ -12,7 +13,9 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::words;
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
-use crate::{Attachment, Body, Change, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy};
+use crate::{
+    Attachment, Body, Change, Error, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy,
+};
 
 pub(super) use calls::break_off;
 
@@ -26,8 +29,22 @@ const KEPT_SENT: i64 = 256;
 /// Merges pages of the index of words, so that nothing is left in it of what was removed.
 pub(super) const FORGET_WORDS: &str = "INSERT INTO words (words, rank) VALUES ('merge', ?1)";
 
+/// Why changes cannot be written.
+pub(super) enum Failure {
+    /// SQLite or the disk says so.
+    Sqlite(rusqlite::Error),
+    /// They do not fit what is there.
+    Misfit(Error),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
 /// Writes the changes of one session.
-pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> rusqlite::Result<()> {
+pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> Result<(), Failure> {
     let mut key = find(connection, id)?;
     for change in changes {
         match change {
@@ -39,12 +56,8 @@ pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> rusq
                     .execute(params![id, project, at_ms])?;
                 key = find(connection, id)?;
             }
-            Change::Fork {
-                from,
-                before,
-                at_ms,
-            } => {
-                fork(connection, id, from, before.as_ref(), *at_ms)?;
+            Change::Fork { from, part, at_ms } => {
+                fork::fork(connection, id, (from, part.as_ref()), *at_ms)?;
                 key = find(connection, id)?;
             }
             Change::Delete => {
@@ -409,56 +422,6 @@ fn clear(connection: &Connection) -> rusqlite::Result<()> {
         connection.prepare_cached(sql)?.execute([])?;
     }
     Ok(())
-}
-
-/// Makes a session of another one's messages; their bodies are shared.
-fn fork(
-    connection: &Connection,
-    id: &str,
-    from: &str,
-    before: Option<&(String, u64)>,
-    at_ms: i64,
-) -> rusqlite::Result<()> {
-    let Some(source) = find(connection, from)? else {
-        return Err(rusqlite::Error::QueryReturnedNoRows);
-    };
-    let made = connection
-        .prepare_cached(
-            "INSERT OR IGNORE INTO any_session (id, owner, project, title, title_by, settings, created_ms, updated_ms, parent, seq, ids) \
-             SELECT ?1, owner, project, title, title_by, settings, ?3, ?3, id, 0, ids FROM session WHERE key = ?2",
-        )?
-        .execute(params![id, source, at_ms])?;
-    let Some(session) = find(connection, id)?.filter(|_| made > 0) else {
-        return Ok(());
-    };
-    connection
-        .prepare_cached(
-            "INSERT INTO label (session, name) SELECT ?1, name FROM label WHERE session = ?2",
-        )?
-        .execute(params![session, source])?;
-    let (only, place) = match before {
-        Some((conversation, place)) => (Some(conversation), integer(*place)),
-        None => (None, i64::MAX),
-    };
-    let conversations = connection
-        .prepare_cached(
-            "INSERT INTO conversation (session, id, next_place) SELECT ?1, id, min(next_place, ?4) FROM conversation \
-             WHERE session = ?2 AND (?3 IS NULL OR id = ?3)",
-        )?
-        .execute(params![session, source, only, place])?;
-    if only.is_some() && conversations == 0 {
-        return Err(rusqlite::Error::QueryReturnedNoRows);
-    }
-    connection
-        .prepare_cached(
-            "INSERT INTO message (conversation, place, body, exchange, at_ms) \
-             SELECT copy.key, message.place, message.body, message.exchange, message.at_ms FROM message \
-             JOIN conversation ON conversation.key = message.conversation AND conversation.session = ?2 \
-             JOIN conversation AS copy ON copy.session = ?1 AND copy.id = conversation.id \
-             WHERE message.place < ?3",
-        )?
-        .execute(params![session, source, place])?;
-    count(connection, session)
 }
 
 fn integer(number: u64) -> i64 {

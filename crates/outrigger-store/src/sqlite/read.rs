@@ -15,8 +15,8 @@ use rusqlite::{Connection, Row, params};
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
 use super::{file, words};
 use crate::{
-    Attachment, Body, Conversation, Exchange, Hash, Listed, Listing, Message, Page, Queued, Sent,
-    Session, Snippet, Stats, ToolCall,
+    Attachment, Body, Conversation, Cursor, Exchange, Hash, Listed, Listing, Message, Page, Queued,
+    Sent, Session, Snippet, Stats, ToolCall,
 };
 
 pub(super) use calls::{page as calls, ran};
@@ -192,6 +192,29 @@ pub(super) fn has(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
         .exists([id])
 }
 
+/// Returns whether an exchange is known in a session. The last ones are looked for first.
+pub(super) fn has_exchange(
+    connection: &Connection,
+    session: &str,
+    id: &str,
+) -> rusqlite::Result<bool> {
+    const OF: &str = "SELECT 1 FROM session JOIN";
+    for found in [
+        "exchange ON exchange.session = session.key WHERE session.id = ?1 AND exchange.id = ?2",
+        "queued ON queued.session = session.key WHERE session.id = ?1 AND queued.id = ?2",
+        "file_change ON file_change.session = session.key WHERE session.id = ?1 AND exchange = ?2",
+        // What was made valid later belongs to none.
+        "conversation ON conversation.session = session.key JOIN message ON message.conversation = conversation.key \
+         WHERE session.id = ?1 AND message.exchange = ?2 AND ?2 <> ''",
+    ] {
+        let sql = format!("{OF} {found}");
+        if connection.prepare_cached(&sql)?.exists([session, id])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Returns a page of sessions.
 pub(super) fn list(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
     let mut page = match wanted.query.as_deref().filter(|query| !query.is_empty()) {
@@ -250,12 +273,10 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
 }
 
 fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
-    let (updated, key) = match wanted.cursor.as_deref().map(cursor) {
-        None => (i64::MAX, i64::MAX),
-        Some(Some(cursor)) => cursor,
-        // No page begins there.
-        Some(None) => return Ok(Page::default()),
-    };
+    let begin = wanted.cursor.unwrap_or(Cursor {
+        updated_ms: i64::MAX,
+        key: i64::MAX,
+    });
     let limit = wanted.limit.max(1);
     let (labels, count) = joined(&wanted.labels);
     let sql = format!(
@@ -269,8 +290,8 @@ fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
         &sql,
         params![
             !wanted.archived,
-            updated,
-            key,
+            begin.updated_ms,
+            begin.key,
             wanted.project,
             most,
             labels,
@@ -282,14 +303,12 @@ fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
     found.truncate(limit);
     let last = found.last().filter(|_| more);
     Ok(Page {
-        next: last.map(|(session, key)| format!("{}-{key}", session.updated_ms)),
+        next: last.map(|(session, key)| Cursor {
+            updated_ms: session.updated_ms,
+            key: *key,
+        }),
         sessions: found.into_iter().map(|(session, _)| session).collect(),
     })
-}
-
-fn cursor(text: &str) -> Option<(i64, i64)> {
-    let (updated, key) = text.split_once('-')?;
-    Some((updated.parse().ok()?, key.parse().ok()?))
 }
 
 /// Returns the sessions that have the words: those in whose name they are, then by the newest message.

@@ -11,7 +11,8 @@ use std::sync::mpsc;
 
 use super::*;
 use crate::{
-    Attachment, Body, CallFacts, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy, ToolCall,
+    Attachment, Body, CallFacts, Cursor, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy,
+    ToolCall,
 };
 
 fn temporary() -> (tempfile::TempDir, PathBuf) {
@@ -303,13 +304,33 @@ async fn a_fork_shares_what_was_said_and_outlives_its_source() {
         said("b", "elsewhere", 3),
     ];
     write(&store, "s", changes).unwrap();
-    let fork = |before: Option<(&str, u64)>| Change::Fork {
+    let fork = |part: Option<(&str, Option<u64>)>| Change::Fork {
         from: "s".to_owned(),
-        before: before.map(|(id, place)| (id.to_owned(), place)),
+        part: part.map(|(id, place)| (id.to_owned(), place)),
         at_ms: 9,
     };
-    write(&store, "f", vec![fork(Some(("a", 1)))]).unwrap();
+    write(&store, "f", vec![fork(Some(("a", Some(1))))]).unwrap();
     write(&store, "g", vec![fork(None)]).unwrap();
+    // As many as there are, all of one conversation, and none.
+    for (part, expected) in [
+        (("a", Some(2)), vec!["one", "two"]),
+        (("a", None), vec!["one", "two"]),
+        (("a", Some(0)), vec![]),
+    ] {
+        write(&store, "part", vec![fork(Some(part))]).unwrap();
+        let made = store.open("part").await.unwrap().unwrap();
+        assert_eq!(texts(&made, "a"), expected);
+        write(&store, "part", vec![Change::Delete]).unwrap();
+    }
+    for (part, expected) in [
+        (("a", Some(3)), Error::Beyond { messages: 2 }),
+        (("c", Some(0)), Error::Unknown),
+        (("c", None), Error::Unknown),
+    ] {
+        let refused = write(&store, "part", vec![fork(Some(part))]);
+        assert_eq!(refused, Err(expected));
+        assert!(!store.has("part").await.unwrap());
+    }
     let bodies = |store: &Sqlite| {
         store.read(|connection| {
             connection.query_row("SELECT count(*) FROM body", [], |row| row.get::<_, i64>(0))
@@ -328,7 +349,7 @@ async fn a_fork_shares_what_was_said_and_outlives_its_source() {
     assert_eq!(bodies(&store).await.unwrap(), 1);
     let unknown = Change::Fork {
         from: "nobody".to_owned(),
-        before: None,
+        part: None,
         at_ms: 1,
     };
     let refused = write(&store, "h", vec![unknown]);
@@ -365,7 +386,7 @@ async fn an_answer_goes_with_whose_it_is_or_stays_until_it_is_revoked() {
     assert_eq!(store.rules().await.unwrap(), ["rule r4", "rule r5"]);
     let fork = Change::Fork {
         from: "s".to_owned(),
-        before: None,
+        part: None,
         at_ms: 2,
     };
     write(&store, "f", vec![fork]).unwrap();
@@ -386,6 +407,46 @@ async fn an_answer_goes_with_whose_it_is_or_stays_until_it_is_revoked() {
     assert_eq!(store.open("new").await.unwrap(), None);
     write(&store, "s", vec![Change::Delete, rule("r6", Owner::None)]).unwrap();
     assert_eq!(store.rules().await.unwrap(), ["rule r5"]);
+}
+
+#[tokio::test]
+async fn an_exchange_is_known_by_whatever_is_of_it() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let began = Change::Began(Exchange {
+        id: "m2".to_owned(),
+        conversation: "a".to_owned(),
+        began_ms: 1,
+        end: None,
+    });
+    let queued = Change::Queued(Queued {
+        id: "m3".to_owned(),
+        conversation: "a".to_owned(),
+        send: "{}".to_owned(),
+    });
+    let repaired = Change::Message {
+        conversation: "a".to_owned(),
+        message: Message {
+            exchange: String::new(),
+            ..message("x", 1)
+        },
+    };
+    let changes = vec![create(1), said("a", "one", 1), began, queued, repaired];
+    write(&store, "s", changes).unwrap();
+    write(&store, "other", vec![create(1)]).unwrap();
+    for (session, id, expected) in [
+        ("s", "m1", true),
+        ("s", "m2", true),
+        ("s", "m3", true),
+        ("s", "m4", false),
+        ("s", "", false),
+        ("s", "' OR 1=1; --", false),
+        ("other", "m1", false),
+        ("nobody", "m1", false),
+    ] {
+        let is_known = store.has_exchange(session, id).await.unwrap();
+        assert_eq!(is_known, expected, "{session} {id}");
+    }
 }
 
 #[tokio::test]
@@ -415,15 +476,26 @@ async fn sessions_are_listed_in_pages_the_last_changed_first() {
         ..Listing::default()
     };
     let first = store.list(wanted.clone()).await.unwrap();
-    wanted.cursor.clone_from(&first.next);
+    wanted.cursor = first.next;
+    let shown = first.next.unwrap().to_string();
+    assert_eq!(Cursor::read(&shown), first.next);
     let second = store.list(wanted.clone()).await.unwrap();
     let ids =
         |page: &Page| -> Vec<String> { page.sessions.iter().map(|it| it.id.clone()).collect() };
     assert_eq!(ids(&first), ["s6", "s5", "s4", "s2"]);
     assert_eq!(ids(&second), ["s1", "s0"]);
     assert_eq!(second.next, None);
-    wanted.cursor = Some("'; DROP TABLE session; --".to_owned());
-    assert_eq!(store.list(wanted).await.unwrap(), Page::default());
+    for made_up in [
+        "",
+        "-",
+        "1",
+        "x-1",
+        "1-",
+        "1-x",
+        "'; DROP TABLE session; --",
+    ] {
+        assert_eq!(Cursor::read(made_up), None, "{made_up}");
+    }
     let put_away = Listing {
         archived: true,
         limit: 9,

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
+use super::apply::Failure;
 use super::queue::{Handle, HealthState, Job, Lasts, NO_ROOM, Work, bytes_of};
 use super::{Sync, apply, file};
 use crate::{Change, Done, Error};
@@ -243,10 +244,10 @@ impl Writer {
         if let Err(problem) = self.is_in_place() {
             return self.fails(&problem);
         }
-        if self.connection.is_none() {
-            if let Err(problem) = self.connect() {
-                return self.fails(&problem);
-            }
+        if self.connection.is_none()
+            && let Err(problem) = self.connect()
+        {
+            return self.fails(&problem);
         }
         if self.backlog.is_empty() {
             return self.heals();
@@ -272,7 +273,7 @@ impl Writer {
                         None => Ok(()),
                         Some((_, problem)) => {
                             // A constraint says that this program erred.
-                            if *problem != Error::Unknown {
+                            if matches!(problem, Error::Refused(_)) {
                                 tracing::error!(session_id = job.session, %problem, "changes are not kept");
                             }
                             Err(problem.clone())
@@ -394,16 +395,14 @@ fn write(connection: &mut Connection, jobs: &[Waiting]) -> rusqlite::Result<Vec<
         let savepoint = transaction.savepoint()?;
         match apply::all(&savepoint, &job.session, &job.changes) {
             Ok(()) => savepoint.commit()?,
-            Err(error) if is_of_the_disk(&error) => return Err(error),
-            Err(error) => {
+            Err(Failure::Sqlite(error)) if is_of_the_disk(&error) => return Err(error),
+            Err(failure) => {
                 drop(savepoint);
-                refused.push((
-                    index,
-                    match error {
-                        rusqlite::Error::QueryReturnedNoRows => Error::Unknown,
-                        error => Error::Refused(error.to_string()),
-                    },
-                ));
+                let problem = match failure {
+                    Failure::Misfit(misfit) => misfit,
+                    Failure::Sqlite(error) => Error::Refused(error.to_string()),
+                };
+                refused.push((index, problem));
             }
         }
     }

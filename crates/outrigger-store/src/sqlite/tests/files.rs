@@ -154,7 +154,7 @@ async fn content_goes_with_the_last_that_names_it() {
     // A fork has none of it.
     let fork = Change::Fork {
         from: "s".to_owned(),
-        before: None,
+        part: None,
         at_ms: 9,
     };
     write(&store, "fork", vec![fork]).unwrap();

@@ -96,7 +96,7 @@ async fn labels_are_replaced_listed_and_looked_for() {
     }
     let fork = Change::Fork {
         from: "y".to_owned(),
-        before: None,
+        part: None,
         at_ms: 2,
     };
     write(&store, "fork", vec![fork]).unwrap();

@@ -102,7 +102,7 @@ async fn what_is_tried_once_and_fails_does_not_happen_later() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let fork = Change::Fork {
         from: "s".to_owned(),
-        before: None,
+        part: None,
         at_ms: 2,
     };
     let title = Change::Title {
