@@ -338,6 +338,7 @@ fn build(
         rules: SharedRules::default(),
         updates,
         imports: Arc::new(Semaphore::new(session::MAX_IMPORTS)),
+        titles: Arc::new(Semaphore::new(session::MAX_TITLES)),
         workspaces,
         services: Services {
             config: Arc::new(config),

@@ -26,6 +26,7 @@ mod restore;
 mod scope;
 mod sends;
 mod sessions;
+mod title;
 mod transfer;
 
 use std::collections::{HashMap, VecDeque};
@@ -33,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -65,6 +66,7 @@ use sends::KnownSend;
 pub(crate) use sends::shutting_down;
 pub use sessions::{Daemon, Sessions};
 pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS};
+pub(crate) use title::MAX_TITLES;
 use transfer::Transfers;
 
 /// How long a new session waits for the socket that it was made for.
@@ -106,6 +108,8 @@ struct Session {
     output_reads: Arc<Semaphore>,
     /// Files of sessions on their way to the socket, and from it; they go with it.
     transfers: Transfers,
+    /// Has the conversation whose exchange was the first to end well, where a model is to name the session.
+    first_end: watch::Receiver<Option<ConversationId>>,
     /// When the session ends unless a socket comes.
     ends_at: Option<Instant>,
     /// Whether it ends as soon as nothing runs unless a socket comes.
@@ -140,6 +144,10 @@ impl Session {
     ) -> Self {
         let feed = Arc::clone(&handle.feed);
         let sink = Arc::clone(&feed);
+        let (ended, first_end) = watch::channel(None);
+        // One that was begun before has a title.
+        let is_named = restored.is_some() || daemon.services.config.session.title_model().is_none();
+        let ended = (!is_named).then_some(ended);
         let journal = feed.journal.clone();
         let ids = restored.map_or(0, |restored| restored.ids);
         let memory = Memory::new(
@@ -154,7 +162,12 @@ impl Session {
             shared: SessionContext {
                 id: ready.session_id.clone(),
                 workspace,
-                events: Events::new(move |event, reply_to| sink.append(event, reply_to)),
+                events: Events::new(move |event, reply_to| {
+                    if let Some(ended) = &ended {
+                        title::note(ended, &event);
+                    }
+                    sink.append(event, reply_to);
+                }),
                 executions: Arc::clone(&handle.executions),
                 ids: Arc::new(Ids::after(ids, journal.clone())),
                 memory,
@@ -177,6 +190,7 @@ impl Session {
             away: None,
             output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),
             transfers: Transfers::default(),
+            first_end,
             ends_at: None,
             ends_when_idle: false,
             cancel: daemon.stop.child_token(),
@@ -241,6 +255,10 @@ impl Session {
                     continue;
                 }
                 () = grown, if self.ends_when_idle => continue,
+                Ok(()) = self.first_end.changed() => {
+                    self.ask_for_title();
+                    continue;
+                }
                 update = updates.recv() => {
                     // As with notices: `session:list` has how things stand.
                     if let Ok(update) = update {

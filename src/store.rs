@@ -67,6 +67,8 @@ struct Shared {
     order: Mutex<()>,
     /// Whether the client wants nothing kept any more.
     is_ended: AtomicBool,
+    /// Whether the user named it. Set, and looked at before a title is given, under `order`.
+    is_named: AtomicBool,
 }
 
 impl fmt::Debug for Journal {
@@ -96,6 +98,7 @@ impl Journal {
             ids: AtomicU64::new(known.ids),
             order: Mutex::default(),
             is_ended: AtomicBool::default(),
+            is_named: AtomicBool::default(),
         })))
     }
 
@@ -212,6 +215,28 @@ impl Journal {
             });
         }
         changes
+    }
+
+    /// Gives the session a title that a model made, unless its user names it.
+    pub(crate) fn suggest_title(&self, title: String) {
+        let Some(shared) = self.0.as_ref().filter(|_| self.is_on()) else {
+            return;
+        };
+        let order = shared.order.lock();
+        // Else its event would overtake the user's, which the store prefers in any order.
+        if !shared.is_named.load(Ordering::Acquire) {
+            let by = TitleBy::Daemon;
+            let title = Change::Title { title, by };
+            shared.outbox.give(&order, vec![title]);
+        }
+    }
+
+    /// Notes that the user names the session, before that is written: no other title is given from here on.
+    pub(crate) fn named(&self) {
+        if let Some(shared) = &self.0 {
+            let _order = shared.order.lock();
+            shared.is_named.store(true, Ordering::Release);
+        }
     }
 
     /// Forgets a conversation.
@@ -374,6 +399,11 @@ fn unqueued(names: &[MessageId]) -> impl Iterator<Item = Change> {
     names
         .iter()
         .map(|id| Change::Unqueued { id: id.to_string() })
+}
+
+/// Returns the first line of a text as a title, cut where it is long; `None` where nothing is in it.
+pub(crate) fn title(text: &str) -> Option<String> {
+    body::title_of(text)
 }
 
 /// Returns the words of a message as the store has it.

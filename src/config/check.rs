@@ -22,8 +22,8 @@ use super::origin::Origin;
 use super::sections::StoreSettings;
 use super::settings::{Settings, ToolsSettings};
 use super::{
-    AuditConfig, ChatConfig, Config, ProviderConfig, SandboxPolicy, StoreConfig, ToolsConfig,
-    WebSearchConfig,
+    AuditConfig, ChatConfig, Config, ProviderConfig, SandboxPolicy, SessionConfig, StoreConfig,
+    ToolsConfig, WebSearchConfig,
 };
 use crate::permission::NetworkPolicy;
 use crate::units::format_duration;
@@ -74,7 +74,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
     });
     let store = store(&settings.store, findings);
     level(&settings.log.level, findings);
-    server::locked(&settings.session, findings);
+    let session = session(settings.session, &mut providers, findings);
     let project = project::check(&settings.project, findings);
     let mut tools = tools(settings.tools, findings);
     let own = [
@@ -91,7 +91,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
     Config {
         server,
         project,
-        session: settings.session,
+        session,
         chat,
         approval: settings.approval,
         providers,
@@ -124,6 +124,27 @@ fn store(settings: &StoreSettings, findings: &mut Findings<'_>) -> Option<StoreC
         },
         is_named,
     })
+}
+
+fn session(
+    mut settings: SessionConfig,
+    providers: &mut Vec<ProviderConfig>,
+    findings: &mut Findings<'_>,
+) -> SessionConfig {
+    server::locked(&settings, findings);
+    settings.title_model = settings.title_model.trim().to_owned();
+    let path = ["session", "title_model"];
+    match settings.title_model.split_once('/') {
+        Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
+            providers::referred(&path, provider, providers, findings);
+        }
+        None if settings.title_model.is_empty() => {}
+        _ => findings.refuse(
+            &path,
+            "expected PROVIDER/MODEL, e.g. \"anthropic/claude-haiku-4-5\", or \"\" for the first words".to_owned(),
+        ),
+    }
+    settings
 }
 
 fn chat(

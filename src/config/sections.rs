@@ -96,6 +96,10 @@ pub struct SessionConfig {
     /// Size of the events kept for a resume; 64KiB to 1GiB.
     #[serde(with = "Size::<{ 64 * KIB }, { 1024 * MIB }>")]
     pub buffer_bytes: usize,
+    /// The model that gives each new session a title, as `PROVIDER/MODEL`, e.g. `anthropic/claude-haiku-4-5`; empty for the first
+    /// words of the first message. It is sent the beginning of that message and of its answer, once, when the first exchange has
+    /// ended well.
+    pub title_model: String,
     /// Keys of `[chat]`, e.g. `chat.trust_level`, that no client may loosen; `providers` for keys,
     /// addresses and the choice of a provider.
     pub locked: Vec<String>,
@@ -117,6 +121,11 @@ impl SessionConfig {
     pub fn is_locked(&self, key: &str) -> bool {
         let is_named = |name: &str| self.locked.iter().any(|locked| locked == name);
         is_named(key) || (key == "chat.provider" && self.locks_providers())
+    }
+
+    /// Returns the provider and the model that give sessions a title; `None` where their first words do.
+    pub fn title_model(&self) -> Option<(&str, &str)> {
+        self.title_model.split_once('/')
     }
 
     /// Whether a client may neither configure a provider nor choose one.

@@ -49,10 +49,23 @@ pub(crate) struct Spent {
     pub cost: Cost,
 }
 
+impl Spent {
+    fn add(&mut self, usage: &Usage, model: &Model) {
+        self.usage = self.usage.plus(*usage);
+        self.cost.add(usage, model.pricing.as_ref());
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Totals(Mutex<Spent>);
 
 impl Totals {
+    /// Adds a request that is no turn of an exchange, for a title.
+    pub(crate) fn add_aside(&self, provider_id: &str, usage: &Usage, model: &Model) {
+        self.0.lock().add(usage, model);
+        count(provider_id, usage);
+    }
+
     /// Writes what was used to the log, where something was.
     pub(crate) fn log(&self) {
         let Spent { usage, cost } = *self.0.lock();
@@ -104,20 +117,8 @@ impl<'a> Ledger<'a> {
     ) {
         self.gauge.learn_window(model.context_window);
         self.gauge.counted(usage, estimate);
-        self.add(|spent| {
-            spent.usage = spent.usage.plus(*usage);
-            spent.cost.add(usage, model.pricing.as_ref());
-        });
-        for (kind, count) in [
-            ("input", usage.input),
-            ("output", usage.output),
-            ("cache_read", usage.cache_read),
-            ("cache_write", usage.cache_write),
-        ] {
-            if let Some(count) = count {
-                metrics::tokens(self.provider_id, kind, count);
-            }
-        }
+        self.add(|spent| spent.add(usage, model));
+        count(self.provider_id, usage);
     }
 
     /// Adds a turn that broke off: it is billed, and nobody says how much.
@@ -135,6 +136,19 @@ impl<'a> Ledger<'a> {
     fn add(&mut self, change: impl Fn(&mut Spent)) {
         change(&mut self.spent);
         change(&mut self.context.session.totals.0.lock());
+    }
+}
+
+fn count(provider_id: &str, usage: &Usage) {
+    for (kind, count) in [
+        ("input", usage.input),
+        ("output", usage.output),
+        ("cache_read", usage.cache_read),
+        ("cache_write", usage.cache_write),
+    ] {
+        if let Some(count) = count {
+            metrics::tokens(provider_id, kind, count);
+        }
     }
 }
 

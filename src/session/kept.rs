@@ -184,9 +184,14 @@ impl Session {
         answer: impl FnOnce(answer::SessionChanged) -> Event + Send + 'static,
     ) {
         let session_id = self.or_this(named);
-        let updates = self.daemon.updates.clone();
+        let (sessions, updates) = (self.sessions.clone(), self.daemon.updates.clone());
         self.with_store(id, async move |store| {
             exists(&store, &session_id).await?;
+            if let (Change::Title { .. }, Some(sessions)) = (&change, sessions.upgrade())
+                && let Some(live) = sessions.find(&session_id)
+            {
+                live.feed.journal.named();
+            }
             let changed = write(&store, &updates, &session_id, change).await;
             changed.map_err(|error| unchanged(&error))?;
             Ok(answer(answer::SessionChanged { session_id }))

@@ -55,6 +55,8 @@ pub struct Daemon {
     pub(crate) updates: Updates,
     /// Permits for sessions that are being imported: [`MAX_IMPORTS`].
     pub(crate) imports: Arc<Semaphore>,
+    /// Permits for titles that models are asked for: [`MAX_TITLES`](super::MAX_TITLES).
+    pub(crate) titles: Arc<Semaphore>,
     /// The projects that sessions work in.
     pub(crate) workspaces: Arc<Workspaces>,
     /// Done when the folders of all conversations' commands are removed.

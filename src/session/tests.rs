@@ -96,6 +96,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
     Arc::new(Daemon {
         updates: crate::store::Updates::default(),
         imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
+        titles: Arc::new(Semaphore::new(MAX_TITLES)),
         store: None,
         rules: SharedRules::default(),
         not_kept: String::new(),

@@ -62,10 +62,15 @@ pub(super) fn of(message: &Message) -> Body {
 
 /// Returns the first words of a message, as a name; `None` where it has no words.
 pub(super) fn title(parts: &[Part]) -> Option<String> {
-    let text = parts.iter().find_map(|part| match part {
-        Part::Text { text } => text.lines().map(str::trim).find(|line| !line.is_empty()),
+    parts.iter().find_map(|part| match part {
+        Part::Text { text } => title_of(text),
         Part::Image { .. } => None,
-    })?;
+    })
+}
+
+pub(super) fn title_of(text: &str) -> Option<String> {
+    let mut lines = text.lines().map(str::trim);
+    let text = lines.find(|line| !line.is_empty())?;
     if text.chars().count() <= TITLE {
         return Some(text.to_owned());
     }

@@ -62,6 +62,7 @@ mod steering;
 mod switching;
 mod telemetry;
 mod terminal;
+mod titles;
 mod unconfigured;
 mod undo;
 mod verdicts;

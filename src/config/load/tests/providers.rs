@@ -86,6 +86,35 @@ fn the_default_provider_is_the_first_that_can_answer() {
 }
 
 #[test]
+fn a_title_model_names_its_provider() {
+    for (value, expected) in [
+        ("", None),
+        ("openai/gpt-5-nano", Some(("openai", "gpt-5-nano"))),
+        (
+            " anthropic/org/model:1 ",
+            Some(("anthropic", "org/model:1")),
+        ),
+    ] {
+        let loaded = toml(&format!("[session]\ntitle_model = '{value}'")).load();
+        assert_eq!(loaded.config.session.title_model(), expected, "{value}");
+        // It is for titles alone.
+        assert_eq!(loaded.config.chat.provider, "scripted", "{value}");
+        let is_known = |(provider, _): (&str, &str)| ids(&loaded).contains(&provider);
+        assert!(expected.is_none_or(is_known), "{value}");
+    }
+    for (value, expected) in [
+        ("gpt-5-nano", "expected PROVIDER/MODEL"),
+        ("openai/", "expected PROVIDER/MODEL"),
+        ("/gpt-5-nano", "expected PROVIDER/MODEL"),
+        ("opena/gpt-5-nano", "there is no such provider"),
+    ] {
+        let errors = toml(&format!("[session]\ntitle_model = '{value}'")).errors();
+        let is_told = errors.contains("session.title_model") && errors.contains(expected);
+        assert!(is_told, "{value}: {errors}");
+    }
+}
+
+#[test]
 fn kind_preset_and_wire() {
     let cases = [
         (
