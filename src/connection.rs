@@ -108,8 +108,8 @@ pub async fn serve(
         };
         match reason {
             DisconnectReason::Moved(attached) => {
-                // One that was resumed is somebody's; it lives on for its grace period.
-                if connection.attached.fresh {
+                // One that was resumed or used is somebody's; it lives on for its grace period.
+                if connection.attached.fresh && connection.first {
                     connection.attached.session.discard().await;
                 }
                 connection.attached = *attached;
@@ -253,9 +253,12 @@ impl Connection<'_> {
             Ok(None) => return ControlFlow::Continue(()),
             Err(rejected) => return self.refuse(rejected.reply_to.as_ref(), rejected.error),
         };
-        if let (true, Command::SessionResume(resume)) = (self.first, &request.command)
-            && resume.session_id != self.attached.session.id
-        {
+        let other = match &request.command {
+            Command::SessionResume(resume) if self.first => Some(resume),
+            Command::SessionOpen(open) => Some(open),
+            _ => None,
+        };
+        if let Some(resume) = other.filter(|it| it.session_id != self.attached.session.id) {
             return match Attached::resume(&self.sessions, resume, request.id.as_ref()).await {
                 Ok(attached) => ControlFlow::Break(DisconnectReason::Moved(Box::new(attached))),
                 Err(problem) => self.refuse(request.id.as_ref(), problem),
@@ -420,7 +423,7 @@ fn not_found(id: &SessionId) -> SessionError {
     SessionError {
         code: SessionCode::SessionNotFound,
         message: format!(
-            "no session `{id}` is here: it was deleted, or it was never kept; this socket goes on as a new session"
+            "no session `{id}` is here: it was deleted, or it was never kept; this socket goes on with the session of its last session:ready"
         ),
     }
 }

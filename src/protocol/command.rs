@@ -41,6 +41,9 @@ pub enum Command {
     /// Goes on with an earlier session on this socket.
     #[serde(rename = "session:resume")]
     SessionResume(Resume),
+    /// Goes on with another session on this socket, whatever it was used for.
+    #[serde(rename = "session:open")]
+    SessionOpen(Resume),
     /// Lists the sessions that are kept.
     #[serde(rename = "session:list")]
     SessionList(SessionList),
@@ -226,7 +229,7 @@ pub enum Layer {
     Exchange,
 }
 
-/// Payload of `session:resume`.
+/// Payload of `session:resume` and `session:open`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resume {

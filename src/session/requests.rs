@@ -37,6 +37,9 @@ impl Session {
             Command::SessionResume(_) => Err(invalid(
                 "session:resume must be the first frame of a socket and name another session",
             )),
+            Command::SessionOpen(_) => Err(invalid(
+                "session:open: field `sessionId` names the session that this socket has",
+            )),
             Command::SessionList(wanted) => return self.list_sessions(wanted, id),
             Command::SessionRename(wanted) => return self.rename_session(wanted, id),
             Command::SessionArchive(wanted) => return self.archive_session(wanted, id),

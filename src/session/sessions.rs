@@ -264,7 +264,7 @@ impl Sessions {
         let opened = store.open(id.as_str()).await;
         let opened = opened.map_err(|error| {
             let problem = format!(
-                "session `{id}` cannot be read now: {error}; it is not lost, resume it later. This socket goes on as a new session"
+                "session `{id}` cannot be read now: {error}; it is not lost, open it later. This socket goes on with the session of its last session:ready"
             );
             SessionError::new(SessionCode::Internal, problem)
         })?;

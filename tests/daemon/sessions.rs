@@ -285,3 +285,72 @@ async fn nothing_of_a_deleted_session_is_in_the_files_after_an_orderly_end() {
     assert!(has("something that stays"));
     assert!(!has("xylophone"));
 }
+
+#[tokio::test]
+async fn a_socket_goes_from_one_session_to_another() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let first = said(&daemon, &provider, "one", "1").await.session();
+    let daemon = daemon.after_kill().await;
+    let mut client = said(&daemon, &provider, "two", "2").await;
+    let second = client.session();
+    // What cannot be opened leaves the socket where it is.
+    for (id, code) in [
+        (json!("nobody"), "session_not_found"),
+        (json!("../../etc/passwd"), "session_not_found"),
+        (json!("'; DROP TABLE session; --"), "session_not_found"),
+        (json!(""), "session_not_found"),
+        (json!("x".repeat(100_000)), "session_not_found"),
+        (json!(7), "invalid_payload"),
+        (json!(second), "invalid_payload"),
+    ] {
+        let refused = client
+            .ask(json!({"type": "session:open", "sessionId": id}))
+            .await;
+        assert_eq!(refused["payload"]["code"], code, "{refused}");
+    }
+    let history = client.ask(json!({"type": "chat:history"})).await;
+    assert!(history.to_string().contains("two"), "{history}");
+    // A kept one, on the socket that was used.
+    let opened = client
+        .ask(json!({"type": "session:open", "sessionId": first}))
+        .await;
+    assert_eq!(opened["type"], "session:ready", "{opened}");
+    assert_eq!(opened["payload"]["sessionId"], first);
+    assert_eq!(opened["payload"]["resumed"], true);
+    assert!(opened.get("seq").is_none(), "{opened}");
+    let told = client.until("chat:history-result").await;
+    assert!(told.to_string().contains("one"), "{told}");
+    provider.then(Turn::text("3"));
+    client.say("three").await;
+    client.until("chat:stream-end").await;
+    // And back to the one that lives on, with what was missed alone.
+    let last = client
+        .seen
+        .iter()
+        .rposition(|it| it["payload"]["sessionId"] == first)
+        .unwrap();
+    let before = client.seen[..last]
+        .iter()
+        .filter_map(|it| it["seq"].as_u64())
+        .next_back();
+    let back = json!({"type": "session:open", "sessionId": second, "lastSeq": before});
+    let opened = client.ask(back).await;
+    assert_eq!(opened["payload"]["sessionId"], second, "{opened}");
+    client.ask(json!({"type": "session:ping"})).await;
+    let after = client.seen.iter().rposition(|it| *it == opened).unwrap();
+    assert_eq!(client.seen[after + 1]["type"], "session:ping-result");
+    // One that is open elsewhere is taken over; a deleted one is gone.
+    let mut other = daemon.connect().await;
+    other
+        .ask(json!({"type": "session:open", "sessionId": second}))
+        .await;
+    while client.next_or_close().await != Err(4001) {}
+    other
+        .ask(json!({"type": "session:delete", "sessionId": first}))
+        .await;
+    let refused = other
+        .ask(json!({"type": "session:open", "sessionId": first}))
+        .await;
+    assert_eq!(refused["payload"]["code"], "session_not_found", "{refused}");
+}

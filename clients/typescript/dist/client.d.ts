@@ -1,4 +1,4 @@
-import { type ChatError, type ChatSend, type Commands, type Configure, type Content, type Events, type Ready, type Remember, type ServerFrame, type SessionError, type SessionFork, type SessionList } from "./protocol.js";
+import { type ChatError, type ChatSend, type Commands, type Configure, type Content, type Events, type FilesChanges, type Ready, type Remember, type ServerFrame, type SessionError, type SessionFormat, type SessionFork, type SessionList, type ToolExport } from "./protocol.js";
 import type { Asked } from "./reducer.js";
 import type { SessionStore } from "./store.js";
 /** What this client needs of a `WebSocket`; the browser's, Node's and `ws`'s have it. */
@@ -163,6 +163,12 @@ export declare class Client {
     renameSession(title: string, sessionId?: string): Promise<AnswerTo<"session:rename">>;
     /** Puts a session away, or with `false` takes it back; this one where none is named. */
     archiveSession(archived?: boolean, sessionId?: string): Promise<AnswerTo<"session:archive">>;
+    /** Gives a session labels in the place of those that it has, up to 16; this one where none is named. */
+    labelSession(labels: string[], sessionId?: string): Promise<AnswerTo<"session:label">>;
+    /** Reads a session as a file, piece by piece; this one where none is named. One file at a time. */
+    exportSession(format?: SessionFormat, sessionId?: string): Promise<string>;
+    /** Makes a new session of such a file of JSON lines, all of it or nothing. Go on in it with `openSession`. */
+    importSession(text: string): Promise<AnswerTo<"session:import">>;
     /** Deletes a session for good, with what runs in it; not this one. */
     deleteSession(sessionId: string): Promise<AnswerTo<"session:delete">>;
     /**
@@ -171,13 +177,24 @@ export declare class Client {
      */
     forkSession(wanted?: SessionFork): Promise<AnswerTo<"session:fork">>;
     /**
-     * Goes on in another session, or in a new one where none is named, on a new socket. Requests without an answer
-     * fail with `closed`. What is drawn begins anew with `emptyView()`, before this is called: events of the session come
-     * at once, and `withHistory` has what they do not say.
+     * Goes on in another session, or in a new one where none is named. Requests without an answer fail with `closed`. What
+     * is drawn begins anew with `emptyView()`, before this is called: events of the session that is left come no more, those
+     * of the other one come at once, and `withHistory` has what they do not say.
      *
-     * Rejects with `session_not_found` where it is not kept; the client is on a new session then.
+     * Rejects with `session_not_found` where it is not kept. The client is on the session that it had then, or, with a daemon
+     * that has no `session_open` among its `features`, on a new one.
      */
     openSession(sessionId?: string): Promise<Ready>;
+    /** Lists what calls did to files, newest first, with diffs. */
+    fileChanges(wanted?: FilesChanges): Promise<AnswerTo<"files:changes">>;
+    /** Undoes what an exchange did to files, or one call, where nobody changed them since; says of each what became of it. */
+    revertFiles(which: {
+        messageId: string;
+    } | {
+        toolId: string;
+    }): Promise<AnswerTo<"files:revert">>;
+    /** Returns what ran as a file, of this session or of all. */
+    exportCalls(wanted: ToolExport): Promise<AnswerTo<"tool:export">>;
     /** Returns a page of what is remembered, the newest messages first of all; `before` asks for older ones. */
     history(page?: {
         conversationId?: string;

@@ -403,6 +403,10 @@ export interface Commands {
      */
     "session:resume": Resume;
     /**
+     * Goes on with another session on this socket, whatever it was used for.
+     */
+    "session:open": Resume;
+    /**
      * Lists the sessions that are kept.
      */
     "session:list": SessionList;
@@ -595,7 +599,7 @@ export interface Configure {
     ephemeral?: boolean | null;
 }
 /**
- * Payload of `session:resume`.
+ * Payload of `session:resume` and `session:open`.
  */
 export interface Resume {
     /**

@@ -13,12 +13,15 @@ import {
   type Configure,
   type Content,
   type Events,
+  type FilesChanges,
   type Ready,
   type Remember,
   type ServerFrame,
   type SessionError,
+  type SessionFormat,
   type SessionFork,
   type SessionList,
+  type ToolExport,
 } from "./protocol.js";
 import type { Asked } from "./reducer.js";
 import type { SessionStore } from "./store.js";
@@ -108,6 +111,9 @@ interface Pending {
 
 const OPEN = 1;
 const CLOSE = { wish: 1000, unauthorized: 1008, takenOver: 4001 };
+/** A piece of a session's file: as much as the daemon gives at once, and, by characters, what fits into a frame whatever they are. */
+const EXPORT_BYTES = 1024 * 1024;
+const IMPORT_CHARACTERS = 1024 * 1024;
 /** Most requests that wait for an answer; more are refused at once. */
 const MOST_PENDING = 1024;
 
@@ -131,6 +137,8 @@ export class Client {
   #replayEnds: string | undefined;
   #isOver = false;
   #waiting: { resolve(ready: Ready): void; reject(error: Error): void }[] = [];
+  /** Another session that this socket is to go on in. */
+  #opening: { id: string; resolve(ready: Ready): void; reject(error: Error): void } | undefined;
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -298,6 +306,36 @@ export class Client {
     return this.request("session:archive", { ...named(sessionId), archived });
   }
 
+  /** Gives a session labels in the place of those that it has, up to 16; this one where none is named. */
+  labelSession(labels: string[], sessionId?: string): Promise<AnswerTo<"session:label">> {
+    return this.request("session:label", { ...named(sessionId), labels });
+  }
+
+  /** Reads a session as a file, piece by piece; this one where none is named. One file at a time. */
+  async exportSession(format: SessionFormat = "jsonl", sessionId?: string): Promise<string> {
+    let [text, offset]: [string, number | undefined] = ["", 0];
+    while (offset !== undefined) {
+      const wanted: Commands["session:export"] = { ...named(sessionId), format, offset, limit: EXPORT_BYTES };
+      const piece: Events["session:export-result"] = await this.request("session:export", wanted);
+      text += piece.text;
+      offset = piece.nextOffset;
+    }
+    return text;
+  }
+
+  /** Makes a new session of such a file of JSON lines, all of it or nothing. Go on in it with `openSession`. */
+  async importSession(text: string): Promise<AnswerTo<"session:import">> {
+    for (let part = 0, from = 0; ; part += 1) {
+      let end = from + IMPORT_CHARACTERS;
+      // JSON has no half of a character that is two here.
+      if ((text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end -= 1;
+      const more = end < text.length;
+      const answer = await this.request("session:import", { text: text.slice(from, end), part, more });
+      if (!more) return answer;
+      from = end;
+    }
+  }
+
   /** Deletes a session for good, with what runs in it; not this one. */
   deleteSession(sessionId: string): Promise<AnswerTo<"session:delete">> {
     return this.request("session:delete", { sessionId });
@@ -312,13 +350,23 @@ export class Client {
   }
 
   /**
-   * Goes on in another session, or in a new one where none is named, on a new socket. Requests without an answer
-   * fail with `closed`. What is drawn begins anew with `emptyView()`, before this is called: events of the session come
-   * at once, and `withHistory` has what they do not say.
+   * Goes on in another session, or in a new one where none is named. Requests without an answer fail with `closed`. What
+   * is drawn begins anew with `emptyView()`, before this is called: events of the session that is left come no more, those
+   * of the other one come at once, and `withHistory` has what they do not say.
    *
-   * Rejects with `session_not_found` where it is not kept; the client is on a new session then.
+   * Rejects with `session_not_found` where it is not kept. The client is on the session that it had then, or, with a daemon
+   * that has no `session_open` among its `features`, on a new one.
    */
   async openSession(sessionId?: string): Promise<Ready> {
+    const isOffered = this.status.name === "open" && this.ready?.features?.includes("session_open");
+    if (isOffered && !this.#opening && sessionId !== undefined && sessionId !== this.#sessionId) {
+      this.#rejectAll(new RequestError("closed", "another session was opened"));
+      return new Promise((resolve, reject) => {
+        const id = `${this.#prefix}-${++this.#counter}`;
+        this.#opening = { id, resolve, reject };
+        this.#write(JSON.stringify({ type: "session:open", id, payload: { sessionId } }));
+      });
+    }
     this.close();
     this.#sessionId = sessionId;
     this.lastSeq = 0;
@@ -326,6 +374,21 @@ export class Client {
     const ready = await this.connect();
     if (sessionId === undefined || ready.sessionId === sessionId) return ready;
     throw new RequestError("session_not_found", `no session ${sessionId} is kept; this one is new`);
+  }
+
+  /** Lists what calls did to files, newest first, with diffs. */
+  fileChanges(wanted: FilesChanges = {}): Promise<AnswerTo<"files:changes">> {
+    return this.request("files:changes", wanted);
+  }
+
+  /** Undoes what an exchange did to files, or one call, where nobody changed them since; says of each what became of it. */
+  revertFiles(which: { messageId: string } | { toolId: string }): Promise<AnswerTo<"files:revert">> {
+    return this.request("files:revert", which);
+  }
+
+  /** Returns what ran as a file, of this session or of all. */
+  exportCalls(wanted: ToolExport): Promise<AnswerTo<"tool:export">> {
+    return this.request("tool:export", wanted);
   }
 
   /** Returns a page of what is remembered, the newest messages first of all; `before` asks for older ones. */
@@ -388,6 +451,7 @@ export class Client {
     } catch {
       return;
     }
+    if (this.#opening && !this.#opened(frame)) return;
     if (frame.type === "session:ready") this.#greeted(frame);
     // Known already: a resumed socket that both sides count differently.
     if (frame.seq !== undefined) {
@@ -397,6 +461,29 @@ export class Client {
     this.#answer(frame);
     this.#emit("frame", frame);
     this.#emit(frame.type, frame.payload, frame);
+  }
+
+  /** Whether a frame is the first one of the session that is opened. Those of the one that is left are not drawn. */
+  #opened(frame: ServerFrame): boolean {
+    const opening = this.#opening;
+    if (!opening || String(frame.replyTo) !== opening.id) return false;
+    this.#opening = undefined;
+    if (frame.type === "session:ready") {
+      this.#sessionId = frame.payload.sessionId;
+      this.lastSeq = 0;
+      this.#replayEnds = undefined;
+      this.#waiting.push(opening);
+      return true;
+    }
+    if (frame.type === "session:error") {
+      opening.reject(new RequestError(frame.payload.code, frame.payload.message, frame.payload));
+    }
+    // What was passed over meanwhile comes again.
+    const socket = this.#socket;
+    this.#socket = undefined;
+    socket?.close(CLOSE.wish);
+    this.#open();
+    return false;
   }
 
   #greeted(frame: ServerFrame<"session:ready">): void {
@@ -412,10 +499,7 @@ export class Client {
     this.#options.store?.set(ready.sessionId);
     this.#set({ name: "open" });
     if (isNew && had) {
-      for (const [id, pending] of this.#pending) {
-        this.#pending.delete(id);
-        pending.reject(new RequestError("session_lost", "the session is gone; nobody knows whether this was done"));
-      }
+      this.#rejectAll(new RequestError("session_lost", "the session is gone; nobody knows whether this was done"));
       this.#emit("session-lost", ready);
     }
     if (ready.resumed) this.#awaitReplay();
@@ -469,6 +553,8 @@ export class Client {
   #dropped(code: number, reason: string): void {
     if (this.#isOver) return;
     this.#replayEnds = undefined;
+    this.#opening?.reject(new RequestError("closed", "the socket dropped before the session was open"));
+    this.#opening = undefined;
     const never = this.ready === undefined && this.#waiting.length > 0;
     const forGood = code === CLOSE.takenOver || code === CLOSE.unauthorized;
     if (forGood || never || this.#options.reconnect === false) {
@@ -490,11 +576,17 @@ export class Client {
     this.#attempt = 0;
     const error = new RequestError("closed", reason);
     for (const { reject } of this.#waiting.splice(0)) reject(error);
+    this.#opening?.reject(error);
+    this.#opening = undefined;
+    this.#rejectAll(error);
+    this.#set({ name: "closed", code, reason });
+  }
+
+  #rejectAll(error: Error): void {
     for (const [id, pending] of this.#pending) {
       this.#pending.delete(id);
       pending.reject(error);
     }
-    this.#set({ name: "closed", code, reason });
   }
 
   #set(status: Status): void {

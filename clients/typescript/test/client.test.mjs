@@ -181,6 +181,47 @@ test("another session is opened on a new socket, and what had no answer fails", 
   client.close();
 });
 
+test("where it is offered, another session is opened on the socket that there is", async () => {
+  const { sockets, Socket } = daemon();
+  const client = new Client(options(Socket));
+  const ready = client.connect();
+  const features = ["session_open"];
+  sockets[0].ready("s1", { features });
+  await ready;
+  const [socket] = sockets;
+  const seen = [];
+  const lost = [];
+  client.on("chat:text-delta", (_, frame) => seen.push([client.session.sessionId, frame.seq]));
+  client.on("session-lost", (it) => lost.push(it));
+  const sent = client.send("hi");
+  const opened = client.openSession("s2");
+  await assert.rejects(sent, { code: "closed" });
+  const { type, id, payload } = socket.sent.at(-1);
+  assert.deepEqual([type, payload], ["session:open", { sessionId: "s2" }]);
+  socket.tell("chat:text-delta", {}, { seq: 2 });
+  socket.tell("session:ready", { sessionId: "s2", resumed: true, features }, { replyTo: id });
+  assert.equal((await opened).sessionId, "s2");
+  socket.tell("chat:text-delta", {}, { seq: 1 });
+  assert.deepEqual(seen, [["s2", 1]]);
+  // What cannot be opened: it is on the session that it had, and what was passed over comes again.
+  const gone = client.openSession("s3");
+  socket.tell("chat:text-delta", {}, { seq: 2 });
+  socket.tell("session:error", { code: "session_not_found", message: "" }, { seq: 3, replyTo: socket.sent.at(-1).id });
+  await assert.rejects(gone, { code: "session_not_found" });
+  assert.equal(sockets[1].url.search, "?session=s2&after=1");
+  sockets[1].ready("s2", { resumed: true, features });
+  sockets[1].tell("chat:text-delta", {}, { seq: 2 });
+  assert.deepEqual(seen, [["s2", 1], ["s2", 2]]);
+  // A socket that drops meanwhile opens nothing.
+  const dropped = client.openSession("s4");
+  sockets[1].drop();
+  await assert.rejects(dropped, { code: "closed" });
+  await until(() => sockets.length === 3);
+  assert.equal(sockets[2].url.search, "?session=s2&after=2");
+  assert.deepEqual(lost, []);
+  client.close();
+});
+
 test("requests about sessions go out as the contract has them", async () => {
   const { client, sockets } = await connected();
   const asked = [

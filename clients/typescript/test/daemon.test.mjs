@@ -218,6 +218,17 @@ test("sessions are listed, named, put away, forked, opened and deleted", async (
   story.view = withHistory(story.view, await client.history());
   const words = () => story.view.conversations.default.messages.map((it) => it.blocks[0].text);
   assert.deepEqual(words(), ["one", "You said: one"]);
+  const file = await client.exportSession();
+  assert.match(await client.exportSession("markdown"), /You said: one/);
+  const imported = await client.importSession(file);
+  assert.equal(imported.messages, 2);
+  await client.labelSession(["copy"], imported.sessionId);
+  assert.deepEqual((await client.listSessions({ labels: ["copy"] })).sessions.map((it) => it.sessionId), [imported.sessionId]);
+  await client.deleteSession(imported.sessionId);
+  await assert.rejects(client.importSession(file.slice(0, -9)), { code: "invalid_payload" });
+  assert.deepEqual((await client.fileChanges()).changes, []);
+  await assert.rejects(client.revertFiles({ toolId: "t99" }), { code: "tool_not_found" });
+  assert.match((await client.exportCalls({ format: "csv", scope: "daemon" })).text, /^toolId|tool/);
   const { sessions } = await client.listSessions({ query: "count" });
   assert.deepEqual(sessions.map((it) => [it.sessionId, it.title]), [[sessionId, "Counting"], [first, "Counting"]]);
   await client.archiveSession(true, first);

@@ -1,8 +1,9 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 40] = [
+const EXAMPLES: [&str; 41] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
+    r#"{"type":"session:open","sessionId":"…"}"#,
     r#"{"type":"session:list","query":"login","limit":20}"#,
     r#"{"type":"session:rename","title":"Login page"}"#,
     r#"{"type":"session:archive","archived":true}"#,
