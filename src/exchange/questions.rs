@@ -173,7 +173,7 @@ impl Questions {
         let deadline = Deadline::new(now, &context.services.config.approval);
         *question.expires_at() = deadline.expires_at(now);
         if let Question::Approval(it) = &mut question {
-            it.confirm.remember = it.matter.offer(context.conversation.memory.on_offer());
+            it.confirm.remember = it.matter.offer(&context.conversation.memory.on_offer());
         }
         let announcement = question.announcement();
         open.push(Open {

@@ -232,24 +232,26 @@ impl Key {
         }
     }
 
-    /// Returns what a denial of a call stands for.
-    pub fn denied(call: &Call<'_>) -> Self {
-        if let Some(Self::Host { host }) = call.approval {
-            return Self::Host { host: host.clone() };
-        }
+    /// Returns what a denial of a call stands for; `None` where it stands for this call alone.
+    ///
+    /// A tool that runs lines is not denied for one in which no command is found, as one that only writes a file or cannot be
+    /// read: it is one whose approvals are for every call of it.
+    pub fn denied(call: &Call<'_>) -> Option<Self> {
         let tool = call.tool.to_owned();
-        match call.file {
-            Some(file) => Self::File {
+        Some(match (call.file, call.approval) {
+            (_, Some(Self::Host { host })) => Self::Host { host: host.clone() },
+            (Some(file), _) => Self::File {
                 writes: file.writes,
                 path: file.path(),
             },
-            None if call.commands.is_empty() => Self::tool(tool),
-            None => Self::Commands {
+            (None, _) if !call.commands.is_empty() => Self::Commands {
                 tool,
                 commands: call.commands.iter().map(words).collect(),
                 line: None,
             },
-        }
+            (None, Some(Self::Tool { .. })) => Self::tool(tool),
+            (None, _) => return None,
+        })
     }
 
     /// Returns whether it is short enough to be kept.

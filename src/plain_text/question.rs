@@ -176,13 +176,13 @@ pub(crate) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
     });
     // What runs already has no input to change.
     let edit = if confirm.host.is_none() {
-        "e edit, "
+        ", e edit"
     } else {
         ""
     };
     let lasting = confirm.remember.as_ref();
-    let lasting = lasting.map_or("a always in this conversation".to_owned(), on_offer);
-    format!("  y yes, n no [reason], {edit}{lasting}{left} > ")
+    let lasting = lasting.map_or(String::new(), |offer| format!(", {}", on_offer(offer)));
+    format!("  y yes, n no [reason]{edit}{lasting}{left} > ")
 }
 
 /// Says how an answer is given that reaches further than the call.

@@ -357,6 +357,24 @@ async fn a_denial_holds_under_supervised_and_autonomous_and_for_what_is_dangerou
 }
 
 #[tokio::test]
+async fn a_denial_of_a_line_without_commands_is_not_one_of_all_lines() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    for line in ["> made", "A=$(", "X=1 > made"] {
+        begin(&mut client, &provider, "default", bash(line)).await;
+        let more = json!({"approved": false, "remember": "session"});
+        let settled = answer(&mut client, more).await;
+        assert!(settled.get("remember").is_none(), "{line}: {settled}");
+        client.until("chat:stream-end").await;
+        let asked = client.all("chat:tool-confirm").pop().unwrap();
+        assert!(asked.get("remember").is_none(), "{line}: {asked}");
+    }
+    assert!(rules(&mut client).await.is_empty());
+    is_asked(&mut client, &provider, "default", bash("touch made")).await;
+}
+
+#[tokio::test]
 async fn without_a_store_an_answer_reaches_no_further_than_its_session() {
     let more = json!({"store": {"enabled": false}, "approval": {"remember": "always"}});
     let (_daemon, mut client, provider) =

@@ -2235,7 +2235,7 @@ export interface RememberOffer {
    */
   approval: Remember[];
   /**
-   * A denial, the nearest first.
+   * A denial, the nearest first; empty where one is for this call alone.
    */
   denial: Remember[];
   /**

@@ -34,7 +34,8 @@ pub(crate) struct ApprovalQuestion {
 pub(crate) struct Matter {
     /// An approval; `None` where it is for this call alone.
     approval: Option<Key>,
-    denial: Key,
+    /// A denial; `None` where it is for this call alone.
+    denial: Option<Key>,
     /// The folders that the file is in which it writes: as they are named to the user, and absolute; the nearest first.
     folders: Vec<(String, String)>,
 }
@@ -241,23 +242,25 @@ impl Matter {
     pub(crate) fn of_host(host: Key, trust: TrustLevel) -> Self {
         Self {
             approval: lasting(Some(host.clone()), trust),
-            denial: host,
+            denial: Some(host),
             folders: Vec::new(),
         }
     }
 
     /// Returns what the user is offered; `reaches` are those beyond the call.
-    pub(super) fn offer(&self, reaches: Vec<Remember>) -> Option<RememberOffer> {
-        if reaches.is_empty() {
+    pub(super) fn offer(&self, reaches: &[Remember]) -> Option<RememberOffer> {
+        let of = |key: &Option<Key>| match key {
+            Some(_) => reaches.to_vec(),
+            None => Vec::new(),
+        };
+        let (approval, denial) = (of(&self.approval), of(&self.denial));
+        if approval.is_empty() && denial.is_empty() {
             return None;
         }
         let folders = self.folders.iter();
         Some(RememberOffer {
-            approval: match self.approval {
-                Some(_) => reaches.clone(),
-                None => Vec::new(),
-            },
-            denial: reaches,
+            approval,
+            denial,
             folders: folders.map(|(named, _)| named.clone()).collect(),
         })
     }
@@ -267,7 +270,7 @@ impl Matter {
     fn key(&self, verdict: &ToolApprove) -> Result<Option<Key>, SessionError> {
         let own = match verdict.approved {
             true => self.approval.clone(),
-            false => Some(self.denial.clone()),
+            false => self.denial.clone(),
         };
         let Some(named) = &verdict.folder else {
             return Ok(own.filter(Key::fits));

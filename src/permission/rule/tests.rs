@@ -202,7 +202,7 @@ fn a_host_and_a_file_are_for_themselves_alone() {
         commands: &[],
         file: Some(&file),
     };
-    let denied = Key::denied(&call);
+    let denied = Key::denied(&call).unwrap();
     for (relative, expected) in [
         ("src/a.rs", true),
         // On some disks it is the same file.
@@ -223,6 +223,29 @@ fn a_host_and_a_file_are_for_themselves_alone() {
         };
         let all = folder("/work/Src");
         assert_eq!(says(&all, false, &below), relative != "src", "{relative}");
+    }
+}
+
+#[test]
+fn a_denial_is_for_no_more_than_what_was_shown() {
+    let touch = [command(&["touch", "a"])];
+    let (tool, mcp) = (Key::tool("web_search"), mcp("1"));
+    let asked = line(&[&["touch", "a"]], None);
+    for (name, approval, commands, expected) in [
+        ("bash", Some(&asked), &touch[..], Some(asked.clone())),
+        ("bash", None, &touch[..], Some(asked.clone())),
+        // Only an assignment, only a redirection, or a line that cannot be read: not all that bash may do.
+        ("bash", None, &[], None),
+        ("web_search", Some(&tool), &[], Some(tool.clone())),
+        ("x", Some(&mcp), &[], Some(Key::tool("x"))),
+    ] {
+        let call = Call {
+            tool: name,
+            approval,
+            commands,
+            file: None,
+        };
+        assert_eq!(Key::denied(&call), expected, "{name}");
     }
 }
 
@@ -307,7 +330,8 @@ fn what_is_long_is_not_kept_and_all_is_read_back() {
             approval: None,
             commands: &[],
             file: Some(&written("a")),
-        }),
+        })
+        .unwrap(),
     ] {
         assert!(key.fits() && !key.in_words().is_empty());
         let mut rule = rule(key, true, Place::Conversation(ConversationId::new("c")));

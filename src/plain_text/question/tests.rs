@@ -181,22 +181,22 @@ fn a_prompt_says_how_far_an_answer_may_reach() {
     let near = [Remember::Conversation, Remember::Session];
     let all = Remember::FURTHER;
     for (offer, expected) in [
-        (None, "a always in this conversation > "),
+        (None, " > "),
         (
             Some(offer(&near, &near, &[])),
-            "a always, never in this conversation [session] > ",
+            ", a always, never in this conversation [session] > ",
         ),
         (
             Some(offer(&all, &all, &["src", "."])),
-            "a always, never in this conversation [session|project|always] [in src] > ",
+            ", a always, never in this conversation [session|project|always] [in src] > ",
         ),
         (
             Some(offer(&[], &near, &[])),
-            "never in this conversation [session] > ",
+            ", never in this conversation [session] > ",
         ),
     ] {
         confirm.remember = offer;
         let text = prompt(&confirm, Timestamp::UNIX_EPOCH);
-        assert!(text.ends_with(&format!("e edit, {expected}")), "{text}");
+        assert!(text.ends_with(&format!("e edit{expected}")), "{text}");
     }
 }

@@ -74,7 +74,7 @@ pub struct ToolConfirm {
 pub struct RememberOffer {
     /// An approval, the nearest first; empty where one is for this call alone.
     pub approval: Vec<Remember>,
-    /// A denial, the nearest first.
+    /// A denial, the nearest first; empty where one is for this call alone.
     pub denial: Vec<Remember>,
     /// The folders that the file is in, the nearest first: an answer may be for writing any file below one of them. Relative
     /// to the project, `.` for all of it; absolute elsewhere.
