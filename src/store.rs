@@ -28,10 +28,10 @@ use tokio::sync::Notify;
 
 pub(crate) use known::Known;
 pub(crate) use labels::labels;
-pub(crate) use outrigger_store::Store;
 pub(crate) use outrigger_store::sqlite::{Reader, vacuum};
 pub use outrigger_store::sqlite::{Sqlite, Sync};
 pub use outrigger_store::{Error, Growth, Limits};
+pub(crate) use outrigger_store::{Held, Store};
 pub(crate) use updates::{Updates, update, updated};
 
 use crate::message::{ConversationId, Message, MessageId, SessionId};

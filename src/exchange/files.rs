@@ -33,7 +33,7 @@ impl Keep for Keeper {
         }
     }
 
-    fn unmade(&self, path: &str) {
-        self.journal.file_unmade(&self.author, path);
+    fn unmade(&self, root: &str, path: &str) {
+        self.journal.file_unmade(&self.author, root, path);
     }
 }

@@ -1,12 +1,12 @@
 //! The sessions of a daemon, and what it gives to each.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedMutexGuard, Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -25,7 +25,7 @@ use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
 use crate::protocol::{EXPOSED_PORTS, FEATURES, SessionCode};
 use crate::provider::registry::{Found, Providers};
 use crate::store::restored::Restored;
-use crate::store::{Journal, Known, Sqlite, Store as _, Updates};
+use crate::store::{Held, Journal, Known, Sqlite, Store as _, Updates};
 use crate::tool::workspace::{Workspace, Workspaces};
 use crate::units::millis;
 
@@ -137,8 +137,8 @@ fn features(config: &Config) -> Vec<String> {
 pub struct Sessions {
     daemon: Arc<Daemon>,
     live: Mutex<HashMap<SessionId, Handle>>,
-    /// One at a time is read from the store: a session is not begun twice.
-    opening: tokio::sync::Mutex<()>,
+    /// Those that are being read from the store, or deleted, each by one at a time, so that none is begun twice.
+    opening: Mutex<HashMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl Sessions {
@@ -147,7 +147,7 @@ impl Sessions {
         Arc::new(Self {
             daemon,
             live: Mutex::default(),
-            opening: tokio::sync::Mutex::default(),
+            opening: Mutex::default(),
         })
     }
 
@@ -156,7 +156,9 @@ impl Sessions {
     pub async fn create(self: &Arc<Self>, project: Option<&str>) -> Option<Handle> {
         let (workspace, refused) = self.daemon.workspace(project).await;
         let ready = self.daemon.ready(SessionId::random()?, &workspace).await;
-        let handle = self.begin(workspace, ready, None)?;
+        let store = self.daemon.store.as_ref();
+        let held = store.map(|store| store.hold(ready.session_id.as_str()));
+        let handle = self.begin(workspace, ready, held, None)?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }
@@ -168,6 +170,7 @@ impl Sessions {
         self: &Arc<Self>,
         workspace: Arc<Workspace>,
         ready: Ready,
+        held: Option<Held>,
         mut restored: Option<Restored>,
     ) -> Option<Handle> {
         let (inbox, messages) = mpsc::channel(INBOX);
@@ -206,6 +209,7 @@ impl Sessions {
             sessions: Arc::clone(self),
             id: handle.id.clone(),
             _ended: handle.ended.clone().drop_guard(),
+            _held: held,
         };
         // The root of the tree of spans, whoever's socket it is made for.
         let span = tracing::info_span!(parent: None, "session", session_id = %handle.id);
@@ -254,13 +258,14 @@ impl Sessions {
         if let Some(live) = self.find(id).filter(|live| !live.inbox.is_closed()) {
             return Ok(Some(live));
         }
-        let _one = self.opening.lock().await;
+        let _alone = self.alone_with(id).await;
         while let Some(live) = self.find(id) {
             if !live.inbox.is_closed() {
                 return Ok(Some(live));
             }
             live.ended.cancelled().await;
         }
+        let held = store.hold(id.as_str());
         let opened = store.open(id.as_str()).await;
         let opened = opened.map_err(|error| {
             let problem = format!(
@@ -286,7 +291,7 @@ impl Sessions {
             epoch: restored.epoch,
             ..self.daemon.ready(id.clone(), &workspace).await
         };
-        let handle = self.begin(workspace, ready, Some(restored));
+        let handle = self.begin(workspace, ready, Some(held), Some(restored));
         if let (Some(handle), Some(refused)) = (&handle, refused) {
             handle.feed.append(Event::SessionError(refused), None);
         }
@@ -315,13 +320,29 @@ impl Sessions {
 
     /// Ends a session that lives, with all that runs in it, and waits for that. None is begun anew until what this returns
     /// is dropped.
-    pub(super) async fn end(&self, id: &SessionId) -> impl Sized + '_ {
-        let one = self.opening.lock().await;
+    pub(super) async fn end(&self, id: &SessionId) -> OwnedMutexGuard<()> {
+        let alone = self.alone_with(id).await;
         if let Some(live) = self.find(id) {
             live.discard().await;
             live.ended.cancelled().await;
         }
-        one
+        alone
+    }
+
+    /// Waits until nobody else reads or deletes this session.
+    async fn alone_with(&self, id: &SessionId) -> OwnedMutexGuard<()> {
+        let one = {
+            let mut opening = self.opening.lock();
+            // There are as many as somebody holds or waits for.
+            opening.retain(|_, one| one.strong_count() > 0);
+            let known = opening.get(id).and_then(Weak::upgrade);
+            known.unwrap_or_else(|| {
+                let one = Arc::default();
+                opening.insert(id.clone(), Arc::downgrade(&one));
+                one
+            })
+        };
+        one.lock_owned().await
     }
 
     /// Waits until a session has ended while the daemon goes on.
@@ -343,14 +364,11 @@ struct Listed {
     sessions: Arc<Sessions>,
     id: SessionId,
     _ended: DropGuard,
+    _held: Option<Held>,
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        // Before it can be begun anew.
-        if let Some(store) = &self.sessions.daemon.store {
-            store.leave(self.id.as_str());
-        }
         self.sessions.live.lock().remove(&self.id);
     }
 }

@@ -27,7 +27,6 @@ pub(crate) struct Author {
 enum About {
     #[serde(rename_all = "camelCase")]
     File {
-        root: String,
         /// There was none.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         created: bool,
@@ -104,22 +103,22 @@ impl Journal {
             }
         };
         let about = About::File {
-            root: undo.root,
             created: is_created,
             after: undo.after.map(|hash| data_encoding::HEXLOWER.encode(&hash)),
             mode,
             not_kept,
         };
-        let change = author.change(undo.path, &about, undo.diff, before);
+        let change = author.change((undo.root, undo.path), &about, undo.diff, before);
         let call = call.map(|record| calls::change(record, true, None));
         self.write(call.into_iter().chain([change]).collect());
     }
 
     /// Notes that a change of a file was not made after all.
-    pub(crate) fn file_unmade(&self, author: &Author, path: &str) {
+    pub(crate) fn file_unmade(&self, author: &Author, root: &str, path: &str) {
         self.write_one(|| Change::FileUnmade {
             exchange: author.exchange.to_string(),
             call: author.call_text(),
+            root: root.to_owned(),
             path: path.to_owned(),
         });
     }
@@ -128,7 +127,7 @@ impl Journal {
     pub(crate) fn files_of_command(&self, author: &Author, changed: &ChangedFiles) {
         self.write_one(|| {
             let about = About::Command(changed.clone());
-            author.change(String::new(), &about, String::new(), None)
+            author.change(Default::default(), &about, String::new(), None)
         });
     }
 }
@@ -143,7 +142,7 @@ impl Author {
 
     fn change(
         &self,
-        path: String,
+        (root, path): (String, String),
         about: &About,
         diff: String,
         before: Option<Attachment>,
@@ -152,6 +151,7 @@ impl Author {
             conversation: self.conversation.to_string(),
             exchange: self.exchange.to_string(),
             call: self.call_text(),
+            root,
             path,
             about: json(about),
             diff,
@@ -174,6 +174,7 @@ impl Known {
             conversation,
             exchange,
             call,
+            root,
             path,
             about,
             diff,
@@ -184,7 +185,6 @@ impl Known {
         let what = match about {
             About::Command(changed) => What::Command(changed),
             About::File {
-                root,
                 created,
                 after,
                 mode,

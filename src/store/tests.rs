@@ -48,7 +48,9 @@ impl Store for Slow {
         async { Ok(None) }.boxed()
     }
 
-    fn leave(&self, _: &str) {}
+    fn hold(&self, _: &str) -> Held {
+        Box::new(())
+    }
 
     fn export(&self, _: &str, _: Each) -> BoxFuture<'static, Result<bool, Error>> {
         async { Ok(false) }.boxed()

@@ -18,14 +18,14 @@ pub trait Keep: Send + Sync {
     fn keep(&self, undo: Undo);
 
     /// The change of this file, kept last, was not made after all.
-    fn unmade(&self, path: &str);
+    fn unmade(&self, root: &str, path: &str);
 }
 
 /// Where nothing is kept.
 impl Keep for () {
     fn keep(&self, _: Undo) {}
 
-    fn unmade(&self, _: &str) {}
+    fn unmade(&self, _: &str, _: &str) {}
 }
 
 /// Makes a change that can be undone: what it takes is kept, then `change` makes it.
@@ -37,7 +37,7 @@ pub(super) fn undoable(
     undo: Undo,
     change: impl FnOnce() -> Result<(), PathError>,
 ) -> Result<(), PathError> {
-    let path = undo.path.clone();
+    let (root, path) = (undo.root.clone(), undo.path.clone());
     let before = State::of(&undo.before);
     keep.keep(undo);
     // The disk may have taken its time.
@@ -49,7 +49,7 @@ pub(super) fn undoable(
         ))),
     });
     if changed.is_err() {
-        keep.unmade(&path);
+        keep.unmade(&root, &path);
     }
     changed
 }

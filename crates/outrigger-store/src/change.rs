@@ -122,13 +122,15 @@ pub enum Change {
     },
     /// A file is about to be changed, or a command has changed some.
     File(FileChange),
-    /// A change of a file that was written was not made after all.
+    /// A change of a file that was written, the last one of it, was not made after all.
     FileUnmade {
         /// Whose.
         exchange: String,
         /// Which call's; empty where none's.
         call: String,
-        /// Which file.
+        /// Which file: the folder it is below, and its path there.
+        root: String,
+        /// See `root`.
         path: String,
     },
     /// Makes the session of another one: its messages up to a place, none copied. What counts in that one does not here,

@@ -11,7 +11,9 @@ pub struct FileChange {
     pub exchange: String,
     /// Which call's; empty where none's.
     pub call: String,
-    /// Which file; empty for those of a command.
+    /// The folder that the file is below; empty for files of a command.
+    pub root: String,
+    /// Its path there; empty for files of a command.
     pub path: String,
     /// What is known of it, as its owner writes it.
     pub about: String,

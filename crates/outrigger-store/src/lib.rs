@@ -17,6 +17,7 @@ mod change;
 mod file_change;
 pub mod sqlite;
 
+use std::any::Any;
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -34,6 +35,9 @@ pub use file_change::{FileChange, FilePage, FileQuery, KeptFile};
 
 /// Told once when changes are safe, or that they are not yet.
 pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+/// That a session is held.
+pub type Held = Box<dyn Any + Send>;
 
 /// Takes the pieces of a session that is exported, and says whether it wants more.
 pub type Each = Box<dyn FnMut(Piece) -> ControlFlow<()> + Send>;
@@ -57,8 +61,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `None` where there is no such session.
     fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>>;
 
-    /// Says that nobody has a session open any more, which [`open`](Self::open) began or [`Change::Create`] made.
-    fn leave(&self, session: &str);
+    /// Says that somebody has a session open, or is about to, until what this returns is dropped: no limit deletes it.
+    fn hold(&self, session: &str) -> Held;
 
     /// Reads all of a session as it is now, without beginning it anew; `each` is called from a thread for blocking work.
     /// False where there is no such session.

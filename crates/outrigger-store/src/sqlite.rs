@@ -9,6 +9,7 @@
 
 mod apply;
 mod file;
+mod held;
 mod import;
 mod offline;
 mod queue;
@@ -27,8 +28,9 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Limits, Listing, Page, Ran, Session, Stats, Store,
+    Held, Limits, Listing, Page, Ran, Session, Stats, Store,
 };
+use held::HeldSessions;
 pub use offline::{Reader, vacuum};
 use queue::{Handle, Job, Lasts, Work};
 
@@ -59,6 +61,7 @@ pub struct Sqlite(Arc<Shared>);
 struct Shared {
     path: PathBuf,
     writer: Handle,
+    held: HeldSessions,
     /// Held by the import whose slice waits.
     slices: Mutex<()>,
     readers: Mutex<Vec<Connection>>,
@@ -81,10 +84,12 @@ impl Sqlite {
         let lock = Arc::new(file::lock(path)?);
         let moved_away = file::look(path)?;
         let exclusive = file::is_on_a_network(path);
-        let writer = writer::start(path, sync, exclusive, Arc::clone(&lock))?;
+        let held = HeldSessions::default();
+        let writer = writer::start(path, sync, exclusive, (held.clone(), Arc::clone(&lock)))?;
         Ok(Self(Arc::new(Shared {
             path: path.to_owned(),
             writer,
+            held,
             slices: Mutex::default(),
             readers: Mutex::default(),
             permits: Arc::new(Semaphore::new(READERS)),
@@ -209,8 +214,8 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn leave(&self, session: &str) {
-        self.0.writer.send(Work::Leave(session.to_owned()));
+    fn hold(&self, session: &str) -> Held {
+        Box::new(self.0.held.hold(session))
     }
 
     fn export(&self, session: &str, mut each: Each) -> BoxFuture<'static, Result<bool, Error>> {

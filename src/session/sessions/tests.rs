@@ -97,6 +97,25 @@ async fn a_session_that_somebody_came_back_to_does_not_make_room() {
     assert!(sessions.find(&session.id).is_none());
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_is_alone_with_a_session_keeps_nobody_from_another_one() {
+    let daemon = daemon(Vec::new(), 1 << 20);
+    let sessions = Sessions::new(daemon);
+    let (one, two) = (SessionId::new("one"), SessionId::new("two"));
+    let alone = sessions.end(&one).await;
+    assert!(sessions.alone_with(&two).now_or_never().is_some());
+    let mut second = Box::pin(sessions.alone_with(&one));
+    assert!(second.as_mut().now_or_never().is_none());
+    drop(alone);
+    assert!(
+        sessions.alone_with(&one).now_or_never().is_none(),
+        "in turn"
+    );
+    drop(second.await);
+    drop(sessions.alone_with(&two).await);
+    assert_eq!(sessions.opening.lock().len(), 1, "none is kept");
+}
+
 #[tokio::test]
 async fn a_session_whose_inbox_is_full_is_kept() {
     let (inbox, _messages) = mpsc::channel(1);

@@ -40,9 +40,9 @@ impl Keep for Kept {
         }
     }
 
-    fn unmade(&self, path: &str) {
-        let unmade = self.changes.lock().pop();
-        assert_eq!(unmade.unwrap().path, path);
+    fn unmade(&self, root: &str, path: &str) {
+        let unmade = self.changes.lock().pop().unwrap();
+        assert_eq!((&*unmade.root, &*unmade.path), (root, path));
     }
 }
 

@@ -155,6 +155,7 @@ CREATE TABLE file_change (
     conversation TEXT NOT NULL,
     exchange TEXT NOT NULL,
     call TEXT NOT NULL,
+    root TEXT NOT NULL,
     path TEXT NOT NULL,
     at_ms INTEGER NOT NULL,
     before INTEGER REFERENCES attachment,

@@ -215,8 +215,9 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
         Change::FileUnmade {
             exchange,
             call,
+            root,
             path,
-        } => files::unmade(connection, session, (exchange, call, path))?,
+        } => files::unmade(connection, session, [exchange, call, root, path])?,
         Change::Queued(Queued {
             id,
             conversation,

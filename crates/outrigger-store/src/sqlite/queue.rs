@@ -14,7 +14,8 @@ use super::writer::Tell;
 use crate::{Change, Done, Error, Limits};
 
 /// The most bytes of changes that wait, those included that the disk does not take: what a thousand sessions say in a
-/// minute. Beyond it a session's changes are refused, and all further ones of that session.
+/// minute. Beyond it a session's changes are refused, and all further ones of that session. What alone is larger, as a
+/// message of many pictures, waits beside them: one at a time.
 const MAX_WAITING: usize = 64 * 1024 * 1024;
 
 /// What is said of it.
@@ -29,8 +30,6 @@ pub(super) enum Work {
     Slice(Slice, oneshot::Sender<Result<(), Error>>),
     /// The import of a session goes no further.
     BreakOff(String),
-    /// Nobody has a session open any more.
-    Leave(String),
     Limit(Limits, Tell),
     Flush(oneshot::Sender<Result<(), Error>>),
     /// The same for the last time: the log of changes is taken in and gone afterwards.
@@ -66,10 +65,47 @@ impl Job {
     }
 }
 
+/// How many bytes wait.
+#[derive(Default)]
+pub(super) struct Room {
+    small: AtomicUsize,
+    /// Of a job that is larger than all others may be together.
+    large: AtomicUsize,
+}
+
+impl Room {
+    fn of(&self, bytes: usize) -> &AtomicUsize {
+        match bytes > MAX_WAITING {
+            true => &self.large,
+            false => &self.small,
+        }
+    }
+
+    fn has(&self, bytes: usize) -> bool {
+        let waiting = self.of(bytes).load(Ordering::Relaxed);
+        waiting == 0 || waiting + bytes <= MAX_WAITING
+    }
+
+    fn take(&self, bytes: usize) {
+        self.of(bytes).fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes back what a job of so many bytes took.
+    pub(super) fn give_back(&self, bytes: usize) {
+        self.of(bytes).fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        let all = [&self.small, &self.large];
+        all.iter().all(|it| it.load(Ordering::Relaxed) == 0)
+    }
+}
+
 /// The way to the thread, which ends with the last one.
 pub(super) struct Handle {
     work: mpsc::Sender<Work>,
-    waiting: Arc<AtomicUsize>,
+    room: Arc<Room>,
     /// Sessions of which changes were refused: what followed would not fit to what is there.
     refused: Mutex<HashSet<String>>,
     pub(super) health: Arc<Mutex<HealthState>>,
@@ -103,12 +139,12 @@ impl fmt::Debug for Handle {
 impl Handle {
     pub(super) fn new(
         work: mpsc::Sender<Work>,
-        waiting: Arc<AtomicUsize>,
+        room: Arc<Room>,
         health: Arc<Mutex<HealthState>>,
     ) -> Self {
         Self {
             work,
-            waiting,
+            room,
             refused: Mutex::default(),
             health,
         }
@@ -124,7 +160,6 @@ impl Handle {
             Work::Read(_)
             | Work::Slice(..)
             | Work::BreakOff(_)
-            | Work::Leave(_)
             | Work::Limit(..)
             | Work::Flush(_)
             | Work::Close(_) => {}
@@ -136,7 +171,7 @@ impl Handle {
 
     /// Returns whether there is room for so many bytes in the half of it that anything may have, and the disk takes them.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        let waiting = self.waiting.load(Ordering::Relaxed);
+        let waiting = self.room.small.load(Ordering::Relaxed);
         waiting + bytes <= MAX_WAITING / 2 && self.health.lock().failing.is_none()
     }
 
@@ -147,20 +182,18 @@ impl Handle {
     /// came before it, and nothing that follows needs it.
     fn take(&self, job: &mut Job) {
         let bytes = bytes_of(&job.changes);
-        let waiting = self.waiting.load(Ordering::Relaxed);
-        let is_full = waiting + bytes > MAX_WAITING;
+        let has_room = self.room.has(bytes);
         let mut refused = self.refused.lock();
         let removes = |change: &Change| matches!(change, Change::Delete | Change::Revoke { .. });
         let only_removes = !job.changes.is_empty() && job.changes.iter().all(removes);
         let is_once = job.lasts == Lasts::Once;
-        if only_removes || !is_full && (is_once || !refused.contains(&job.session)) {
-            self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        if only_removes || has_room && (is_once || !refused.contains(&job.session)) {
+            self.room.take(bytes);
             return;
         }
         job.lasts = Lasts::Refused;
         job.changes = Vec::new();
-        self.waiting
-            .fetch_add(bytes_of(&job.changes), Ordering::Relaxed);
+        self.room.take(bytes_of(&job.changes));
         let is_new = !is_once && refused.insert(job.session.clone());
         drop(refused);
         if is_new && let Some(tell) = &self.health.lock().tell {

@@ -6,7 +6,6 @@ mod import;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
 use super::apply::Failure;
-use super::queue::{Handle, HealthState, Job, Lasts, NO_ROOM, Work, bytes_of};
+use super::held::HeldSessions;
+use super::queue::{Handle, HealthState, Job, Lasts, NO_ROOM, Room, Work, bytes_of};
 use super::{Sync, apply, file};
 use crate::{Change, Done, Error};
 pub(super) use connect::connect;
@@ -42,14 +42,14 @@ pub(super) fn start(
     path: &Path,
     sync: Sync,
     exclusive: bool,
-    lock: Arc<file::Lock>,
+    (held, lock): (HeldSessions, Arc<file::Lock>),
 ) -> Result<Handle, Error> {
     let failed = |problem: std::io::Error| Error::Open {
         path: path.display().to_string(),
         problem: problem.to_string(),
     };
     let (send, work) = mpsc::channel();
-    let waiting = Arc::<AtomicUsize>::default();
+    let room = Arc::<Room>::default();
     let health = Arc::<Mutex<HealthState>>::default();
     let mut writer = Writer {
         path: path.to_owned(),
@@ -59,13 +59,13 @@ pub(super) fn start(
         exclusive,
         connection: None,
         backlog: Vec::new(),
-        waiting: Arc::clone(&waiting),
+        room: Arc::clone(&room),
         health: Arc::clone(&health),
         retry: RETRY[0],
         retry_at: None,
         has_removed: false,
         has_broken_off: false,
-        open: HashSet::new(),
+        held,
         imports: HashSet::new(),
         upkeep: Upkeep::default(),
         _lock: lock,
@@ -73,7 +73,7 @@ pub(super) fn start(
     let thread = std::thread::Builder::new().name("store".to_owned());
     let started = thread.spawn(move || writer.run(&work));
     started.map_err(failed)?;
-    Ok(Handle::new(send, waiting, health))
+    Ok(Handle::new(send, room, health))
 }
 
 struct Writer {
@@ -87,7 +87,7 @@ struct Writer {
     connection: Option<Connection>,
     /// What the disk has not taken; whoever gave it was told so.
     backlog: Vec<Waiting>,
-    waiting: Arc<AtomicUsize>,
+    room: Arc<Room>,
     health: Arc<Mutex<HealthState>>,
     retry: Duration,
     /// When the disk is tried again, where it failed.
@@ -96,8 +96,7 @@ struct Writer {
     has_removed: bool,
     /// Whether what ran when the process before ended was noted as broken off.
     has_broken_off: bool,
-    /// The sessions that somebody has open.
-    open: HashSet<String>,
+    held: HeldSessions,
     /// The sessions whose import is under way.
     imports: HashSet<String>,
     upkeep: Upkeep,
@@ -157,9 +156,6 @@ impl Writer {
                         done,
                         lasts,
                     }) => {
-                        if changes.iter().any(|it| matches!(it, Change::Create { .. })) {
-                            self.open.insert(session.clone());
-                        }
                         self.backlog.push(Waiting {
                             session,
                             changes,
@@ -187,9 +183,6 @@ impl Writer {
                 }
                 Some(Work::Slice(slice, reply)) => drop(reply.send(self.slice(&slice))),
                 Some(Work::BreakOff(session)) => self.break_off(&session),
-                Some(Work::Leave(session)) => {
-                    self.open.remove(&session);
-                }
                 Some(Work::Limit(limits, tell)) => self.limit(limits, tell),
                 Some(Work::Flush(reply)) => drop(reply.send(self.is_well())),
                 Some(Work::Close(reply)) => {
@@ -264,7 +257,7 @@ impl Writer {
                     self.has_removed |= removes;
                     self.upkeep.has_free |= removes;
                     let bytes = bytes_of(&job.changes);
-                    self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+                    self.room.give_back(bytes);
                     let problem = refused.iter().find(|(at, _)| *at == index);
                     let result = match problem {
                         None if job.lasts == Lasts::Refused => {
@@ -313,11 +306,11 @@ impl Writer {
                 done(Err(Error::Failing(problem.clone())));
             }
         }
-        let waiting = &self.waiting;
+        let room = &self.room;
         self.backlog.retain(|job| {
             let stays = job.lasts == Lasts::Long;
             if !stays {
-                waiting.fetch_sub(bytes_of(&job.changes), Ordering::Relaxed);
+                room.give_back(bytes_of(&job.changes));
             }
             stays
         });
@@ -328,12 +321,7 @@ impl Writer {
         let Some(connection) = &self.connection else {
             return Err(Error::Failing("it is not open".to_owned()));
         };
-        let key = apply::open(connection, session);
-        let key = key.map_err(|error| problem(&self.path, &error))?;
-        if key.is_some() {
-            self.open.insert(session.to_owned());
-        }
-        Ok(key)
+        apply::open(connection, session).map_err(|error| problem(&self.path, &error))
     }
 
     fn connect(&mut self) -> Result<(), String> {
@@ -373,7 +361,7 @@ impl Writer {
         if bytes < CHECKPOINT {
             return;
         }
-        if bytes < CHECKPOINT_NOW && self.waiting.load(Ordering::Relaxed) > 0 {
+        if bytes < CHECKPOINT_NOW && !self.room.is_empty() {
             return;
         }
         let cut = "PRAGMA wal_checkpoint(TRUNCATE)";

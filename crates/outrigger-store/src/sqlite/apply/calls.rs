@@ -35,7 +35,8 @@ pub(super) fn stands(
     Ok(())
 }
 
-/// Writes how a call stands, in the place of what was written of it. Calls of other sessions stay, however many there are.
+/// Writes how a call stands, in the place of what was written of it. One that was settled does not run again, whoever comes
+/// late, and what it came to stays until a message says so. Calls of other sessions stay, however many there are.
 pub(super) fn imported(
     connection: &Connection,
     session: i64,
@@ -46,7 +47,8 @@ pub(super) fn imported(
         .prepare_cached(
             "INSERT INTO call (session, id, conversation, tool, provider, status, at_ms, began, commands, record, result) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
-             ON CONFLICT (session, id) DO UPDATE SET status = ?6, began = ?8, commands = ?9, record = ?10, result = ?11",
+             ON CONFLICT (session, id) DO UPDATE SET status = ?6, began = ?8, commands = ?9, record = ?10, \
+             result = coalesce(?11, result) WHERE status = 'running' OR ?6 <> 'running'",
         )?
         .execute(params![
             session,

@@ -28,14 +28,15 @@ pub(super) fn add(
     let diff = deflated.as_deref().unwrap_or(change.diff.as_bytes());
     connection
         .prepare_cached(
-            "INSERT INTO file_change (session, conversation, exchange, call, path, at_ms, before, bytes, about, deflated, diff) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO file_change (session, conversation, exchange, call, root, path, at_ms, before, bytes, about, deflated, diff) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             session,
             change.conversation,
             change.exchange,
             change.call,
+            change.root,
             change.path,
             change.at_ms,
             before,
@@ -74,14 +75,16 @@ fn trim(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     clear(connection)
 }
 
-/// Removes a change that was not made.
+/// Removes the last change of a file, which was not made.
 pub(super) fn unmade(
     connection: &Connection,
     session: i64,
-    (exchange, call, path): (&str, &str, &str),
+    [exchange, call, root, path]: [&str; 4],
 ) -> rusqlite::Result<()> {
-    let which = "session = ?1 AND exchange = ?2 AND call = ?3 AND path = ?4";
-    remove(connection, which, params![session, exchange, call, path])
+    let which = "key = (SELECT max(key) FROM file_change \
+         WHERE session = ?1 AND exchange = ?2 AND call = ?3 AND root = ?4 AND path = ?5)";
+    let parameters = params![session, exchange, call, root, path];
+    remove(connection, which, parameters)
 }
 
 /// Removes the changes in a conversation.

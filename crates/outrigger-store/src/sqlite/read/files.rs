@@ -12,7 +12,7 @@ pub(in crate::sqlite) fn page(
     let limit = wanted.limit.max(1);
     let mut changes = connection.prepare_cached(
         "SELECT file_change.key, conversation, exchange, call, path, at_ms, attachment.hash, about, deflated, \
-         CASE WHEN ?8 THEN diff END FROM file_change LEFT JOIN attachment ON attachment.key = file_change.before \
+         CASE WHEN ?8 THEN diff END, root FROM file_change LEFT JOIN attachment ON attachment.key = file_change.before \
          WHERE session = (SELECT key FROM session WHERE id = ?1) AND (?2 IS NULL OR conversation = ?2) \
          AND (?3 IS NULL OR exchange = ?3) AND (?4 IS NULL OR call = ?4) \
          AND (?5 IS NULL OR (length(exchange), exchange) >= (length(?5), ?5)) \
@@ -40,6 +40,7 @@ pub(in crate::sqlite) fn page(
             conversation: row.get(1)?,
             exchange: row.get(2)?,
             call: row.get(3)?,
+            root: row.get(10)?,
             path: row.get(4)?,
             at_ms: row.get(5)?,
             about: row.get(7)?,

@@ -206,6 +206,38 @@ async fn what_ran_when_the_process_ended_has_failed() {
 }
 
 #[tokio::test]
+async fn who_comes_late_changes_nothing_about_a_call_that_was_settled() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let settled = |status, result: Option<&str>| Change::Call {
+        call: ToolCall {
+            id: "t1".to_owned(),
+            conversation: "c".to_owned(),
+            began: true,
+            record: format!("{status:?}"),
+            result: result.map(str::to_owned),
+        },
+        facts: facts("bash", DAY, status),
+    };
+    let late = [settled(RUNNING, None), settled(FAILED, None)];
+    let first = vec![create(1), settled(RUNNING, None)];
+    write(&store, "a", first).unwrap();
+    write(&store, "a", vec![settled(FAILED, Some("{}"))]).unwrap();
+    write(&store, "a", late.to_vec()).unwrap();
+    let known = async || store.open("a").await.unwrap().unwrap().calls.remove(0);
+    let call = known().await;
+    assert_eq!(call.record, format!("{FAILED:?}"));
+    assert_eq!(call.result.as_deref(), Some("{}"));
+    // Once a message says it, it is nobody's any more.
+    let id = "t1".to_owned();
+    write(&store, "a", vec![Change::Answered { id }]).unwrap();
+    write(&store, "a", late.to_vec()).unwrap();
+    assert_eq!(known().await.result, None);
+    let ran = store.ran(0).await.unwrap();
+    assert_eq!(named(&ran.tools), [("bash", 1, 1)]);
+}
+
+#[tokio::test]
 async fn the_oldest_calls_go_and_neither_what_runs_nor_what_no_message_says() {
     let (_folder, path) = temporary();
     let store = start(&path);

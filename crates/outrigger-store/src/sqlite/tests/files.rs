@@ -13,6 +13,7 @@ fn change(call: &str, bytes: usize, number: u8) -> Change {
         conversation: "a".to_owned(),
         exchange: format!("m{}", call.trim_start_matches('t')),
         call: call.to_owned(),
+        root: "/p".to_owned(),
         path: "f".to_owned(),
         about: "{}".to_owned(),
         diff: "-x\n".repeat(400),
@@ -135,12 +136,21 @@ async fn content_goes_with_the_last_that_names_it() {
     // The change still names it.
     write(&store, "s", vec![forget("b")]).unwrap();
     assert_eq!(attachments().await, 1);
-    let unmade = Change::FileUnmade {
+    let unmade = |root: &str| Change::FileUnmade {
         exchange: "m1".to_owned(),
         call: "t1".to_owned(),
+        root: root.to_owned(),
         path: "f".to_owned(),
     };
-    write(&store, "s", vec![unmade]).unwrap();
+    // The file of this name in another folder is another one.
+    write(&store, "s", vec![unmade("/central")]).unwrap();
+    assert_eq!(attachments().await, 1);
+    // Of two changes the last one was not made.
+    write(&store, "s", vec![change("t1", 3, 2), unmade("/p")]).unwrap();
+    let left = store.files(all()).await.unwrap().changes;
+    assert_eq!(left[0].before, Some([1; 32]));
+    assert_eq!(left.len(), 1);
+    write(&store, "s", vec![unmade("/p")]).unwrap();
     assert_eq!(attachments().await, 0);
     write(
         &store,

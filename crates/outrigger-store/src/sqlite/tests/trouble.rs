@@ -133,53 +133,79 @@ async fn what_is_tried_once_and_fails_does_not_happen_later() {
     assert_eq!(texts(&session, "a"), ["before", "meanwhile"]);
 }
 
+/// More than may wait.
+const LARGE: usize = 65 * 1024 * 1024;
+
 #[tokio::test]
 async fn a_session_that_waits_for_too_much_is_refused_until_it_is_opened_anew() {
     let (_folder, path) = temporary();
     let store = start(&path);
-    write(&store, "s", vec![create(1)]).unwrap();
-    let large = "x".repeat(65 * 1024 * 1024);
-    let refused = write(&store, "s", vec![said("a", &large, 1)]);
+    let large = said("a", &"x".repeat(LARGE), 1);
+    // Nothing waits: it is taken.
+    write(&store, "s", vec![create(1), large.clone()]).unwrap();
+    // The disk takes nothing, so that it waits.
+    let (healths, health) = mpsc::channel();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let waits = write(&store, "s", vec![large.clone()]);
+    assert!(matches!(waits, Err(Error::Failing(_))), "{waits:?}");
+    for (session, changes) in [
+        ("t", vec![create(1), large.clone()]),
+        ("t", vec![said("a", "small", 1)]),
+    ] {
+        let told = write(&store, session, changes);
+        assert!(told.is_err(), "{told:?}");
+    }
+    // The others have their room.
+    let fits = write(&store, "u", vec![create(1), said("a", "small", 1)]);
+    assert!(matches!(fits, Err(Error::Failing(_))), "{fits:?}");
+    store.watch(move |failing| healths.send(failing.is_none()).unwrap());
+    other.execute_batch("ROLLBACK").unwrap();
+    while !health.recv().unwrap() {}
+    let messages = async |session: &str| {
+        let session = store.open(session).await.unwrap()?;
+        Some(
+            session
+                .conversations
+                .iter()
+                .map(|it| it.messages.len())
+                .sum::<usize>(),
+        )
+    };
+    assert_eq!(messages("s").await, Some(2));
+    assert_eq!(messages("u").await, Some(1));
+    let refused = write(&store, "t", vec![create(1)]);
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
-    let refused = write(&store, "s", vec![said("a", "small", 1)]);
-    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
-    // What needs nothing of that is taken.
+    // What needs nothing of that is taken, and what removes.
     let labels = Change::Labels(vec!["l".to_owned()]);
-    store.attempt("s", vec![labels]).await.unwrap();
-    write(&store, "t", vec![create(1)]).unwrap();
-    store.open("s").await.unwrap();
-    write(&store, "s", vec![said("a", "small", 1)]).unwrap();
-    // What removes is taken all the same.
-    write(&store, "s", vec![said("a", &large, 1)]).unwrap_err();
-    write(
-        &store,
-        "s",
-        vec![Change::Revoke {
-            id: "r1".to_owned(),
-        }],
-    )
-    .unwrap();
-    write(&store, "s", vec![Change::Delete]).unwrap();
-    assert!(store.open("s").await.unwrap().is_none());
+    store.attempt("t", vec![labels]).await.unwrap();
+    let id = "r1".to_owned();
+    write(&store, "t", vec![Change::Revoke { id }]).unwrap();
+    assert_eq!(messages("t").await, None);
+    write(&store, "t", vec![create(1), said("a", "small", 1)]).unwrap();
+    assert_eq!(messages("t").await, Some(1));
 }
 
 #[test]
 fn what_is_refused_is_answered_in_its_turn() {
     let (_folder, path) = temporary();
     let store = start(&path);
+    write(&store, "s", vec![create(1)]).unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (answers, answered) = mpsc::channel();
-    let large = "x".repeat(65 * 1024 * 1024);
+    let large = vec![said("a", &"x".repeat(LARGE), 1)];
     for (name, changes) in [
-        ("first", vec![create(1)]),
-        ("large", vec![said("a", &large, 1)]),
+        ("waits", large.clone()),
+        ("refused", large),
         ("after", vec![said("a", "small", 1)]),
     ] {
         let answers = answers.clone();
-        let told = move |result: Result<(), Error>| answers.send((name, result.is_ok())).unwrap();
+        let told = move |_| answers.send(name).unwrap();
         store.write("s", changes, Box::new(told));
     }
     let order: Vec<_> = answered.iter().take(3).collect();
-    assert_eq!(order, [("first", true), ("large", false), ("after", false)]);
+    assert_eq!(order, ["waits", "refused", "after"]);
 }
 
 #[cfg(unix)]

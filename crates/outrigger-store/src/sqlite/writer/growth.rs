@@ -212,7 +212,7 @@ impl Writer {
             let mut rows = statement.query([bound])?;
             while let Some(row) = rows.next()? {
                 let id: String = row.get(1)?;
-                if !self.open.contains(&id) {
+                if !self.held.has(&id) {
                     first = Some((row.get(0)?, id, row.get(2)?));
                     break;
                 }
