@@ -333,9 +333,9 @@ fn build(
     Arc::new(Daemon {
         mcp: Mcp::new(servers, tasks.clone()),
         notices,
+        rules: SharedRules::new(store.is_ok()),
         store: store.ok(),
         not_kept,
-        rules: SharedRules::default(),
         updates,
         imports: Arc::new(Semaphore::new(session::MAX_IMPORTS)),
         titles: Arc::new(Semaphore::new(session::MAX_TITLES)),

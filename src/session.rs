@@ -209,9 +209,7 @@ impl Session {
         let ends = self.cancel.clone().drop_guard();
         self.ends_at = Instant::now().checked_add(FIRST_SOCKET);
         let mut notices = self.daemon.notices.subscribe();
-        if let Some(store) = &self.daemon.store {
-            self.daemon.rules.load(store).await;
-        }
+        self.await_rules().await;
         let mut updates = self.daemon.updates.subscribe();
         if let Some(restored) = restored {
             self.restore(restored).await;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use data_encoding::BASE32_DNSSEC;
 use parking_lot::Mutex;
-use tokio::sync::OnceCell;
+use tokio::sync::watch;
 
 use crate::message::{ConversationId, SessionId};
 use crate::permission::rule::{Call, Key, Place, Remember, Rule, Said, said};
@@ -23,15 +23,38 @@ const MOST: usize = 1_000;
 /// The most of all projects and for everything together.
 const MOST_SHARED: usize = 10_000;
 
-/// How long a session waits for the answers of the store.
+/// How long a session that begins waits for the answers of the store.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// After how long the store is asked again that could not say.
+const PAUSE: Duration = Duration::from_secs(2);
+
 /// The answers that are no session's; clones share them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct SharedRules {
     /// Held for a look at them, and for a change with its way into the journal.
     rules: Arc<Mutex<Vec<Rule>>>,
-    is_loaded: Arc<OnceCell<()>>,
+    reading: Arc<watch::Sender<Reading>>,
+}
+
+/// How far the answers of the store are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Not,
+    Begun,
+    /// Begun, and somebody has waited in vain.
+    Late,
+    Done,
+}
+
+/// That the store's answers are not read yet: there may be a denial among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unread;
+
+impl Unread {
+    /// Why the user is asked about what would run without a question.
+    pub(crate) const REASON: &str =
+        "what was denied or allowed for projects and always cannot be read from the store yet";
 }
 
 /// What a session knows; clones share it.
@@ -66,29 +89,71 @@ pub(crate) struct Listed {
 }
 
 impl SharedRules {
-    /// Reads those of the store, once.
-    pub(crate) async fn load(&self, store: &dyn Store) {
-        let load = || async {
-            let kept = tokio::time::timeout(PATIENCE, store.rules()).await;
-            let kept = match kept {
-                Ok(Ok(kept)) => kept,
-                Ok(Err(error)) => return Err(error.to_string()),
-                Err(_) => return Err(format!("no answer for {PATIENCE:?}")),
-            };
-            let mut rules = self.rules.lock();
-            // What was said meanwhile is there already.
-            let mut known = restored::rules(&kept);
-            known.retain(|kept| !rules.iter().any(|rule| rule.id == kept.id));
-            known.append(&mut rules);
-            *rules = known;
-            Ok(())
+    /// Returns those of a daemon: read of the store first, where there is one.
+    pub(crate) fn new(has_store: bool) -> Self {
+        let reading = match has_store {
+            true => Reading::Not,
+            false => Reading::Done,
         };
-        if let Err(problem) = self.is_loaded.get_or_try_init(load).await {
-            tracing::error!(
-                problem,
-                "what was remembered for projects is not in force: the store cannot be read; the next session tries again"
-            );
+        Self {
+            rules: Arc::default(),
+            reading: Arc::new(watch::Sender::new(reading)),
         }
+    }
+
+    /// Returns whether nobody reads or has read them yet: whoever is told so calls [`read`](Self::read).
+    pub(crate) fn begin(&self) -> bool {
+        self.reading.send_if_modified(|reading| {
+            let is_first = *reading == Reading::Not;
+            if is_first {
+                *reading = Reading::Begun;
+            }
+            is_first
+        })
+    }
+
+    /// Reads those of the store, however long it takes; returns whether somebody has waited in vain.
+    pub(crate) async fn read(&self, store: &dyn Store) -> bool {
+        let mut is_told = false;
+        let kept = loop {
+            match store.rules().await {
+                Ok(kept) => break kept,
+                Err(error) if !is_told => {
+                    tracing::error!(%error, "what was remembered for projects and always cannot be read; it is tried again");
+                    is_told = true;
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
+        let mut rules = self.rules.lock();
+        // What was said meanwhile is there already.
+        let mut known = restored::rules(&kept);
+        known.retain(|kept| !rules.iter().any(|rule| rule.id == kept.id));
+        known.append(&mut rules);
+        *rules = known;
+        self.reading.send_replace(Reading::Done) == Reading::Late
+    }
+
+    /// Waits until they are read, for two seconds at most; returns whether they are.
+    pub(crate) async fn are_read_soon(&self) -> bool {
+        let mut reading = self.reading.subscribe();
+        let read = reading.wait_for(|reading| *reading == Reading::Done);
+        if tokio::time::timeout(PATIENCE, read).await.is_ok() {
+            return true;
+        }
+        self.reading.send_if_modified(|reading| {
+            let is_late = *reading != Reading::Done;
+            if is_late {
+                *reading = Reading::Late;
+            }
+            is_late
+        });
+        self.are_read()
+    }
+
+    fn are_read(&self) -> bool {
+        *self.reading.borrow() == Reading::Done
     }
 }
 
@@ -117,7 +182,7 @@ impl Memory {
         Self::new(
             SessionId::new("s"),
             Journal::default(),
-            SharedRules::default(),
+            SharedRules::new(false),
             Some("/work".to_owned()),
             Remember::Always,
         )
@@ -200,8 +265,8 @@ impl Memory {
 }
 
 impl ConversationMemory {
-    /// Returns what was said before of a call.
-    pub(crate) fn said(&self, call: &Call<'_>) -> Option<Said> {
+    /// Returns what was said before of a call. Fails where that is not known yet: a denial that is known holds all the same.
+    pub(crate) fn said(&self, call: &Call<'_>) -> Result<Option<Said>, Unread> {
         let memory = &self.memory;
         let is_ours = |rule: &&Rule| match &rule.place {
             Place::Conversation(conversation) => *conversation == self.conversation,
@@ -209,8 +274,14 @@ impl ConversationMemory {
         };
         let own = memory.own.lock();
         let shared = memory.shared.rules.lock();
+        // While they are held: what is read in between counts.
+        let are_read = memory.shared.are_read();
         let shared = shared.iter().filter(|it| memory.is_here(it));
-        said(own.iter().filter(is_ours).chain(shared), call, memory.most)
+        let said = said(own.iter().filter(is_ours).chain(shared), call, memory.most);
+        match said.as_ref().is_some_and(|said| !said.allows) || are_read {
+            true => Ok(said),
+            false => Err(Unread),
+        }
     }
 
     /// Returns how far an answer may reach beyond its call, the nearest first.

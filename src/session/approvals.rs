@@ -1,10 +1,13 @@
 //! Requests about answers that count for later calls.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::Session;
 use super::resolve::invalid;
-use crate::exchange::memory::Listed;
+use crate::exchange::memory::{Listed, Unread};
+use crate::message::{Notice, Severity};
 use crate::permission::Remember;
 use crate::permission::rule::Place;
 use crate::protocol::command::{ApprovalList, ApprovalRevoke};
@@ -13,6 +16,35 @@ use crate::protocol::{SessionCode, answer};
 use crate::telemetry::Redactor;
 
 impl Session {
+    /// Waits for the answers of the store, which the first session has read; says so where that takes long.
+    pub(super) async fn await_rules(&self) {
+        let daemon = Arc::clone(&self.daemon);
+        if daemon.rules.begin()
+            && let Some(store) = daemon.store.clone()
+        {
+            self.daemon.tasks.spawn(async move {
+                let read = daemon.rules.read(&store);
+                if daemon.stop.run_until_cancelled(read).await == Some(true) {
+                    let message =
+                        "what was remembered for projects and always is read now, and counts";
+                    daemon
+                        .notices
+                        .send(Severity::Info, "answers_read", message.to_owned());
+                }
+            });
+        }
+        if !self.daemon.rules.are_read_soon().await {
+            self.shared.events.emit(Event::SessionNotice(Notice {
+                severity: Severity::Warning,
+                code: "answers_unread".to_owned(),
+                message: format!(
+                    "{}: until it is, you are asked about all that would run without a question",
+                    Unread::REASON
+                ),
+            }));
+        }
+    }
+
     pub(super) fn list_approvals(&self, wanted: &ApprovalList) -> Event {
         let redactor = &self.services.redactor;
         let rules = self.shared.memory.list().into_iter();

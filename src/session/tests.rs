@@ -98,7 +98,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
         titles: Arc::new(Semaphore::new(MAX_TITLES)),
         store: None,
-        rules: SharedRules::default(),
+        rules: SharedRules::new(false),
         not_kept: String::new(),
         pods_removed: std::future::ready(()).boxed().shared(),
         mcp: no_servers(&tasks),

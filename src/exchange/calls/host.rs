@@ -90,16 +90,18 @@ impl User<'_> {
         if self.has_network {
             return Some((HostVerdict::Allowed, Ruling::run(By::Policy)));
         }
-        let Said {
-            allows,
-            reach,
-            reason,
-        } = self.exchange.context.conversation.memory.said(&Call {
+        let said = self.exchange.context.conversation.memory.said(&Call {
             tool: &self.call.name,
             approval: Some(&key(host)),
             commands: &[],
             file: None,
-        })?;
+        });
+        // What is not known is asked.
+        let Said {
+            allows,
+            reach,
+            reason,
+        } = said.ok()??;
         // What was said under another level is no answer where everything is asked for.
         if allows && self.exchange.setup.trust == TrustLevel::Supervised {
             return None;

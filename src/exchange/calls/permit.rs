@@ -12,6 +12,7 @@ use crate::audit::{By, Ruling};
 use crate::config::Unattended;
 use crate::exchange::accumulator::Fault;
 use crate::exchange::history::bytes_of_map;
+use crate::exchange::memory::Unread;
 use crate::message::ToolCall;
 use crate::permission::decision::{Rules, decide};
 use crate::permission::rule::{Call, Said};
@@ -170,7 +171,7 @@ impl Calls<'_> {
             commands: &facts.commands,
             plain: facts.plain,
             network: facts.network,
-            said: said.as_ref(),
+            said: said.as_ref().ok().and_then(Option::as_ref),
             repeated,
             search: search.as_ref(),
         };
@@ -179,7 +180,10 @@ impl Calls<'_> {
             auto_approve_safe_commands: config.approval.auto_approve_safe_commands,
             network: config.tools.bash.network,
         };
-        decide(&subject, &self.exchange.setup.scope, rules)
+        match (decide(&subject, &self.exchange.setup.scope, rules), said) {
+            (Decision::Run { .. }, Err(Unread)) => Decision::Ask(Unread::REASON.to_owned()),
+            (decision, _) => decision,
+        }
     }
 }
 

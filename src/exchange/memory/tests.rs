@@ -13,7 +13,7 @@ fn allows(memory: &ConversationMemory, name: &str) -> Option<bool> {
         commands: &[],
         file: None,
     };
-    memory.said(&call).map(|said| said.allows)
+    memory.said(&call).unwrap().map(|said| said.allows)
 }
 
 fn keep(memory: &ConversationMemory, name: &str, allows: bool, reach: Remember) -> Remember {
