@@ -131,6 +131,44 @@ impl Redactor {
         }
     }
 
+    /// Returns a text as it may be put on record: also without what it gives away by where it stands, such as
+    /// `PASSWORD=…` ([`secret::written`]). A model has to see such a line as it is, or it could not work on the file.
+    pub fn redact_for_record<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut clean = self.redact(text);
+        for found in secret::written(&clean).into_iter().rev() {
+            clean.to_mut().replace_range(found, MASK);
+        }
+        clean
+    }
+
+    /// The same for all texts of a value, names of fields included. What a field's name says of its value counts too.
+    pub fn redact_value_for_record(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(clean) = self.redact_for_record(text) {
+                    *text = clean;
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    self.redact_value_for_record(item);
+                }
+            }
+            Value::Object(fields) => {
+                let clean = |(name, mut value): (String, Value)| {
+                    self.redact_value_for_record(&mut value);
+                    let named = value.as_str().map(|text| format!("\"{name}\": \"{text}\""));
+                    if named.is_some_and(|named| !secret::written(&named).is_empty()) {
+                        value = Value::from(MASK);
+                    }
+                    (self.redact_for_record(&name).into_owned(), value)
+                };
+                *fields = std::mem::take(fields).into_iter().map(clean).collect();
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
     /// Returns where before `cut` a known secret begins that goes on behind it, or may, its rest being still to come;
     /// `cut` where none does.
     ///

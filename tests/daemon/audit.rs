@@ -208,7 +208,9 @@ async fn an_operator_reads_what_ran_and_no_secret() {
     let long = format!("echo {}", "x".repeat(6_000));
     let calls = || {
         [
-            bash(&format!("echo {SECRET} test-key-0123456789; echo said")),
+            bash(&format!(
+                "echo {SECRET} test-key-0123456789; MY_PASSWORD=tiger true; echo said"
+            )),
             Turn::call("file_read", &json!({"path": "a.txt"})),
             Turn::call("git", &json!({"args": ["log", "-1", SECRET]})),
             Turn::call("no_such_tool", &json!({"command": 7, "args": [7]})),
@@ -248,7 +250,7 @@ async fn an_operator_reads_what_ran_and_no_secret() {
             assert_eq!(
                 commands[..4],
                 [
-                    json!("echo [redacted] [redacted]; echo said"),
+                    json!("echo [redacted] [redacted]; MY_PASSWORD=[redacted] true; echo said"),
                     Value::Null,
                     json!("git log -1 [redacted]"),
                     Value::Null,
@@ -271,7 +273,7 @@ async fn an_operator_reads_what_ran_and_no_secret() {
             );
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        for secret in [SECRET, "test-key-0123456789", &daemon.token] {
+        for secret in [SECRET, "test-key-0123456789", "tiger", &daemon.token] {
             assert!(!text.contains(secret), "{content}: {secret}");
         }
     }

@@ -5,9 +5,11 @@
 
 mod ordinary;
 mod patterns;
+mod written;
 
 use ordinary::{is_ordinary, is_path};
 pub use patterns::{LONGEST_KEY, looked_like};
+pub use written::written;
 
 /// Shortest secret, in bytes: a shorter one is a part of ordinary words.
 pub const SHORTEST: usize = 8;

@@ -231,7 +231,7 @@ fn audit(
     if !services.audit.is_on() {
         return;
     }
-    let clean = |text: &str| services.redactor.redact(text).into_owned();
+    let clean = |text: &str| services.redactor.redact_for_record(text).into_owned();
     let input = serde_json::to_vec(&record.input).unwrap_or_default();
     let mut hosts = rulings.hosts;
     for ruling in &mut hosts {
@@ -251,7 +251,7 @@ fn audit(
     let clean_input = || {
         // Text by text: as JSON a key of several lines looks otherwise.
         let mut input = Value::Object(record.input.clone());
-        services.redactor.redact_value(&mut input);
+        services.redactor.redact_value_for_record(&mut input);
         input.to_string()
     };
     services.audit.record(Entry {

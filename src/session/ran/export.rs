@@ -38,7 +38,7 @@ const COLUMNS: [&str; 23] = [
 /// Takes secrets out of what the model wrote: a file goes further than an answer.
 pub(super) fn clean(record: &mut ExecutionRecord, redactor: &Redactor) {
     let mut input = Value::Object(std::mem::take(&mut record.input));
-    redactor.redact_value(&mut input);
+    redactor.redact_value_for_record(&mut input);
     if let Value::Object(input) = input {
         record.input = input;
     }
@@ -51,7 +51,7 @@ pub(super) fn clean(record: &mut ExecutionRecord, redactor: &Redactor) {
 }
 
 fn redact(text: &mut String, redactor: &Redactor) {
-    if let Cow::Owned(clean) = redactor.redact(text) {
+    if let Cow::Owned(clean) = redactor.redact_for_record(text) {
         *text = clean;
     }
 }

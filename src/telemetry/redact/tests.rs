@@ -108,6 +108,34 @@ fn places_are_counted_and_texts_of_values_cleaned() {
 }
 
 #[test]
+fn what_is_put_on_record_says_less() {
+    let redactor = redactor();
+    let line = format!("PGPASSWORD=tiger psql; curl -u me:{SECRET} https://a:b1@h; x");
+    let expected = "PGPASSWORD=[redacted] psql; curl -u me:[redacted] https://a:[redacted]@h; x";
+    assert_eq!(redactor.redact_for_record(&line), expected);
+    assert_eq!(
+        redactor.redact_for_record(expected),
+        expected,
+        "once is enough"
+    );
+    assert!(matches!(
+        redactor.redact_for_record("plain"),
+        Cow::Borrowed("plain")
+    ));
+    let mut value =
+        serde_json::json!({"command": "A_TOKEN=x1 y", "apiKey": "k9k9", "text": "k9k9"});
+    redactor.redact_value_for_record(&mut value);
+    let masked =
+        serde_json::json!({"command": "A_TOKEN=[redacted] y", "apiKey": MASK, "text": "k9k9"});
+    assert_eq!(value, masked);
+    // What a model works on stays as it is.
+    assert_eq!(
+        redactor.redact("PGPASSWORD=tiger psql"),
+        "PGPASSWORD=tiger psql"
+    );
+}
+
+#[test]
 fn a_key_without_end_hides_no_more_than_a_key_has() {
     let text = format!(
         "-----BEGIN PRIVATE KEY-----\n{}\nafter",

@@ -52,16 +52,20 @@ const PATH_ENDS: [&str; 3] = ["FILE", "PATH", "DIR"];
 
 /// Whether no secret looks like this, whatever the name says.
 pub(super) fn is_ordinary(name: &str, value: &str) -> bool {
-    let lower = value.to_lowercase();
     let number =
         |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | ',' | ':' | '_' | '-');
     value.len() < SHORTEST
-        || EVERYDAY.contains(&lower.as_str())
-        || name.to_lowercase().contains(&lower)
+        || is_everyday(name, value)
         || value.len() < SHORTEST_RUN && value.chars().all(number)
         || is_placeholder(value)
         || is_path_under(name, value)
         || value.contains("://")
+}
+
+/// Whether it is a word that everybody has there, or the name's own.
+pub(super) fn is_everyday(name: &str, value: &str) -> bool {
+    let lower = value.to_lowercase();
+    EVERYDAY.contains(&lower.as_str()) || name.to_lowercase().contains(&lower)
 }
 
 /// Whether the whole of a value stands for another: `$NAME`, `${NAME}`, `<…>`, `{name}` or `{{ name }}`.
