@@ -10,6 +10,7 @@ mod place;
 mod providers;
 mod rules;
 mod search;
+mod store;
 
 use std::process::ExitCode;
 
@@ -57,8 +58,9 @@ pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
 async fn examine(machine: &Machine) -> Vec<Finding> {
     // What the daemon would do first: an Ollama that nobody configured is a provider from then on.
     drop(machine.providers.detect().await);
-    let (sandbox, port, providers, ollama, search, endpoints) = tokio::join!(
+    let (sandbox, store, port, providers, ollama, search, endpoints) = tokio::join!(
         place::sandbox(machine),
+        store::store(machine),
         place::port(machine),
         providers::providers(machine),
         providers::ollama(machine),
@@ -69,6 +71,7 @@ async fn examine(machine: &Machine) -> Vec<Finding> {
         configuration(machine),
         place::project(machine),
         sandbox,
+        store,
         port,
         providers,
         ollama,

@@ -24,6 +24,7 @@ use crate::connection::{self, LastActivity, UpgradeOptions};
 use crate::message::SessionId;
 use crate::protocol::command::Resume;
 use crate::protocol::{SUBPROTOCOL, asyncapi, schema};
+use crate::store::Sqlite;
 use crate::telemetry::metrics;
 
 /// Bytes that a socket's write buffer may hold: what is handed over is flushed batch by batch, so
@@ -122,12 +123,13 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) 
     }
 }
 
-async fn figures() -> impl IntoResponse {
+async fn figures(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
     let tasks = tokio::runtime::Handle::current()
         .metrics()
         .num_alive_tasks();
-    metrics::render(tasks)
+    let store = shared.daemon.store.as_ref();
+    metrics::render(tasks, store.map(Sqlite::log_bytes))
         .map(|figures| ([(CONTENT_TYPE, FORM)], figures))
         .map_err(|error| {
             tracing::error!(%error, "figures that cannot be written");

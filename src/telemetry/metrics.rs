@@ -122,12 +122,21 @@ fn durations(name: &str, help: &str, labels: &[&str]) -> HistogramVec {
 /// Tasks of the runtime.
 const TASKS: (&str, &str) = ("outrigger_tasks", "Tasks of the runtime.");
 
-/// Returns all figures in Prometheus' text form. `tasks` are the runtime's.
-pub fn render(tasks: usize) -> prometheus::Result<String> {
+/// Bytes of the store's log of changes.
+const STORE_LOG: (&str, &str) = (
+    "outrigger_store_wal_bytes",
+    "Bytes of the store's log of changes, after its last commit.",
+);
+
+/// Returns all figures in Prometheus' text form. `tasks` are the runtime's, `store_log` the bytes of the store's log of
+/// changes where there is a store.
+pub fn render(tasks: usize, store_log: Option<u64>) -> prometheus::Result<String> {
     let mut families = prometheus::gather();
     let tasks = (TASKS.0, TASKS.1, i64::try_from(tasks).unwrap_or(i64::MAX));
+    let log = store_log.map(|it| i64::try_from(it).unwrap_or(i64::MAX));
+    let log = log.map(|bytes| (STORE_LOG.0, STORE_LOG.1, bytes));
     let gauges = GAUGES.map(|one| (one.name, one.help, one.now.load(Ordering::Relaxed)));
-    for (name, help, now) in gauges.into_iter().chain([tasks]) {
+    for (name, help, now) in gauges.into_iter().chain([tasks]).chain(log) {
         let gauge = IntGauge::new(name, help)?;
         gauge.set(now);
         families.extend(gauge.collect());
@@ -279,12 +288,12 @@ mod tests {
         tokens("p", "input", 1);
         tool_settled("bash", "success", Some(Duration::from_secs(1)));
         approval_settled("approved", Duration::from_secs(1));
-        let figures = render(1).unwrap();
+        let figures = render(1, Some(1)).unwrap();
         let named: Vec<&str> = figures
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
             .collect();
-        assert_eq!(named.len(), 13 + GAUGES.len() + 1, "{named:?}");
+        assert_eq!(named.len(), 13 + GAUGES.len() + 2, "{named:?}");
     }
 
     #[test]

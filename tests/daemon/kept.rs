@@ -1,7 +1,14 @@
 //! Sessions outlive the daemon: what was acknowledged is there, what was broken off says so, and nothing runs twice.
 
 mod choices;
+#[cfg(debug_assertions)]
+mod deaths;
+mod files;
+mod judge;
 mod kills;
+mod places;
+#[cfg(target_os = "linux")]
+mod syncs;
 
 use serde_json::{Value, json};
 

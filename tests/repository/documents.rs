@@ -59,6 +59,28 @@ fn links_lead_somewhere() {
     assert_eq!(broken, Vec::<String>::new());
 }
 
+#[test]
+fn tests_that_are_named_are_there() {
+    let sources: Vec<File> = ["src", "crates", "tests"]
+        .iter()
+        .flat_map(|folder| files(folder, "rs"))
+        .collect();
+    let document = read("docs/store.md");
+    let words = document.split('`').skip(1).step_by(2);
+    let is_test = |word: &&str| {
+        let plain = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+        word.chars().all(plain) && word.matches('_').count() > 1 && !word.starts_with("outrigger_")
+    };
+    let named: Vec<&str> = words.filter(is_test).collect();
+    assert!(named.len() > 20, "only {} were found", named.len());
+    let is_missing = |name: &&str| {
+        let function = format!("fn {name}(");
+        !sources.iter().any(|file| file.text.contains(&function))
+    };
+    let missing: Vec<&str> = named.into_iter().filter(is_missing).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
 /// Targets of `[text](target)` outside of code.
 fn links(text: &str) -> Vec<&str> {
     let code = |line: &&str| !line.starts_with("    ");

@@ -163,8 +163,15 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "server",
-        &["connection", "session", "protocol", "message", "telemetry"],
-        "",
+        &[
+            "connection",
+            "session",
+            "protocol",
+            "message",
+            "store",
+            "telemetry",
+        ],
+        "`store` for the figure of its log of changes",
     ),
     (
         "ready",

@@ -8,6 +8,7 @@
 //! - Readers have connections of their own, and end with their page: a long read would keep the log of changes growing.
 
 mod apply;
+mod checkup;
 mod file;
 mod held;
 mod import;
@@ -19,6 +20,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -30,6 +32,7 @@ use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
     Held, Limits, Listing, Page, Ran, Session, Stats, Store,
 };
+pub use checkup::{Checkup, check_up};
 use held::HeldSessions;
 pub use offline::{Reader, vacuum};
 use queue::{Handle, Job, Lasts, Work};
@@ -81,9 +84,18 @@ impl Sqlite {
     /// wrong with it is what [`Store::write`] and the others say. A file that is no database is moved away, see
     /// [`moved_away`](Self::moved_away).
     pub fn start(path: &Path, sync: Sync) -> Result<Self, Error> {
+        Self::begin(path, sync, file::is_on_a_network)
+    }
+
+    /// The same, where who asks says whether the file is on a network.
+    fn begin(
+        path: &Path,
+        sync: Sync,
+        is_on_a_network: impl FnOnce(&Path) -> bool,
+    ) -> Result<Self, Error> {
         let lock = Arc::new(file::lock(path)?);
         let moved_away = file::look(path)?;
-        let exclusive = file::is_on_a_network(path);
+        let exclusive = is_on_a_network(path);
         let held = HeldSessions::default();
         let writer = writer::start(path, sync, exclusive, (held.clone(), Arc::clone(&lock)))?;
         Ok(Self(Arc::new(Shared {
@@ -107,6 +119,11 @@ impl Sqlite {
     /// Returns where a damaged file was moved to when this one was begun.
     pub fn moved_away(&self) -> Option<&Path> {
         self.0.moved_away.as_deref()
+    }
+
+    /// Returns how many bytes its log of changes had when the thread that writes looked last: after each commit.
+    pub fn log_bytes(&self) -> u64 {
+        self.0.writer.log_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns why what is written is not safe now; `None` where it is.

@@ -177,12 +177,12 @@ pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-fn is_writable(path: &Path) -> bool {
+pub(super) fn is_writable(path: &Path) -> bool {
     process::unwritable(path).is_none()
 }
 
 /// The nearest folder on the way to a path that is there.
-fn nearest(path: &Path) -> Option<PathBuf> {
+pub(super) fn nearest(path: &Path) -> Option<PathBuf> {
     path.ancestors()
         .find(|ancestor| ancestor.exists())
         .filter(|ancestor| ancestor.is_dir())

@@ -31,20 +31,26 @@ pub(crate) struct Client {
 impl Client {
     /// Connects with a query such as `?session=…&after=0` and reads the first frame.
     pub(crate) async fn connect(daemon: &Daemon, query: &str) -> Self {
+        Self::reach(daemon, query).await.expect("a daemon")
+    }
+
+    /// The same with a daemon that may be gone by then: the error is the code that the socket was closed with (0 for none).
+    pub(crate) async fn reach(daemon: &Daemon, query: &str) -> Result<Self, u16> {
         let url = format!("ws://127.0.0.1:{}/ws{query}", daemon.port);
         let mut request = url.into_client_request().unwrap();
         let bearer = format!("Bearer {}", daemon.token);
         request
             .headers_mut()
             .insert("authorization", bearer.parse().unwrap());
-        let (socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+        let reached = tokio_tungstenite::connect_async(request).await;
+        let (socket, _) = reached.map_err(|_| 0_u16)?;
         let mut client = Self {
             socket,
             seen: Vec::new(),
         };
-        let ready = client.next().await;
+        let ready = client.next_or_close().await?;
         assert_eq!(ready["type"], "session:ready", "{ready}");
-        client
+        Ok(client)
     }
 
     /// The session that its `session:ready` named.

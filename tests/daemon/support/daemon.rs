@@ -46,6 +46,13 @@ impl Daemon {
         more: Value,
         command: impl FnOnce(&Path) -> Command,
     ) -> Self {
+        let folder = Self::folder(provider, more);
+        let command = command(&folder.path().join("config.json"));
+        Self::launch(folder, command).await.expect("it is ready")
+    }
+
+    /// Makes the folder of a daemon, with its configuration.
+    pub(crate) fn folder(provider: &Provider, more: Value) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
         let project = folder.path().join("project");
         std::fs::create_dir(&project).unwrap();
@@ -65,7 +72,7 @@ impl Daemon {
         merge(&mut config, more);
         let file = folder.path().join("config.json");
         std::fs::write(&file, config.to_string()).unwrap();
-        Self::launch(folder, command(&file)).await
+        folder
     }
 
     /// Kills it as nothing it could prepare for, and starts it anew with all that it left.
@@ -82,14 +89,31 @@ impl Daemon {
         self.anew().await
     }
 
-    async fn anew(self) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
-        let file = self.folder.path().join("config.json");
-        command.args(["serve", "--config"]).arg(file);
-        Self::launch(self.folder, command).await
+    /// Waits until it ends by itself; returns the folder with all that it left.
+    pub(crate) async fn left(mut self) -> TempDir {
+        self.child.wait().await.unwrap();
+        self.folder
     }
 
-    async fn launch(folder: TempDir, mut command: Command) -> Self {
+    async fn anew(self) -> Self {
+        let begun = Self::begin(self.folder, &[]).await;
+        begun.expect("it is ready")
+    }
+
+    /// Starts a daemon in a folder that is there, with more in its environment. The folder comes back where the daemon
+    /// ended before it was ready.
+    pub(crate) async fn begin(
+        folder: TempDir,
+        environment: &[(&str, &str)],
+    ) -> Result<Self, TempDir> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
+        let file = folder.path().join("config.json");
+        command.args(["serve", "--config"]).arg(file);
+        command.envs(environment.iter().copied());
+        Self::launch(folder, command).await
+    }
+
+    async fn launch(folder: TempDir, mut command: Command) -> Result<Self, TempDir> {
         let mut child = command
             .env_remove("RUST_LOG")
             .stdin(Stdio::piped())
@@ -105,9 +129,13 @@ impl Daemon {
             .unwrap();
         let stdout = child.stdout.take().unwrap();
         let line = BufReader::new(stdout).lines().next_line().await.unwrap();
-        let ready: Value = serde_json::from_str(&line.expect("a line on stdout")).unwrap();
+        let Some(line) = line else {
+            child.wait().await.unwrap();
+            return Err(folder);
+        };
+        let ready: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(ready["event"], "ready", "{ready}");
-        Self {
+        Ok(Self {
             stdin: child.stdin.take(),
             child,
             port: u16::try_from(ready["port"].as_u64().unwrap()).unwrap(),
@@ -115,7 +143,7 @@ impl Daemon {
             pid: u32::try_from(ready["pid"].as_u64().unwrap()).unwrap(),
             console: ready["console"].as_str().map(str::to_owned),
             folder,
-        }
+        })
     }
 
     /// What it has logged so far, line by line.

@@ -168,6 +168,12 @@ CREATE INDEX file_change_by_session ON file_change (session);
 CREATE INDEX file_change_kept ON file_change (session, key, bytes) WHERE before IS NOT NULL;
 CREATE INDEX file_change_by_attachment ON file_change (before);
 
+-- The latest time that was believed, see `writer/clock.rs`.
+CREATE TABLE clock (
+    key INTEGER PRIMARY KEY CHECK (key = 1),
+    at_ms INTEGER NOT NULL
+) STRICT;
+
 -- Where words are said: the row number is the body's key.
 CREATE VIRTUAL TABLE words USING fts5 (
     said, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'

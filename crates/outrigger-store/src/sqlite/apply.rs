@@ -94,6 +94,14 @@ pub(super) fn open(connection: &Connection, id: &str) -> rusqlite::Result<Option
     Ok(key)
 }
 
+/// Notes that a session, where there is one, changed at this time or later.
+pub(super) fn changed(connection: &Connection, id: &str, at_ms: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE any_session SET updated_ms = ?2 WHERE id = ?1 AND updated_ms < ?2")?
+        .execute(params![id, at_ms])?;
+    Ok(())
+}
+
 fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
     connection
         .prepare_cached("SELECT key FROM session WHERE id = ?1")?
@@ -195,7 +203,7 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
             connection
                 .prepare_cached(
                     "DELETE FROM exchange WHERE session = ?1 AND id IN (SELECT id FROM exchange \
-                     WHERE session = ?1 AND end IS NOT NULL ORDER BY began_ms DESC LIMIT -1 OFFSET ?2)",
+                     WHERE session = ?1 AND end IS NOT NULL ORDER BY length(id) DESC, id DESC LIMIT -1 OFFSET ?2)",
                 )?
                 .execute(params![session, KEPT_EXCHANGES])?;
         }

@@ -50,13 +50,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock, Error> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            (&file).take(20).read_to_string(&mut pid).ok();
-            let pid = match pid.trim() {
-                "" => "unknown".to_owned(),
-                pid => pid.to_owned(),
-            };
-            let path = path.display().to_string();
+            let (path, pid) = (path.display().to_string(), whose(&file));
             return Err(Error::InUse { path, pid });
         }
         Err(TryLockError::Error(problem)) => return Err(failed(problem)),
@@ -69,6 +63,25 @@ pub(super) fn lock(path: &Path) -> Result<Lock, Error> {
     said.map_err(failed)?;
     make(path)?;
     Ok(Lock(file))
+}
+
+/// Returns the process that has the file; `None` where none has.
+pub(super) fn holder(path: &Path) -> Option<String> {
+    let file = File::open(beside(path, "lock")).ok()?;
+    // A lock that is shared for a moment, and only where a process is named: it is gone when `file` is.
+    let is_named = file.metadata().is_ok_and(|it| it.len() > 0);
+    let is_held = is_named && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    is_held.then(|| whose(&file))
+}
+
+/// Returns the process that a lock names.
+fn whose(lock: &File) -> String {
+    let mut pid = String::new();
+    lock.take(20).read_to_string(&mut pid).ok();
+    match pid.trim() {
+        "" => "unknown".to_owned(),
+        pid => pid.to_owned(),
+    }
 }
 
 /// Makes the file where there is none, nobody else's: SQLite would make it with the mode that the user's files have.
@@ -211,12 +224,25 @@ fn only_ours(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether the file is on a file system of another machine, or of a virtual machine's host: locks and shared
-/// memory do not work there as SQLite's log of changes needs them.
+/// Returns whether the file is on a file system of another machine, or of a virtual machine's host.
 #[cfg(target_os = "linux")]
 pub(super) fn is_on_a_network(path: &Path) -> bool {
-    // NFS, SMB (three of them), 9p, FUSE (virtiofs too): linux/magic.h.
-    const FOREIGN: [u64; 6] = [
+    let folder = path.parent().unwrap_or(path);
+    let found = rustix::fs::statfs(folder).map(|it| it.f_type as u64 & 0xFFFF_FFFF);
+    found.is_ok_and(is_foreign)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_on_a_network(_: &Path) -> bool {
+    false
+}
+
+/// Returns whether locks and shared memory do not work as SQLite's log of changes needs them on a file system of this
+/// number (linux/magic.h).
+#[cfg(target_os = "linux")]
+fn is_foreign(file_system: u64) -> bool {
+    // NFS, SMB (three of them), 9p, FUSE (virtiofs too).
+    let foreign = [
         0x6969,
         0x517B,
         0xFF53_4D42,
@@ -224,12 +250,31 @@ pub(super) fn is_on_a_network(path: &Path) -> bool {
         0x0102_1997,
         0x6573_5546,
     ];
-    let folder = path.parent().unwrap_or(path);
-    let found = rustix::fs::statfs(folder).map(|it| it.f_type as u64 & 0xFFFF_FFFF);
-    found.is_ok_and(|found| FOREIGN.contains(&found))
+    foreign.contains(&file_system)
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn is_on_a_network(_: &Path) -> bool {
-    false
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_of_other_machines_are_known_by_their_numbers() {
+        for (name, number, expected) in [
+            ("nfs", 0x6969, true),
+            ("smb", 0x517B, true),
+            ("cifs", 0xFF53_4D42, true),
+            ("smb2", 0xFE53_4D42, true),
+            ("9p", 0x0102_1997, true),
+            ("fuse, virtiofs, sshfs", 0x6573_5546, true),
+            ("ext4", 0xEF53, false),
+            ("xfs", 0x5846_5342, false),
+            ("btrfs", 0x9123_683E, false),
+            ("tmpfs", 0x0102_1994, false),
+            ("overlayfs", 0x794C_7630, false),
+            ("zfs", 0x2FC1_2FC1, false),
+        ] {
+            assert_eq!(is_foreign(number), expected, "{name}");
+        }
+        assert!(!is_on_a_network(Path::new("/no such folder/file")));
+    }
 }

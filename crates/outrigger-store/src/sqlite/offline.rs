@@ -12,7 +12,7 @@ use super::{Sync, file, read, reader, writer};
 use crate::{Each, Error, Listed, Listing, Page, Stats};
 
 /// How long a read waits for whoever writes.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A store's file that is only read, also beside a process that has it. Each read is one snapshot of it.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ pub fn vacuum(path: &Path) -> Result<(u64, u64), Error> {
 }
 
 /// Fails where there is no database of ours.
-fn check(path: &Path) -> Result<(), Error> {
+pub(super) fn check(path: &Path) -> Result<(), Error> {
     let shown = || path.display().to_string();
     if !path.exists() {
         return Err(Error::Missing { path: shown() });
@@ -120,7 +120,7 @@ fn check(path: &Path) -> Result<(), Error> {
     }
 }
 
-fn problem(path: &Path, error: &rusqlite::Error) -> Error {
+pub(super) fn problem(path: &Path, error: &rusqlite::Error) -> Error {
     let (path, problem) = (path.display().to_string(), error.to_string());
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {

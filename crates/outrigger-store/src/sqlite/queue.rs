@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use parking_lot::Mutex;
@@ -109,6 +109,8 @@ pub(super) struct Handle {
     /// Sessions of which changes were refused: what followed would not fit to what is there.
     refused: Mutex<HashSet<String>>,
     pub(super) health: Arc<Mutex<HealthState>>,
+    /// How many bytes the log of changes had when it was looked at last.
+    pub(super) log_bytes: Arc<AtomicU64>,
 }
 
 pub(super) type Health = Box<dyn Fn(Option<&str>) + Send>;
@@ -141,12 +143,14 @@ impl Handle {
         work: mpsc::Sender<Work>,
         room: Arc<Room>,
         health: Arc<Mutex<HealthState>>,
+        log_bytes: Arc<AtomicU64>,
     ) -> Self {
         Self {
             work,
             room,
             refused: Mutex::default(),
             health,
+            log_bytes,
         }
     }
 

@@ -62,7 +62,7 @@ pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Ses
     session.conversations = conversations(&connection, key)?;
     session.exchanges = rows(
         &connection,
-        "SELECT id, conversation, began_ms, end_seq, end FROM exchange WHERE session = ?1 ORDER BY began_ms, length(id), id",
+        "SELECT id, conversation, began_ms, end_seq, end FROM exchange WHERE session = ?1 ORDER BY length(id), id",
         params![key],
         |row| {
             let seq: Option<i64> = row.get(3)?;

@@ -1,9 +1,13 @@
 //! The store as its owner uses it: changes in, sessions out, whatever happens to the file between.
 
 mod calls;
+mod clocks;
+#[cfg(target_os = "linux")]
+mod disks;
 mod files;
 mod growth;
 mod import;
+mod schemas;
 mod search;
 mod trouble;
 

@@ -1,8 +1,12 @@
 //! The thread that writes. What it is given to do is in `queue`, what it does when nothing else is to do in `growth`.
 
+mod clock;
 mod connect;
+#[cfg(all(unix, debug_assertions))]
+mod deaths;
 mod growth;
 mod import;
+mod log;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,20 +22,17 @@ use super::held::HeldSessions;
 use super::queue::{Handle, HealthState, Job, Lasts, NO_ROOM, Room, Work, bytes_of};
 use super::{Sync, apply, file};
 use crate::{Change, Done, Error};
+use clock::Clock;
 pub(super) use connect::connect;
 pub(super) use growth::Tell;
 use growth::{EVERY, Upkeep};
+use log::Log;
 
 /// The most jobs in one transaction.
 const BATCH: usize = 256;
 
 /// How long to wait before the disk is tried again: from the first of these to the last.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
-
-/// From how many bytes on the log of changes is taken into the file, and cut, while nothing else is to do, and from how
-/// many on at once.
-const CHECKPOINT: u64 = 4 * 1024 * 1024;
-const CHECKPOINT_NOW: u64 = 64 * 1024 * 1024;
 
 /// How many numbers of events, and of ids, are reserved when a session is opened: none of them was seen by anybody.
 pub(super) const RESERVED_SEQ: i64 = 10_000;
@@ -65,15 +66,18 @@ pub(super) fn start(
         retry_at: None,
         has_removed: false,
         has_broken_off: false,
+        clock: None,
+        log: Log::default(),
         held,
         imports: HashSet::new(),
         upkeep: Upkeep::default(),
         _lock: lock,
     };
     let thread = std::thread::Builder::new().name("store".to_owned());
+    let log_bytes = Arc::clone(&writer.log.bytes);
     let started = thread.spawn(move || writer.run(&work));
     started.map_err(failed)?;
-    Ok(Handle::new(send, room, health))
+    Ok(Handle::new(send, room, health, log_bytes))
 }
 
 struct Writer {
@@ -96,6 +100,9 @@ struct Writer {
     has_removed: bool,
     /// Whether what ran when the process before ended was noted as broken off.
     has_broken_off: bool,
+    /// There once the file was opened.
+    clock: Option<Clock>,
+    log: Log,
     held: HeldSessions,
     /// The sessions whose import is under way.
     imports: HashSet<String>,
@@ -127,14 +134,17 @@ impl Writer {
                     Err(mpsc::TryRecvError::Disconnected) => break,
                     Ok(next) => Some(next),
                 },
-                true if self.upkeep.is_limited() => match work.recv_timeout(EVERY) {
-                    Err(mpsc::RecvTimeoutError::Timeout) => {
-                        self.upkeep.look();
-                        continue;
-                    }
-                    next => next.ok(),
+                true => match self.idle_for() {
+                    Some(most) => match work.recv_timeout(most) {
+                        Err(mpsc::RecvTimeoutError::Timeout) => {
+                            self.upkeep.look();
+                            self.checkpoint();
+                            continue;
+                        }
+                        next => next.ok(),
+                    },
+                    None => work.recv().ok(),
                 },
-                true => work.recv().ok(),
                 false => match work.recv_timeout(self.until_retry()) {
                     Err(mpsc::RecvTimeoutError::Timeout) => {
                         self.retry_at = None;
@@ -213,6 +223,12 @@ impl Writer {
         }
     }
 
+    /// Returns after which time something is to be done though nothing is written.
+    fn idle_for(&self) -> Option<Duration> {
+        let look = self.upkeep.is_limited().then_some(EVERY);
+        self.log.cut_again().into_iter().chain(look).min()
+    }
+
     fn until_retry(&self) -> Duration {
         let at = self.retry_at;
         at.map_or(Duration::ZERO, |at| {
@@ -248,7 +264,8 @@ impl Writer {
         let Some(connection) = &mut self.connection else {
             return;
         };
-        match write(connection, &self.backlog) {
+        let behind = self.clock.as_ref().and_then(Clock::if_behind);
+        match write(connection, &self.backlog, behind) {
             Ok(refused) => {
                 self.heals();
                 self.upkeep.committed();
@@ -333,7 +350,11 @@ impl Writer {
             }
             Ok(connection)
         };
-        let connection = connect().map_err(|error| problem(&self.path, &error).to_string())?;
+        let failed = |error: rusqlite::Error| problem(&self.path, &error).to_string();
+        let connection = connect().map_err(failed)?;
+        if self.clock.is_none() {
+            self.clock = Some(Clock::from(&connection).map_err(failed)?);
+        }
         (self.has_broken_off, self.has_content) = (true, true);
         self.connection = Some(connection);
         self.upkeep.has_left = true;
@@ -353,35 +374,26 @@ impl Writer {
             Ok(_) => Ok(()),
         }
     }
-
-    /// Takes the log of changes into the file, where it is long and nothing waits.
-    fn checkpoint(&mut self) {
-        let log = std::fs::metadata(file::with(&self.path, "-wal"));
-        let bytes = log.map_or(0, |it| it.len());
-        if bytes < CHECKPOINT {
-            return;
-        }
-        if bytes < CHECKPOINT_NOW && !self.room.is_empty() {
-            return;
-        }
-        let cut = "PRAGMA wal_checkpoint(TRUNCATE)";
-        if let Some(connection) = &self.connection
-            && let Err(error) = connection.query_row(cut, [], |_| Ok(()))
-        {
-            tracing::debug!(%error, "the log of changes stays");
-        }
-    }
 }
 
-/// Writes jobs in one transaction. Returns those that were refused, by their place; an error says that nothing was
-/// written.
-fn write(connection: &mut Connection, jobs: &[Waiting]) -> rusqlite::Result<Vec<(usize, Error)>> {
+/// Writes jobs in one transaction, of sessions that changed at `behind` or later where the clock is behind that. Returns
+/// those that were refused, by their place; an error says that nothing was written.
+fn write(
+    connection: &mut Connection,
+    jobs: &[Waiting],
+    behind: Option<i64>,
+) -> rusqlite::Result<Vec<(usize, Error)>> {
     let behavior = rusqlite::TransactionBehavior::Immediate;
     let mut transaction = connection.transaction_with_behavior(behavior)?;
     let mut refused = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
         let savepoint = transaction.savepoint()?;
-        match apply::all(&savepoint, &job.session, &job.changes) {
+        let applied = apply::all(&savepoint, &job.session, &job.changes);
+        let dated = applied.and_then(|()| match behind {
+            Some(at_ms) => Ok(apply::changed(&savepoint, &job.session, at_ms)?),
+            None => Ok(()),
+        });
+        match dated {
             Ok(()) => savepoint.commit()?,
             Err(Failure::Sqlite(error)) if is_of_the_disk(&error) => return Err(error),
             Err(failure) => {

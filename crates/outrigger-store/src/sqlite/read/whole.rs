@@ -67,7 +67,7 @@ fn pieces(
         }))
     };
     let exchanges = "SELECT id, conversation, began_ms, end FROM exchange WHERE session = ?1 AND end IS NOT NULL \
-                     ORDER BY began_ms, length(id), id";
+                     ORDER BY length(id), id";
     let exchange = |row: &Row<'_>| {
         Ok(Piece::Exchange(Exchange {
             id: row.get(0)?,

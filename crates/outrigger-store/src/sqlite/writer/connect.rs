@@ -36,6 +36,8 @@ pub(in crate::sqlite) fn connect(
          PRAGMA cache_size = -8192; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON; \
          CREATE TEMP TABLE gone (body INTEGER PRIMARY KEY); CREATE TEMP TABLE loose (attachment INTEGER PRIMARY KEY);"
     ))?;
+    #[cfg(all(unix, debug_assertions))]
+    super::deaths::watch(&mut connection)?;
     migrate(&mut connection)?;
     Ok(connection)
 }

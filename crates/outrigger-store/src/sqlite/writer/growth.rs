@@ -2,7 +2,7 @@
 //!
 //! All of it is done in steps while nothing waits to be written.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -165,7 +165,9 @@ impl Writer {
     fn hold_limits(&mut self) -> rusqlite::Result<()> {
         let Limits { keep, max_bytes } = self.upkeep.limits;
         if let Some(keep) = keep {
-            let before = now().saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
+            let before = self
+                .time()?
+                .saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
             if self.delete_first(read::BEFORE, before, true)? {
                 return Ok(());
             }
@@ -183,6 +185,14 @@ impl Writer {
         }
         self.upkeep.is_due = false;
         Ok(())
+    }
+
+    /// Returns the time, as far as it is believed.
+    fn time(&mut self) -> rusqlite::Result<i64> {
+        match (&self.connection, &mut self.clock) {
+            (Some(connection), Some(clock)) => clock.read(connection),
+            _ => Ok(0),
+        }
     }
 
     fn tell_fullness(&mut self, bytes: u64, max_bytes: u64) {
@@ -269,9 +279,4 @@ fn held(connection: &Connection) -> rusqlite::Result<u64> {
 
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
     connection.query_row(pragma, [], |row| row.get(0))
-}
-
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }
