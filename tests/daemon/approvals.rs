@@ -361,7 +361,7 @@ async fn a_denial_of_a_line_without_commands_is_not_one_of_all_lines() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
     let mut client = daemon.connect().await;
-    for line in ["> made", "A=$(", "X=1 > made"] {
+    for line in ["> made", "A=$(", "X=1"] {
         begin(&mut client, &provider, "default", bash(line)).await;
         let more = json!({"approved": false, "remember": "session"});
         let settled = answer(&mut client, more).await;

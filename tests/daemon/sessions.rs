@@ -248,7 +248,7 @@ async fn what_is_told_as_failed_is_not_done_later() {
     assert!(listed(&mut second, named).await.is_empty());
     // Nor was it ended.
     let pong = first.ask(json!({"type": "session:ping"})).await;
-    assert_eq!(pong["type"], "session:pong", "{pong}");
+    assert_eq!(pong["type"], "session:ping-result", "{pong}");
 }
 
 #[tokio::test]

@@ -169,7 +169,8 @@ fn a_question_for_a_host_is_answered_by_the_host_alone() {
     };
     let ask = |host: &str| {
         let rest = json!({"toolName": "bash", "input": {"command": "ls"},
-            "danger": {"level": DangerLevel::Warning, "reasons": []}, "reason": "asked"});
+            "danger": {"level": DangerLevel::Warning, "reasons": []}, "reason": "asked",
+            "remember": {"approval": ["conversation"], "denial": ["conversation"]}});
         for_host("chat:tool-confirm", host, &rest)
     };
     let mut text = Text::default();

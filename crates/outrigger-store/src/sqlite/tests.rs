@@ -5,6 +5,7 @@ mod clocks;
 #[cfg(target_os = "linux")]
 mod disks;
 mod files;
+mod fork;
 mod growth;
 mod import;
 mod schemas;
@@ -298,69 +299,6 @@ async fn messages_are_removed_from_a_place_on_with_all_that_is_only_theirs() {
 }
 
 #[tokio::test]
-async fn a_fork_shares_what_was_said_and_outlives_its_source() {
-    let (_folder, path) = temporary();
-    let store = start(&path);
-    let changes = vec![
-        create(1),
-        said("a", "one", 1),
-        said("a", "two", 2),
-        said("b", "elsewhere", 3),
-    ];
-    write(&store, "s", changes).unwrap();
-    let fork = |part: Option<(&str, Option<u64>)>| Change::Fork {
-        from: "s".to_owned(),
-        part: part.map(|(id, place)| (id.to_owned(), place)),
-        at_ms: 9,
-    };
-    write(&store, "f", vec![fork(Some(("a", Some(1))))]).unwrap();
-    write(&store, "g", vec![fork(None)]).unwrap();
-    // As many as there are, all of one conversation, and none.
-    for (part, expected) in [
-        (("a", Some(2)), vec!["one", "two"]),
-        (("a", None), vec!["one", "two"]),
-        (("a", Some(0)), vec![]),
-    ] {
-        write(&store, "part", vec![fork(Some(part))]).unwrap();
-        let made = store.open("part").await.unwrap().unwrap();
-        assert_eq!(texts(&made, "a"), expected);
-        write(&store, "part", vec![Change::Delete]).unwrap();
-    }
-    for (part, expected) in [
-        (("a", Some(3)), Error::Beyond { messages: 2 }),
-        (("c", Some(0)), Error::Unknown),
-        (("c", None), Error::Unknown),
-    ] {
-        let refused = write(&store, "part", vec![fork(Some(part))]);
-        assert_eq!(refused, Err(expected));
-        assert!(!store.has("part").await.unwrap());
-    }
-    let bodies = |store: &Sqlite| {
-        store.read(|connection| {
-            connection.query_row("SELECT count(*) FROM body", [], |row| row.get::<_, i64>(0))
-        })
-    };
-    assert_eq!(bodies(&store).await.unwrap(), 3, "none is copied");
-    write(&store, "s", vec![Change::Delete]).unwrap();
-    assert_eq!(store.open("s").await.unwrap(), None);
-    let fork = store.open("f").await.unwrap().unwrap();
-    assert_eq!(texts(&fork, "a"), ["one"]);
-    assert_eq!(fork.conversations.len(), 1);
-    let whole = store.open("g").await.unwrap().unwrap();
-    assert_eq!(texts(&whole, "a"), ["one", "two"]);
-    assert_eq!(texts(&whole, "b"), ["elsewhere"]);
-    write(&store, "g", vec![Change::Delete]).unwrap();
-    assert_eq!(bodies(&store).await.unwrap(), 1);
-    let unknown = Change::Fork {
-        from: "nobody".to_owned(),
-        part: None,
-        at_ms: 1,
-    };
-    let refused = write(&store, "h", vec![unknown]);
-    assert_eq!(refused, Err(Error::Unknown));
-}
-
-#[tokio::test]
 async fn an_answer_goes_with_whose_it_is_or_stays_until_it_is_revoked() {
     let (_folder, path) = temporary();
     let rule = |id: &str, owner| {
@@ -411,46 +349,6 @@ async fn an_answer_goes_with_whose_it_is_or_stays_until_it_is_revoked() {
     assert_eq!(store.open("new").await.unwrap(), None);
     write(&store, "s", vec![Change::Delete, rule("r6", Owner::None)]).unwrap();
     assert_eq!(store.rules().await.unwrap(), ["rule r5"]);
-}
-
-#[tokio::test]
-async fn an_exchange_is_known_by_whatever_is_of_it() {
-    let (_folder, path) = temporary();
-    let store = start(&path);
-    let began = Change::Began(Exchange {
-        id: "m2".to_owned(),
-        conversation: "a".to_owned(),
-        began_ms: 1,
-        end: None,
-    });
-    let queued = Change::Queued(Queued {
-        id: "m3".to_owned(),
-        conversation: "a".to_owned(),
-        send: "{}".to_owned(),
-    });
-    let repaired = Change::Message {
-        conversation: "a".to_owned(),
-        message: Message {
-            exchange: String::new(),
-            ..message("x", 1)
-        },
-    };
-    let changes = vec![create(1), said("a", "one", 1), began, queued, repaired];
-    write(&store, "s", changes).unwrap();
-    write(&store, "other", vec![create(1)]).unwrap();
-    for (session, id, expected) in [
-        ("s", "m1", true),
-        ("s", "m2", true),
-        ("s", "m3", true),
-        ("s", "m4", false),
-        ("s", "", false),
-        ("s", "' OR 1=1; --", false),
-        ("other", "m1", false),
-        ("nobody", "m1", false),
-    ] {
-        let is_known = store.has_exchange(session, id).await.unwrap();
-        assert_eq!(is_known, expected, "{session} {id}");
-    }
 }
 
 #[tokio::test]
