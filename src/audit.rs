@@ -177,7 +177,7 @@ pub struct Entry {
     pub(crate) edited: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) hosts: Vec<HostRuling>,
-    /// `success`, `error`, `denied` or `cancelled`.
+    /// `success`, `error`, `denied`, `cancelled`, or `interrupted`: it ran when its daemon was killed.
     pub(crate) status: String,
     /// The sandbox mode of a command.
     #[serde(skip_serializing_if = "Option::is_none")]

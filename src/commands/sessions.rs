@@ -185,14 +185,22 @@ fn export(wanted: &ExportArguments) -> Result<String, Refused> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let shown = path.display();
-    let file = options
-        .open(path)
-        .map_err(|error| failed(format!("{shown} cannot be made: {error}")))?;
+    let file = options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => occupied(path),
+        _ => failed(format!("{shown} cannot be made: {error}")),
+    })?;
     written(&reader, &found.id, wanted.format, file).inspect_err(|_| {
         // Nothing of it is of use.
         std::fs::remove_file(path).ok();
     })?;
     Ok(String::new())
+}
+
+fn occupied(path: &Path) -> Refused {
+    failed(format!(
+        "{} is there already, and was left as it is; name another file, or move this one away",
+        path.display()
+    ))
 }
 
 fn import(wanted: &ImportArguments) -> Result<String, Refused> {
@@ -270,12 +278,25 @@ fn stats(arguments: &ConfigArguments, is_json: bool) -> Result<String, Refused> 
 }
 
 fn backup(arguments: &ConfigArguments, file: &Path) -> Result<String, Refused> {
-    reader(arguments)?.backup(file)?;
+    let reader = reader(arguments)?;
+    // A look ahead for the better word: what is there is not written over, whoever makes it when.
+    if file.symlink_metadata().is_ok() {
+        return Err(occupied(file));
+    }
+    reader.backup(file)?;
     Ok(String::new())
 }
 
 fn vacuum(arguments: &ConfigArguments) -> Result<String, Refused> {
     let (_, store) = configuration(arguments)?;
-    let (before, after) = store::vacuum(&store.path)?;
+    let (before, after) = store::vacuum(&store.path).map_err(|problem| match problem {
+        Error::InUse { .. } => Refused {
+            message: format!(
+                "{problem}; or leave it to that daemon, which gives back what is free by itself while it is idle"
+            ),
+            exit: exit::PORT_IN_USE,
+        },
+        _ => problem.into(),
+    })?;
     Ok(format!("{before} bytes before, {after} bytes now\n"))
 }

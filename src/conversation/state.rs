@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::view::words;
 use super::{
     Admission, Command, SendRequest, SharedAdmission, View, drop_next, drop_queued, emit_state,
 };
@@ -125,6 +126,8 @@ impl ActorState {
         if kept.is_restored {
             self.is_held = kept.is_held;
         }
+        // Nobody who is there has said it.
+        let content = kept.is_restored.then(|| words(&send.setup.content));
         match self.place(send, kept.is_restored) {
             Ok(sent) => {
                 let journal = &context.session.journal;
@@ -152,6 +155,7 @@ impl ActorState {
                         conversation_id: sent.conversation_id,
                         message_id: sent.message_id.clone(),
                         position,
+                        content,
                     }));
                     emit_state(context, Some(&sent.message_id), StateName::Queued);
                 }

@@ -2,14 +2,18 @@
 
 use super::state::ActorState;
 use crate::exchange::context::Context;
+use crate::message::Part;
 use crate::protocol::answer;
 use crate::protocol::command::ChatHistory;
 use crate::protocol::content::WireMessage;
-use crate::protocol::event::StateName;
+use crate::protocol::event::{Queued, StateName};
 use crate::protocol::json_bytes;
 
 /// Bytes of an answer besides the messages in it, more than enough.
 const ENVELOPE_BYTES: usize = 512;
+
+/// The most text of a send that waits which is announced, in bytes.
+const MAX_WORDS: usize = 64 * 1024;
 
 pub(crate) struct View<'a> {
     state: &'a ActorState,
@@ -47,6 +51,19 @@ impl<'a> View<'a> {
         self.state.running.is_some() || self.state.next.is_some()
     }
 
+    /// Returns what waits, the next one first, with what it says.
+    pub(crate) fn queued(&self) -> Vec<Queued> {
+        let waiting = self.state.waiting().zip(1..);
+        waiting
+            .map(|(waiting, position)| Queued {
+                conversation_id: self.context.conversation.id.clone(),
+                message_id: waiting.setup.message_id.clone(),
+                position,
+                content: Some(words(&waiting.setup.content)),
+            })
+            .collect()
+    }
+
     /// Returns how the conversation stands; `emitted` is the state that it emitted last while something runs.
     pub(crate) fn state(&self, emitted: Option<StateName>) -> answer::ConversationState {
         let running = self.state.running.as_ref();
@@ -74,6 +91,17 @@ impl<'a> View<'a> {
             background: conversation.background.list(),
         }
     }
+}
+
+/// Returns the text of what was said, as much as an announcement has of it.
+pub(super) fn words(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        Part::Image { .. } => None,
+    });
+    let mut words = texts.collect::<Vec<_>>().join("\n");
+    words.truncate(words.floor_char_boundary(MAX_WORDS));
+    words
 }
 
 fn page(context: &Context, limit: usize, before: Option<usize>, most: usize) -> answer::History {

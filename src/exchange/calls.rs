@@ -33,7 +33,7 @@ use crate::tool::{Facts, Metadata, Output, Prepared, ToolSet, Violation};
 
 use question::Place;
 pub(super) use settle::cancelled;
-pub(crate) use settle::settle_open;
+pub(crate) use settle::{audit_interrupted, settle_open};
 use settle::{denied, failed};
 
 /// The result of a tool that panicked.

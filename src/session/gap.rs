@@ -10,7 +10,7 @@ use super::live::LiveSnapshot;
 use crate::conversation::View;
 use crate::protocol::SessionCode;
 use crate::protocol::envelope::Timestamp;
-use crate::protocol::event::{BackgroundChanged, Event, Queued, SessionError, State, StateName};
+use crate::protocol::event::{BackgroundChanged, Event, SessionError, State, StateName};
 use crate::telemetry::metrics;
 
 /// The most bytes of histories in one resync: as many as a session keeps of events by default. Each
@@ -55,13 +55,7 @@ fn events(view: &View<'_>, most: usize, live: LiveSnapshot) -> Vec<Event> {
     let mut events = vec![Event::ChatHistoryResult(history)];
     events.extend(live.events);
     events.extend(view.context.conversation.questions.announcements());
-    for (index, message_id) in state.queue.iter().enumerate() {
-        events.push(Event::ChatQueued(Queued {
-            conversation_id: id.clone(),
-            message_id: message_id.clone(),
-            position: index + 1,
-        }));
-    }
+    events.extend(view.queued().into_iter().map(Event::ChatQueued));
     events.extend(state.background.iter().map(|background| {
         Event::ToolBackground(BackgroundChanged {
             conversation_id: id.clone(),

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::Session;
 use super::sends::KnownSend;
 use crate::conversation::{self, Admission, KeptSend};
+use crate::exchange::calls::audit_interrupted;
 use crate::exchange::context::Origin;
 use crate::exchange::history::repair_with;
 use crate::message::{
@@ -39,7 +40,11 @@ impl Session {
             self.sends.push_back(KnownSend::restored(sent));
         }
         for (id, messages) in conversations {
-            self.restore_conversation(&id, messages, &calls);
+            let exchange = interrupted
+                .iter()
+                .find(|(conversation, _)| *conversation == id);
+            let exchange = exchange.map(|(_, exchange)| exchange);
+            self.restore_conversation(&id, messages, &calls, exchange);
         }
         for (conversation, exchange) in &interrupted {
             self.end_interrupted(conversation, exchange);
@@ -102,6 +107,7 @@ impl Session {
         id: &ConversationId,
         messages: Vec<Option<Message>>,
         calls: &HashMap<ToolId, Call>,
+        interrupted: Option<&MessageId>,
     ) {
         let damaged = messages.iter().filter(|message| message.is_none()).count();
         // Each at its place in the store.
@@ -111,7 +117,14 @@ impl Session {
             .map(|message| message.unwrap_or_else(unreadable))
             .collect();
         let messages = messages.into_iter().flatten().collect();
-        let (messages, _) = repair_with(messages, |call| outcome(call, calls.get(&call.id)));
+        let mut broken_off = Vec::new();
+        let (messages, _) = repair_with(messages, |call| {
+            let known = calls.get(&call.id);
+            let (result, text) = outcome(call, known);
+            let began = known.is_some_and(|known| known.began);
+            broken_off.extend(text.filter(|_| began).map(|text| (call.id.clone(), text)));
+            result
+        });
         if damaged > 0 {
             self.of_restart.push(Notice {
                 severity: Severity::Error,
@@ -129,6 +142,13 @@ impl Session {
             tracing::error!(conversation_id = %id, ?full, "there is no room for a conversation of the store");
         }
         self.begin_conversation(id, Origin::Client, history);
+        // Once: from now on the history has their results.
+        for (id, text) in broken_off {
+            if let Some(record) = self.shared.executions.get(&id) {
+                let exchange = interrupted.cloned().unwrap_or_else(|| MessageId::new(""));
+                audit_interrupted((&self.services, &self.shared), &exchange, &record, text);
+            }
+        }
     }
 
     fn end_interrupted(&self, conversation: &ConversationId, exchange: &MessageId) {
@@ -246,14 +266,14 @@ fn one_by_one(wanted: Configure) -> [Configure; 4] {
     ]
 }
 
-/// Returns the result of a call that no message answers.
-fn outcome(call: &ToolCall, known: Option<&Call>) -> ToolResult {
+/// Returns the result of a call that no message answers, and its text where it had none of its own.
+fn outcome(call: &ToolCall, known: Option<&Call>) -> (ToolResult, Option<&'static str>) {
     if let Some(Call {
         result: Some(Message::ToolResult(result)),
         ..
     }) = known
     {
-        return result.clone();
+        return (result.clone(), None);
     }
     let text = match known.is_some_and(|known| known.began) {
         true => {
@@ -262,12 +282,13 @@ fn outcome(call: &ToolCall, known: Option<&Call>) -> ToolResult {
         // Of a copy, too, that was made while it ran.
         false => "no result: it is not known that this call ever ran",
     };
-    ToolResult {
+    let result = ToolResult {
         id: call.id.clone(),
         name: call.name.clone(),
         content: vec![Part::text(text)],
         is_error: true,
-    }
+    };
+    (result, Some(text))
 }
 
 impl KnownSend {

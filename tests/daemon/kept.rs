@@ -87,7 +87,9 @@ async fn an_exchange_that_was_broken_off_ends_and_its_calls_say_what_is_known() 
     let provider = Provider::start().await;
     let marks = json!({"command": "echo ran >> marks; sleep 600"});
     provider.then(Turn::call("bash", &marks));
-    let more = json!({"chat": {"trust_level": "autonomous"}});
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("audit.log");
+    let more = json!({"chat": {"trust_level": "autonomous"}, "audit": {"path": log, "content": "command"}});
     let daemon = Daemon::with(&provider, more).await;
     let mut first = daemon.connect().await;
     let session = first.session();
@@ -118,6 +120,22 @@ async fn an_exchange_that_was_broken_off_ends_and_its_calls_say_what_is_known() 
             .contains("whether it had an effect is not known"),
         "{history:?}"
     );
+    // Its daemon wrote no line of it.
+    let line = &crate::audit::lines(&log, 1).await[0];
+    assert_eq!(
+        (&line["status"], &line["decision"]),
+        (&json!("interrupted"), &json!("run")),
+        "{line}"
+    );
+    assert_eq!(
+        (&line["toolId"], &line["exchange"]),
+        (&json!("t1"), &json!("m1")),
+        "{line}"
+    );
+    assert!(
+        line["command"].as_str().unwrap().starts_with("echo ran"),
+        "{line}"
+    );
     provider.then(Turn::text("sorry"));
     second.say("what happened?").await;
     second.until("chat:stream-end").await;
@@ -128,6 +146,7 @@ async fn an_exchange_that_was_broken_off_ends_and_its_calls_say_what_is_known() 
     let mut third = resume(&daemon, &session, last).await;
     let expected = third.ask(json!({"type": "session:state"})).await;
     assert_eq!(expected["payload"]["conversations"][0]["state"], "idle");
+    assert_eq!(crate::audit::lines(&log, 1).await.len(), 1);
     assert!(
         !third.seen.iter().any(|it| it["type"] == "chat:stream-end"),
         "{:?}",
@@ -155,7 +174,8 @@ async fn what_waited_waits_on_until_the_user_says_something() {
     assert_eq!(sent["payload"]["state"], "queued");
     let daemon = daemon.after_kill().await;
     let mut second = resume(&daemon, &session, 0).await;
-    second.until("chat:queued").await;
+    let waits = second.until("chat:queued").await;
+    assert_eq!(waits["payload"]["content"], "two", "{waits}");
     let state = second.ask(json!({"type": "session:state"})).await;
     assert_eq!(state["payload"]["conversations"][0]["queue"], json!(["m2"]));
     // It is not taken twice.

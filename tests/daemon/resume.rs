@@ -167,7 +167,7 @@ async fn the_resync_after_a_gap_is_enough_to_go_on_drawing() {
             "chat:send-result default m32  queued",
             "chat:stream-start default m31",
             "chat:text-delta default m31 half an",
-            "chat:queued default m32",
+            "chat:queued default m32 and then",
             "chat:state default m31  responding",
             "chat:state over   idle",
             "session:state-result",

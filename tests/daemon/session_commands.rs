@@ -106,7 +106,7 @@ async fn sessions_are_read_beside_a_daemon_and_changed_without_one() {
     let exported = std::fs::read_to_string(&file).unwrap();
     assert_eq!(place.fine(&["export", &one]).await, exported);
     let there = place.refused(&["export", &one, text(&file)], 1).await;
-    assert!(there.contains("cannot be made"), "{there}");
+    assert!(there.contains("is there already"), "{there}");
     let copy = place.beside("copy.db");
     place.fine(&["backup", text(&copy)]).await;
     for taken in [text(&copy), text(&daemon.project())] {
@@ -122,7 +122,7 @@ async fn sessions_are_read_beside_a_daemon_and_changed_without_one() {
     ] {
         let refused = place.refused(changing, 3).await;
         assert!(
-            refused.contains(&pid) && refused.contains("ask that daemon"),
+            refused.contains(&pid) && refused.contains("that daemon"),
             "{refused}"
         );
     }
@@ -158,11 +158,26 @@ async fn what_is_not_there_or_no_session_is_said_and_nothing_is_lost() {
         "",
         "#!/bin/sh\n",
         whole.split_at(whole.len() - 20).0,
+        whole.split_at(whole.len() - 30).0,
         &whole.replace("\"m1\"", "\"\\n\""),
     ] {
         std::fs::write(&file, wrong).unwrap();
         let refused = place.refused(&["import", text(&file)], 1).await;
         assert!(refused.contains("file: line "), "{refused}");
+        let is_cut = whole.starts_with(wrong);
+        assert_eq!(refused.contains("copy it again"), is_cut, "{refused}");
+    }
+    std::fs::write(&file, "mine").unwrap();
+    for command in [
+        &["backup", text(&file)] as &[&str],
+        &["export", &one, text(&file)],
+    ] {
+        let refused = place.refused(command, 1).await;
+        assert!(
+            refused.contains("is there already, and was left as it is"),
+            "{refused}"
+        );
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
     }
     for nowhere in [place.beside("nothing"), daemon.project()] {
         let refused = place.refused(&["import", text(&nowhere)], 1).await;

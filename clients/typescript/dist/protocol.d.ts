@@ -2362,6 +2362,10 @@ export interface Queued {
      * Its place in the queue, from 1.
      */
     position: number;
+    /**
+     * The text that it says, up to 64 KiB of it, where no other frame has it: after a restart, and in a resync.
+     */
+    content?: string;
 }
 /**
  * Payload of `chat:stream-start`.

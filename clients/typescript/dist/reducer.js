@@ -23,12 +23,11 @@ export function reduce(view, frame) {
             const { [frame.payload.conversationId]: _, ...conversations } = view.conversations;
             return { ...view, conversations };
         }
-        case "chat:queued":
-            return message(view, frame.payload, (it) => ({
-                ...it,
-                status: "queued",
-                position: frame.payload.position,
-            }));
+        case "chat:queued": {
+            const { conversationId, messageId, position, content } = frame.payload;
+            const queued = message(view, frame.payload, (it) => ({ ...it, status: "queued", position }));
+            return content === undefined ? queued : withUserMessage(queued, conversationId, messageId, content);
+        }
         case "chat:stream-start": {
             const { provider, model } = frame.payload;
             return message(continued(view, frame.payload), frame.payload, ({ position: _, ...it }) => ({

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 3d7107257d6db03866da7b2645ff6e9e31545932db14882ff078f6e14ee1d6c4
+// SHA-256 of it: 4919863e50005ff768ef5be61fdfe94b91417330b06fdeaae88780872f4b10e8
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -2437,6 +2437,10 @@ export interface Queued {
    * Its place in the queue, from 1.
    */
   position: number;
+  /**
+   * The text that it says, up to 64 KiB of it, where no other frame has it: after a restart, and in a resync.
+   */
+  content?: string;
 }
 /**
  * Payload of `chat:stream-start`.

@@ -225,6 +225,14 @@ test("nothing that was given is changed, and what did not change keeps its ident
   assert.notEqual(messages(after)[1], messages(before)[1]);
 });
 
+test("what waits after a restart is shown with its words, once", () => {
+  const queued = { conversationId: "default", messageId: "m8", position: 1, content: "and then the tests" };
+  const frame = { type: "chat:queued", seq: 1, timestamp: "", payload: queued };
+  const view = reduce(reduce(emptyView(), frame), frame);
+  const shown = view.conversations.default.messages.map((it) => [it.role, it.status, it.blocks[0]?.text]);
+  assert.deepEqual(shown, [["user", "done", "and then the tests"], ["assistant", "queued", undefined]]);
+});
+
 test("every frame of the contract is taken, unknown ones leave all as it is", () => {
   const folder = new URL("../../../fixtures/protocol/", import.meta.url);
   const view = reduceAll(emptyView(), [start]);

@@ -25,7 +25,9 @@ impl Talk {
             self.forget();
             let text = "the session is gone, and with it what was said; this is a new one";
             self.say(Style::Red, text);
-        } else if self.options.prompt.is_none() {
+        } else if self.options.prompt.is_some() {
+            self.say_whether_kept(ready);
+        } else {
             let text = format!(
                 "outrigger {} in {} (sandbox: {}); /help lists the commands",
                 ready.daemon_version,
@@ -46,6 +48,22 @@ impl Talk {
         match self.options.wanted.take() {
             Some(wanted) => self.seek(wanted, true),
             None => self.set_defaults(),
+        }
+    }
+
+    /// Says of a single question whether it can be gone on with: to whoever is there, and where it cannot be, to scripts too.
+    fn say_whether_kept(&mut self, ready: &Ready) {
+        // Another session is gone on in, which is kept.
+        if self.options.wanted.is_some() {
+            return;
+        }
+        if !ready.persistent {
+            let text = "this conversation is not kept (store.enabled is false, or the daemon's log says why): nothing can go on with it";
+            self.say(Style::Yellow, text);
+        } else if self.options.attended {
+            let id = &ready.session_id;
+            let text = format!("kept; `outrigger chat --resume {id}` goes on with it");
+            self.say(Style::Dim, text);
         }
     }
 

@@ -8,9 +8,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::known;
-use crate::audit::{Contents, Digested, Entry, Rulings, beginning};
+use crate::audit::{By, Contents, Digested, Entry, Ruling, Rulings, beginning};
 use crate::exchange::Exchange;
-use crate::exchange::context::Context;
+use crate::exchange::context::{Context, Services, SessionContext};
 use crate::exchange::files::Keeper;
 use crate::message::{
     Danger, DangerLevel, Message, MessageId, Notice, Part, Severity, ToolCall, ToolCategory,
@@ -189,7 +189,9 @@ fn settle(
     metrics::tool_settled(known(context, tool_name), &status, ran);
     tracing::info!(status, duration_ms, "call settled");
     if let Some((record, rulings)) = settled {
-        audit(context, message_id, &record, rulings, &text);
+        let whose = (&context.services, &context.session);
+        let status = word(&record.status);
+        audit(whose, message_id, &record, rulings, status, &text);
     }
     let conversation_id = &context.conversation.id;
     let has_facts = output.metadata != Metadata::default();
@@ -215,19 +217,32 @@ fn settle(
     result
 }
 
+/// Writes the line of the audit log of a call that ran when its daemon was killed, which wrote none.
+pub(crate) fn audit_interrupted(
+    whose: (&Services, &SessionContext),
+    exchange: &MessageId,
+    record: &ExecutionRecord,
+    output: &str,
+) {
+    let rulings = Rulings {
+        call: Ruling::run(By::Nobody),
+        ..Rulings::default()
+    };
+    let status = "interrupted".to_owned();
+    audit(whose, exchange, record, rulings, status, output);
+}
+
 /// Writes the line of the audit log of a call that was settled; `output` is its result as the model is given it.
 ///
 /// The first one after the log failed notifies the client.
 fn audit(
-    context: &Context,
+    (services, session): (&Services, &SessionContext),
     exchange: &MessageId,
     record: &ExecutionRecord,
     rulings: Rulings,
+    status: String,
     output: &str,
 ) {
-    let Context {
-        services, session, ..
-    } = context;
     if !services.audit.is_on() {
         return;
     }
@@ -270,7 +285,7 @@ fn audit(
         scope: rulings.call.scope,
         edited: rulings.call.edited,
         hosts,
-        status: word(&record.status),
+        status,
         sandbox: record.sandbox.clone(),
         exit_code: record.exit_code,
         duration_ms: record.duration_ms,

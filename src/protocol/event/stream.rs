@@ -18,6 +18,9 @@ pub struct Queued {
     pub message_id: MessageId,
     /// Its place in the queue, from 1.
     pub position: usize,
+    /// The text that it says, up to 64 KiB of it, where no other frame has it: after a restart, and in a resync.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
 }
 
 /// Payload of `chat:stream-start`.

@@ -113,7 +113,7 @@ impl Import {
         let begins = self.lines.at;
         let Some(line) = self.lines.next()? else {
             return Err(
-                "it ends before its last line, which says `end`: it is not whole".to_owned(),
+                "it ends before its last line, which says `end`: it is not whole; export it again, or copy it again".to_owned(),
             );
         };
         if self.lines.number > MAX_LINES {
@@ -430,7 +430,11 @@ fn parse(line: &str) -> Result<Line, String> {
     // It was looked at.
     json.disable_recursion_limit();
     let read = Line::deserialize(&mut json).and_then(|line| json.end().map(|()| line));
-    read.map_err(|error| format!("{error}"))
+    read.map_err(|error| match error.is_eof() {
+        true => "the file is cut off in the middle of this line; export it again, or copy it again"
+            .to_owned(),
+        false => error.to_string(),
+    })
 }
 
 fn attachment(hash: &str, data: &str) -> Result<Attachment, String> {
