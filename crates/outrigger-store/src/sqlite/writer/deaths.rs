@@ -4,12 +4,16 @@
 //! Only where debug assertions are on: what is shipped has none of it (`.ci/dist` looks).
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use rustix::process::{Signal, getpid, kill_process};
 
 /// When: `before N` or `after N`, counted from 1 over the life of the process.
 const VARIABLE: &str = "STORE_DIES_AT_COMMIT";
+
+/// How long it takes to die, in which what is said too early gets out: a commit may take as long.
+const LINGER: Duration = Duration::from_millis(50);
 
 /// Commits so far that had something to write, those that go on included.
 static COMMITS: AtomicU64 = AtomicU64::new(0);
@@ -38,5 +42,6 @@ pub(super) fn watch(connection: &mut Connection) -> rusqlite::Result<()> {
 }
 
 fn die() {
+    std::thread::sleep(LINGER);
     kill_process(getpid(), Signal::KILL).ok();
 }
