@@ -18,7 +18,7 @@ use super::live::Live;
 use crate::message::ConversationId;
 use crate::protocol::command::Layer;
 use crate::protocol::envelope::{self, RequestId, Stamp, Timestamp};
-use crate::protocol::event::{Delta, DeltaEvent, Event, StateName, StreamEnd};
+use crate::protocol::event::{ChatError, Delta, DeltaEvent, Event, StateName, StreamEnd};
 
 /// The most text that one merged delta holds, in bytes: a frame stays small enough to be drawn at once.
 const MERGED_BYTES: usize = 16 * 1024;
@@ -56,7 +56,7 @@ pub struct Log {
     open: HashMap<ConversationId, u64>,
     live: Live,
     /// How exchanges ended, with the numbers of those events.
-    endings: VecDeque<(u64, Box<Event>)>,
+    endings: VecDeque<(u64, Ending)>,
     /// From which number on events wait for which change to be safe; oldest first.
     held: VecDeque<(u64, u64)>,
     /// The highest number that was looked at for `held`.
@@ -114,6 +114,35 @@ struct Text {
 enum Kind {
     Answer,
     Thinking,
+}
+
+/// How an exchange ended. Hundreds of them are kept, so not as whole events.
+#[derive(Debug)]
+enum Ending {
+    End(Box<StreamEnd>),
+    Error(Box<ChatError>),
+}
+
+impl Ending {
+    /// Returns what an event says of the end of an exchange; `None` where it says nothing of it.
+    fn of(event: &Event) -> Option<Self> {
+        match event {
+            Event::ChatStreamEnd(end) => Some(Self::End(end.clone())),
+            Event::ChatError(error) if error.message_id.is_some() => {
+                Some(Self::Error(error.clone()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<Ending> for Event {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::End(end) => Self::ChatStreamEnd(end),
+            Ending::Error(error) => Self::ChatError(error),
+        }
+    }
 }
 
 impl Entry {
@@ -197,8 +226,7 @@ impl Log {
 
     /// Takes back how an exchange ended before the daemon was started anew, in the event of this number.
     pub(crate) fn restore_end(&mut self, seq: u64, end: StreamEnd) {
-        let end = Event::ChatStreamEnd(Box::new(end));
-        self.endings.push_back((seq, Box::new(end)));
+        self.endings.push_back((seq, Ending::End(Box::new(end))));
     }
 
     /// Holds back what was numbered since the last time until `change` is safe, where it is not yet.
@@ -219,9 +247,9 @@ impl Log {
     pub(crate) fn new_ends(&self) -> Vec<(u64, StreamEnd)> {
         let new = self.endings.iter().rev();
         let new = new.take_while(|(seq, _)| *seq > self.considered);
-        let ends = new.filter_map(|(seq, event)| match &**event {
-            Event::ChatStreamEnd(end) => Some((*seq, (**end).clone())),
-            _ => None,
+        let ends = new.filter_map(|(seq, ending)| match ending {
+            Ending::End(end) => Some((*seq, (**end).clone())),
+            Ending::Error(_) => None,
         });
         let mut ends: Vec<_> = ends.collect();
         ends.reverse();
@@ -378,8 +406,8 @@ impl Log {
 
     fn frame_of(&mut self, event: &Event, timestamp: Timestamp) -> Utf8Bytes {
         let seq = self.last() + 1;
-        if is_ending(event) {
-            self.endings.push_back((seq, Box::new(event.clone())));
+        if let Some(ending) = Ending::of(event) {
+            self.endings.push_back((seq, ending));
             if self.endings.len() > ENDINGS {
                 self.endings.pop_front();
             }
@@ -428,15 +456,6 @@ impl Log {
                 self.first += 1;
             }
         }
-    }
-}
-
-/// Returns whether an event says how an exchange ended.
-fn is_ending(event: &Event) -> bool {
-    match event {
-        Event::ChatStreamEnd(_) => true,
-        Event::ChatError(error) => error.message_id.is_some(),
-        _ => false,
     }
 }
 

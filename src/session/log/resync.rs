@@ -14,7 +14,7 @@
 
 use std::collections::HashSet;
 
-use super::{Answer, Entry, Log, is_ending};
+use super::{Answer, Ending, Entry, Log};
 use crate::message::ConversationId;
 use crate::protocol::envelope::{RequestId, Timestamp};
 use crate::protocol::event::Event;
@@ -76,7 +76,7 @@ pub(super) struct ResyncBuilder {
     first: Event,
     histories: Vec<Event>,
     /// How exchanges ended that the reader does not know of.
-    endings: Vec<Event>,
+    endings: Vec<Ending>,
     /// What runs and what waits.
     rest: Vec<Event>,
     /// Conversations that have not said yet how they stand. What they emit is part of that, but for
@@ -89,7 +89,7 @@ impl ResyncBuilder {
     pub(super) fn new(
         after: u64,
         first: Event,
-        endings: Vec<Event>,
+        endings: Vec<Ending>,
         awaited: HashSet<ConversationId>,
     ) -> Self {
         Self {
@@ -109,8 +109,8 @@ impl ResyncBuilder {
         let belongs = event.conversation().is_some_and(awaited);
         if reply_to.is_some() || !belongs || is_refusal(&event) {
             self.deferred.push((event, reply_to, timestamp));
-        } else if is_ending(&event) {
-            self.endings.push(event);
+        } else if let Some(ending) = Ending::of(&event) {
+            self.endings.push(ending);
         }
     }
 
@@ -131,7 +131,8 @@ impl ResyncBuilder {
         items.extend(older.into_iter().map(Item::Answer));
         items.extend(self.histories.into_iter().map(Item::Event));
         items.extend(answers.into_iter().map(Item::Answer));
-        let rest = self.endings.into_iter().chain(self.rest);
+        let endings = self.endings.into_iter().map(Event::from);
+        let rest = endings.chain(self.rest);
         items.extend(rest.map(Item::Event));
         (items, self.deferred)
     }
@@ -148,7 +149,7 @@ impl Log {
         awaited: impl IntoIterator<Item = ConversationId>,
     ) {
         let unread = self.endings.partition_point(|(seq, _)| *seq <= after);
-        let endings = self.endings.drain(unread..).map(|(_, event)| *event);
+        let endings = self.endings.drain(unread..).map(|(_, ending)| ending);
         let (endings, awaited) = (endings.collect(), awaited.into_iter().collect());
         self.resyncing = Some(ResyncBuilder::new(after, first, endings, awaited));
     }
@@ -275,7 +276,7 @@ mod tests {
             "session:error",
             &json!({"code": "replay_gap", "message": "lost"}),
         );
-        ResyncBuilder::new(0, gap, vec![end("b")], awaited)
+        ResyncBuilder::new(0, gap, Ending::of(&end("b")).into_iter().collect(), awaited)
     }
 
     #[test]
