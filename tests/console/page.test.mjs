@@ -303,6 +303,33 @@ test("without a token, or with a wrong one, it is asked for", timed, async () =>
   }
 });
 
+test("what was done to files before the daemon was started anew is undone, and the session forked after that", timed, () =>
+  story(
+    async (page, daemon) => {
+      await say(page, "plain");
+      await approve(page);
+      await idle(page);
+      await say(page, "write it");
+      await approve(page);
+      await idle(page);
+      await say(page, "thanks");
+      await page.locator(".markdown", { hasText: "You said: thanks" }).waitFor();
+      await idle(page);
+      await daemon.end(true);
+      const again = await Daemon.start({ script: SCRIPT, token: daemon.token, port: daemon.port, place: daemon.place });
+      await page.reload();
+      await page.locator(".markdown", { hasText: "You said: thanks" }).waitFor();
+      assert.equal(await page.locator(".undo").count(), 1, "one answer wrote a file");
+      await page.click(".undo button");
+      await page.locator(".undo .result", { hasText: "notes.md: put back" }).waitFor();
+      assert.equal(readFileSync(join(daemon.place, "project", "notes.md"), "utf8"), "# Notes\nold\n");
+      await page.locator(".message.assistant", { hasText: "You said: thanks" }).getByText("Fork").click();
+      await page.locator(".notice", { hasText: "This is a copy" }).waitFor();
+      return again;
+    },
+    { daemon: { token: "a-token-that-stays-the-same" } },
+  ));
+
 test("an approval that is remembered is not asked for again", timed, () =>
   story(async (page) => {
     await say(page, "plain");

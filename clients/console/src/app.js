@@ -8,7 +8,7 @@ import { Executions } from "./executions.js";
 import { Inputs } from "./inputs.js";
 import { Inspector } from "./inspector.js";
 import { showMessages, showPast } from "./messages.js";
-import { find } from "./places.js";
+import { exchangeOf, find } from "./places.js";
 import { Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
 import { drafts, readToken, store, trimmed } from "./store.js";
@@ -81,7 +81,7 @@ const actions = {
   },
   goOn: () => say(GO_ON, "queue"),
   openSettings: () => toggle("settings", true),
-  undo: (messageId) => ask("files:revert", { messageId }),
+  undo: async (message, undone) => ask("files:revert", { messageId: undone ?? (await exchangeOf(ask, CONVERSATION, message)) }),
   edit: (message, text) => branch(message, (content) => edited(content, text)),
   again: (message) => {
     const { messages } = conversationNow();

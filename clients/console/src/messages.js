@@ -23,6 +23,9 @@ const ICONS = /** @type {Record<string, string>} */ ({
   web_search: "◍",
 });
 
+/** Tools whose changes of files can be undone. */
+const WRITERS = new Set(["file_write", "file_edit"]);
+
 /**
  * What can be done from a message.
  *
@@ -31,7 +34,7 @@ const ICONS = /** @type {Record<string, string>} */ ({
  * @property {() => void} retry sends again what the last exchange was about
  * @property {() => void} goOn after a path outside of the project
  * @property {() => void} openSettings
- * @property {(messageId: string) => Promise<import("../../typescript/dist/index.js").FilesReverted>} undo puts back what an exchange did to files
+ * @property {(message: any, undone?: string) => Promise<import("../../typescript/dist/index.js").FilesReverted>} undo puts back what an answer's calls did to files, or undoes that undoing
  * @property {(message: any, text: string) => Promise<boolean>} edit says it otherwise in a copy of the session; false where that failed
  * @property {(message: any) => void} again has what an answer is to answered anew, in a copy
  * @property {(message: any) => void} fork goes on in a copy that ends with this answer
@@ -283,9 +286,9 @@ class Undo extends Component {
 
   async click() {
     this.setState({ isBusy: true });
-    const { undo, messageId } = this.props;
+    const { undo, message } = this.props;
     try {
-      const { files, more, messageId: again } = await undo(this.state.messageId ?? messageId);
+      const { files, more, messageId: again } = await undo(message, this.state.messageId);
       const said = files.map((it) => `${JSON.stringify(it.path).slice(1, -1)}: ${it.outcome === "reverted" ? "put back" : `${it.outcome === "partly" ? "put back in part" : "left"}, ${it.message ?? it.reason}`}`);
       if (more) said.push(`and ${more.toLocaleString("en")} more that commands changed`);
       // What was undone can be done again, and so on.
@@ -340,8 +343,10 @@ function foot(message, actions, isLast, words) {
   }
   if (buttons.length) parts.push(h("div", { class: "buttons" }, buttons));
   const isDone = message.status === "done";
-  const wrote = message.blocks.some((/** @type {any} */ it) => it.type === "tool_call" && it.status === "success" && it.metadata?.diff);
-  if (isDone && wrote && actions.undo) parts.push(h(Undo, { key: "undo", undo: actions.undo, messageId: message.id }));
+  // A history has no differences.
+  const changed = (/** @type {any} */ it) => it.metadata?.diff || (message.place !== undefined && WRITERS.has(it.toolName));
+  const wrote = message.blocks.some((/** @type {any} */ it) => it.type === "tool_call" && it.status === "success" && changed(it));
+  if (isDone && wrote && actions.undo) parts.push(h(Undo, { key: "undo", undo: actions.undo, message }));
   const facts = message.end ? describeEnd(message.end) : "";
   if (isDone && message.role !== "user" && (words || facts || actions.fork)) {
     const does = (/** @type {string} */ label, /** @type {string} */ title, /** @type {() => void} */ onClick) => h("button", { type: "button", class: "act kept", title, onClick }, label);

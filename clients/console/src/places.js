@@ -1,4 +1,4 @@
-// Where a message stands in what the daemon remembers, which is what a fork is cut by.
+// What a message of the view is in what the daemon remembers: its place, which a fork is cut by, and its exchange, which is undone.
 import { textOf } from "../../typescript/dist/index.js";
 
 /** Messages of a page that is asked for. */
@@ -56,6 +56,29 @@ export async function find(ask, conversationId, messages, message) {
     before = page.nextBefore;
   } while (before !== undefined);
   throw gone();
+}
+
+/**
+ * Returns the exchange of an answer, for `files:revert`. Messages of a history do not name theirs: it is the one of the
+ * newest change that a call of the answer made.
+ *
+ * @param {(type: any, payload: any) => Promise<any>} ask
+ * @param {string} conversationId
+ * @param {any} message
+ * @returns {Promise<string>}
+ */
+export async function exchangeOf(ask, conversationId, message) {
+  if (message.place === undefined) return message.id;
+  const calls = new Set(message.blocks.map((/** @type {any} */ it) => it.toolId));
+  /** @type {string | undefined} */
+  let cursor;
+  do {
+    const page = await ask("files:changes", { conversationId, limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    const change = page.changes.find((/** @type {any} */ it) => calls.has(it.toolId));
+    if (change) return change.messageId;
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  throw new Error("What the files held before is no longer kept.");
 }
 
 const gone = () => new Error("This message is not found in what the daemon remembers. Load the page again, and try once more.");
