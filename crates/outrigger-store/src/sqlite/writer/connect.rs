@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::super::{OLDEST_SQLITE, SCHEMA, Sync};
+use super::super::{CACHE_KIB, OLDEST_SQLITE, SCHEMA, Sync};
 
 /// Opens the file and brings its schema up to date.
 pub(in crate::sqlite) fn connect(
@@ -33,7 +33,7 @@ pub(in crate::sqlite) fn connect(
     connection.execute_batch(&format!(
         "PRAGMA auto_vacuum = INCREMENTAL; {journal} PRAGMA synchronous = {sync}; PRAGMA foreign_keys = ON; \
          PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 67108864; \
-         PRAGMA cache_size = -8192; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON; \
+         PRAGMA cache_size = -{CACHE_KIB}; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON; \
          CREATE TEMP TABLE gone (body INTEGER PRIMARY KEY); CREATE TEMP TABLE loose (attachment INTEGER PRIMARY KEY);"
     ))?;
     #[cfg(all(unix, debug_assertions))]
