@@ -76,21 +76,15 @@ impl Session {
             let Ok(_permit) = permits.acquire().await else {
                 return;
             };
-            let wanted = ask(&*instance.provider, &id, &model, &shown, &totals);
-            let problem = match tokio::time::timeout(TIMEOUT, wanted).await {
-                Ok(Ok(answer)) => match store::title(&unquoted(&answer)) {
-                    Some(title) => return journal.suggest_title(title),
-                    None => "it answered nothing".to_owned(),
-                },
-                Ok(Err(error)) => redactor.redact(&error.message).into_owned(),
-                Err(_) => format!("no answer within {TIMEOUT:?}"),
-            };
-            tracing::warn!(
-                provider = id,
-                model,
-                problem,
-                "no title by session.title_model; the session keeps its first words"
-            );
+            match title(&*instance.provider, &id, &model, &shown, &totals).await {
+                Ok(title) => journal.suggest_title(title),
+                Err(problem) => tracing::warn!(
+                    provider = id,
+                    model,
+                    problem = %redactor.redact(&problem),
+                    "no title by session.title_model; the session keeps its first words"
+                ),
+            }
         };
         self.daemon.tasks.spawn(async move {
             cancel.run_until_cancelled(work).await;
@@ -117,6 +111,23 @@ fn shown(messages: &[Message]) -> Option<String> {
         cut(user),
         cut(answer.unwrap_or_default())
     ))
+}
+
+/// Returns the title that a model gives, or why there is none.
+async fn title(
+    provider: &dyn Provider,
+    id: &str,
+    model: &str,
+    shown: &str,
+    totals: &Totals,
+) -> Result<String, String> {
+    match tokio::time::timeout(TIMEOUT, ask(provider, id, model, shown, totals)).await {
+        Ok(Ok(answer)) => {
+            store::title(&unquoted(&answer)).ok_or_else(|| "it answered nothing".to_owned())
+        }
+        Ok(Err(error)) => Err(error.message),
+        Err(_) => Err(format!("no answer within {TIMEOUT:?}")),
+    }
 }
 
 /// Asks a model; counts what that took.
@@ -178,7 +189,43 @@ fn unquoted(answer: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
+
     use super::*;
+    use crate::conversation::testing::{Finish, Move, Scripted};
+    use crate::provider::Stop;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_model_has_so_much_time_and_says_why_there_is_no_title() {
+        let no = |problem: &str| Err(problem.to_owned());
+        for (moves, finish, expected) in [
+            (
+                vec![Move::Say],
+                Finish::End(Stop::EndTurn),
+                Ok("text".to_owned()),
+            ),
+            (vec![Move::Say], Finish::Hang, no("no answer within 20s")),
+            (
+                vec![],
+                Finish::End(Stop::EndTurn),
+                no("it answered nothing"),
+            ),
+            (
+                vec![],
+                Finish::Refused(ErrorKind::Overloaded),
+                no("refused"),
+            ),
+            (
+                vec![Move::Say],
+                Finish::BreakOff,
+                no("the answer ended before its end marker"),
+            ),
+        ] {
+            let model = Scripted(Mutex::new([(moves, finish)].into()));
+            let titled = title(&model, "p", "m", "how it began", &Totals::default()).await;
+            assert_eq!(titled, expected, "{finish:?}");
+        }
+    }
 
     #[test]
     fn an_answer_becomes_a_title() {
