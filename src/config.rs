@@ -4,6 +4,7 @@
 //! `config show` prints them is in the submodules. Nothing outside this module reads the environment.
 
 mod allowed;
+pub(crate) mod central;
 mod check;
 mod error;
 mod file;

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::Audit;
-use crate::config::{Config, SandboxPolicy};
+use crate::config::{Config, SandboxPolicy, central};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
@@ -202,6 +202,10 @@ fn token(given: Option<SecretString>, address: SocketAddr) -> Result<(SecretStri
 /// Opens the folders of the daemon's own project; says why there is none.
 fn roots(config: &Config, home: Option<&Path>) -> Result<Arc<Roots>, String> {
     let project = config.project.own.as_ref().map_err(String::clone)?;
+    if let Some(home) = home {
+        central::claim(home, project)
+            .inspect_err(|why| tracing::warn!("there is no project: {why}"))?;
+    }
     let roots = Roots::open(&project.root, &project.central, home);
     let roots = roots.and_then(|roots| roots.with_further(&config.tools.bash.further()));
     roots.map(Arc::new).map_err(|error| {

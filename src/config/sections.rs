@@ -74,7 +74,7 @@ pub(crate) struct ProjectConfig {
     pub(crate) root: PathBuf,
     /// The project's name; empty for the folder's. It is one part of a path: no `/`.
     pub(crate) name: String,
-    /// The project's central storage; empty for `~/outrigger/projects/{name}`.
+    /// The project's central storage, a second folder that its tools may read and write, for what is not to lie in the project. Empty for `~/outrigger/projects/{name}`; of two folders of one name the second has `~/outrigger/projects/NAME-DIGEST`.
     pub(crate) central: PathBuf,
     /// Folders that a session may name as its project instead, e.g. `["~/src/*"]`: globs over absolute paths without
     /// links. A wildcard matches no name that begins with a dot.

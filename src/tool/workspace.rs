@@ -8,14 +8,12 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::exec::Exec;
 use super::{Registry, core};
-use crate::config::{Project, Projects, ToolsConfig};
+use crate::config::{Project, Projects, ToolsConfig, central};
 use crate::notices::Notices;
 use crate::sandbox::paths::{RootName, Roots};
 use crate::sandbox::{self, Sandbox};
@@ -26,9 +24,6 @@ const MAX_WORKSPACES: usize = 64;
 
 /// The most folders that are opened at a time: a file system that hangs holds a thread for as long as it does.
 const MAX_OPENING: usize = 8;
-
-/// The most of a folder's name in that of its central storage, in characters: with the digest it is one part of a path.
-const MAX_NAME_CHARS: usize = 40;
 
 /// Everything that depends on the project.
 pub struct Workspace {
@@ -262,15 +257,10 @@ impl Common {
             return unusable(&format!("holds {what}, which no tool may reach"));
         }
         let name = root.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.into_owned();
-        // Folders of one name in different places are different projects.
-        let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
-        let digest: String = HEXLOWER.encode(&digest).chars().take(8).collect();
-        let short: String = name.chars().take(MAX_NAME_CHARS).collect();
         Ok(Project {
-            central: storage.join(format!("{short}-{digest}")),
+            central: central::of_folder(storage, &root),
+            name: name.into_owned(),
             root,
-            name,
         })
     }
 

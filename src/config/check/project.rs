@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::central;
 use super::super::origin::Origin;
 use super::super::sections::ProjectConfig;
 use super::super::{AllowedFolders, Project, Projects};
@@ -26,7 +27,7 @@ pub(super) fn check(settings: &ProjectConfig, findings: &mut Findings<'_>) -> Pr
     };
     let storage = storage(central.as_deref(), findings.sources.home.as_deref());
     let own = root.map(|root| Project {
-        central: central.unwrap_or_else(|| derived_central(&name, findings)),
+        central: central.unwrap_or_else(|| derived_central(&name, &root, findings)),
         root,
         name,
     });
@@ -116,13 +117,13 @@ fn given_central(given: &str, findings: &mut Findings<'_>) -> PathBuf {
     central
 }
 
-fn derived_central(name: &str, findings: &mut Findings<'_>) -> PathBuf {
+fn derived_central(name: &str, root: &Path, findings: &mut Findings<'_>) -> PathBuf {
     let path = &["project", "central"];
     let Some(home) = findings.sources.home.as_deref() else {
         findings.refuse(path, "must be set, because there is no home directory");
         return PathBuf::new();
     };
-    let central = in_home(home).join(name);
+    let central = central::of_name(home, name, root);
     let origin = Origin::Derived("in the home directory");
     findings.derive(path, central.to_string_lossy(), origin);
     central
@@ -135,9 +136,5 @@ fn storage(central: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
         name.push(".projects");
         Some(central.with_file_name(name))
     });
-    beside.or_else(|| home.map(in_home))
-}
-
-fn in_home(home: &Path) -> PathBuf {
-    home.join("outrigger").join("projects")
+    beside.or_else(|| home.map(central::in_home))
 }
