@@ -3,15 +3,20 @@
 use serde_json::Value;
 
 use crate::message::ConversationId;
+use crate::permission::Remember;
 use crate::protocol::Command;
-use crate::protocol::command::{ChatHistory, ChatSend, Configure, Empty, ModelList};
+use crate::protocol::command::{
+    ApprovalList, ApprovalRevoke, ChatHistory, ChatSend, Configure, Empty, ModelList,
+};
 
 /// What `/help` says of the commands that both have.
 pub(crate) const COMMANDS: &str = "\
 /model [ID]       use a model, or list those there are
 /provider [NAME]  use a provider instance, or list those there are
 /trust LEVEL      supervised, guided or autonomous
-/history          what the daemon remembers of this conversation";
+/history          what the daemon remembers of this conversation
+/approvals        answers that are remembered, each with its id
+/revoke ID        forget one, or all of a scope: conversation, session, project, always";
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Line {
@@ -56,6 +61,11 @@ impl Line {
                 }),
                 Err(_) => Self::Wrong("/trust takes supervised, guided or autonomous".to_owned()),
             },
+            ("approvals", "") => Self::Ask(Command::ApprovalList(ApprovalList::default())),
+            ("revoke", "") => {
+                Self::Wrong("/revoke takes an id of /approvals, or a scope".to_owned())
+            }
+            ("revoke", which) => Self::Ask(Command::ApprovalRevoke(revoked(which))),
             (word, _) => Self::Wrong(format!("there is no command /{word}; /help lists them")),
         }
     }
@@ -63,6 +73,17 @@ impl Line {
 
 fn configure(wanted: Configure) -> Line {
     Line::Ask(Command::SessionConfigure(wanted))
+}
+
+/// Reads an answer's id, or how far those reach that are meant.
+fn revoked(which: &str) -> ApprovalRevoke {
+    let scope = serde_json::from_value::<Remember>(Value::from(which)).ok();
+    let scope = scope.filter(|scope| Remember::FURTHER.contains(scope));
+    ApprovalRevoke {
+        rule_id: scope.is_none().then(|| which.to_owned()),
+        scope,
+        conversation_id: None,
+    }
 }
 
 /// Returns the request to send a text to the model.
@@ -127,6 +148,28 @@ mod tests {
             (
                 "/trust",
                 wrong("/trust takes supervised, guided or autonomous"),
+            ),
+            (
+                "/approvals",
+                Line::Ask(Command::ApprovalList(ApprovalList::default())),
+            ),
+            (
+                "/revoke a1b2",
+                Line::Ask(Command::ApprovalRevoke(ApprovalRevoke {
+                    rule_id: Some("a1b2".to_owned()),
+                    ..ApprovalRevoke::default()
+                })),
+            ),
+            (
+                "/revoke session",
+                Line::Ask(Command::ApprovalRevoke(ApprovalRevoke {
+                    scope: Some(Remember::Session),
+                    ..ApprovalRevoke::default()
+                })),
+            ),
+            (
+                "/revoke",
+                wrong("/revoke takes an id of /approvals, or a scope"),
             ),
             (
                 "/quti",

@@ -74,6 +74,8 @@ impl Screen {
             Event::ChatHistoryResult(history) => answers::history(history),
             Event::ModelListResult(models) => answers::models(models),
             Event::ProviderListResult(providers) => answers::providers(providers),
+            Event::ApprovalListResult(it) => answers::remembered(it),
+            Event::ApprovalRevokeResult(it) => vec![answers::revoked(it)],
             Event::SessionConfigureResult(configured) => vec![answers::configured(configured)],
             // The rest is of no use to somebody who reads along.
             _ => Vec::new(),

@@ -398,6 +398,16 @@ test("a refusal that is remembered, and a folder", timed, () =>
     await page.locator("details.call[data-status=success]").nth(1).waitFor({ state: "attached" });
     await idle(page);
     assert.equal(await page.locator("#approval").isVisible(), false, "any file below the folder is written");
+    await page.click("#settings-button");
+    const answers = page.locator("#settings .remembered li");
+    await answers.filter({ hasText: "denied, conversation: bash: echo plain" }).waitFor();
+    assert.equal(await answers.count(), 2);
+    await shot(page, "remembered");
+    await answers.filter({ hasText: "denied" }).getByText("Revoke").click();
+    await answers.filter({ hasText: "denied" }).waitFor({ state: "detached" });
+    await say(page, "plain");
+    await approve(page);
+    await idle(page);
   }));
 
 test("a phone, in both schemes, and the keyboard alone", timed, () =>

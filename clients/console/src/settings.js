@@ -34,6 +34,7 @@ export class Settings {
     this.key = el("input", { id: "set-key", type: "password", autocomplete: "off", placeholder: "kept in the daemon's memory only" });
     this.note = el("p", { class: "aside", role: "status" });
     this.list = el("div", { class: "modellist" });
+    this.remembered = el("ul", { class: "remembered", "aria-label": "Remembered answers" });
     const field = (/** @type {string} */ label, /** @type {any} */ control) => el("p", { class: "field" }, el("label", { for: control.id }, label), control);
     element.append(
       el("div", { class: "panel-head" }, el("h2", {}, "Settings"), el("button", { type: "button", class: "quiet", "aria-label": "Close settings", onclick: close }, "✕")),
@@ -45,6 +46,8 @@ export class Settings {
       this.violation,
       el("form", { class: "field key", onsubmit: (/** @type {Event} */ event) => this.#giveKey(event) }, el("label", { for: "set-key" }, "Key of this provider"), this.key, el("button", { type: "submit", class: "quiet small" }, "Use")),
       this.note,
+      el("h3", {}, "Remembered answers"),
+      this.remembered,
       this.list,
     );
   }
@@ -69,7 +72,7 @@ export class Settings {
 
   async open() {
     this.provider.focus();
-    await this.#listModels();
+    await Promise.all([this.#listModels(), this.#listRemembered()]);
   }
 
   async #listModels() {
@@ -93,6 +96,34 @@ export class Settings {
     } catch (error) {
       setText(this.note, /** @type {Error} */ (error).message);
     }
+  }
+
+  async #listRemembered() {
+    try {
+      const { rules } = await this.ask("approval:list", {});
+      this.remembered.replaceChildren(
+        ...rules.map((/** @type {any} */ it) =>
+          el(
+            "li",
+            {},
+            el("span", {}, `${it.approved ? "approved" : "denied"}, ${it.scope}${it.inForce ? "" : ", not in force"}: `, el("code", {}, exposed(it.matches)), it.reason ? ` (${exposed(it.reason)})` : ""),
+            el("button", { type: "button", class: "quiet small", onclick: () => void this.#revoke(it.ruleId) }, "Revoke"),
+          ),
+        ),
+      );
+      if (!rules.length) this.remembered.append(el("li", { class: "aside" }, "none"));
+    } catch (error) {
+      this.remembered.replaceChildren(el("li", { class: "aside" }, /** @type {Error} */ (error).message));
+    }
+  }
+
+  async #revoke(/** @type {string} */ ruleId) {
+    try {
+      await this.ask("approval:revoke", { ruleId });
+    } catch (error) {
+      setText(this.note, /** @type {Error} */ (error).message);
+    }
+    await this.#listRemembered();
   }
 
   async #set(/** @type {any} */ values) {

@@ -5,9 +5,9 @@ use super::{Action, Talk};
 use crate::plain_text::frame::request_id;
 use crate::plain_text::line::send;
 use crate::plain_text::style::Style;
-use crate::protocol::Command;
 use crate::protocol::command::Empty;
 use crate::protocol::event::{Event, Ready};
+use crate::protocol::{Command, word};
 
 impl Talk {
     pub(super) fn ready(&mut self, ready: &Ready) {
@@ -29,10 +29,11 @@ impl Talk {
             self.say_whether_kept(ready);
         } else {
             let text = format!(
-                "outrigger {} in {} (sandbox: {}); /help lists the commands",
+                "outrigger {} in {} (sandbox: {}, trust: {}); /help lists the commands",
                 ready.daemon_version,
                 ready.place(),
-                ready.sandbox.mode
+                ready.sandbox.mode,
+                word(&ready.trust_level)
             );
             self.say(Style::Dim, text);
             if !ready.persistent {

@@ -5,11 +5,10 @@ use super::{Action, Talk};
 use crate::plain_text::line::{conversation, first_word};
 use crate::plain_text::style::Style;
 use crate::plain_text::text::one_line;
-use crate::protocol::Command;
-use crate::protocol::SessionCode;
 use crate::protocol::answer::{KeptSession, SessionPage, SessionState};
 use crate::protocol::command::{ChatHistory, Empty, SessionList};
 use crate::protocol::event::{Event, Ready, SessionError};
+use crate::protocol::{Command, SessionCode, word};
 
 /// Sessions of a list.
 const LISTED: usize = 20;
@@ -283,11 +282,16 @@ impl Talk {
         }
         // Not its beginning, which is told again.
         if ready.resumed {
+            // A session keeps its trust level, and may ask for less than one that begins.
+            let style = match self.trust.replace(ready.trust_level) {
+                Some(trust) if trust == ready.trust_level => Style::Dim,
+                _ => Style::Yellow,
+            };
             let text = described(session);
-            self.trust = Some(ready.trust_level);
+            let trust = word(&ready.trust_level);
             let project = ready.project.as_ref();
             self.project = project.map(|it| it.root.to_string_lossy().into_owned());
-            self.say(Style::Dim, format!("going on with {text}"));
+            self.say(style, format!("going on with {text}; trust: {trust}"));
             if let Some(why) = &ready.project_error {
                 self.say(Style::Red, why.clone());
             }

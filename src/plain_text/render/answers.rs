@@ -4,7 +4,9 @@ use super::super::style::{Piece, Style};
 use super::super::text::{exposed, one_line};
 use super::seconds;
 use crate::message::{Model, Part, ProviderInfo};
-use crate::protocol::answer::{Configured, History, Models, Providers};
+use crate::protocol::answer::{
+    ApprovalRule, ApprovalRules, ApprovalsRevoked, Configured, History, Models, Providers,
+};
 use crate::protocol::content::{Role, WireMessage};
 use crate::protocol::event::{StopReason, StreamEnd};
 use crate::protocol::word;
@@ -36,6 +38,40 @@ pub(super) fn summary(end: &StreamEnd) -> String {
     }
     parts.push(seconds(end.duration_ms));
     format!("── {}", parts.join(" · "))
+}
+
+/// Answers that count for later calls, a line for each.
+pub(super) fn remembered(it: &ApprovalRules) -> Vec<Piece> {
+    if it.rules.is_empty() {
+        return vec![Piece::line(Style::Dim, "no answer is remembered")];
+    }
+    let line = |rule: &ApprovalRule| {
+        let (verdict, style) = match (rule.approved, rule.in_force) {
+            (true, true) => ("approved", Style::Plain),
+            (true, false) => ("approved, not in force", Style::Dim),
+            (false, _) => ("denied", Style::Plain),
+        };
+        let mut text = format!(
+            "{}  {verdict}  {}  {}",
+            rule.rule_id,
+            word(&rule.scope),
+            one_line(&rule.matches, MESSAGE)
+        );
+        if let Some(reason) = &rule.reason {
+            text.push_str(&format!("  ({})", one_line(reason, MESSAGE)));
+        }
+        Piece::line(style, text)
+    };
+    it.rules.iter().map(line).collect()
+}
+
+/// Which answers are forgotten.
+pub(super) fn revoked(it: &ApprovalsRevoked) -> Piece {
+    let text = match it.rule_ids.as_slice() {
+        [] => "no answer has this scope".to_owned(),
+        ids => format!("forgotten: {}", ids.join(", ")),
+    };
+    Piece::line(Style::Dim, text)
 }
 
 /// What the daemon remembers, a line for each message.

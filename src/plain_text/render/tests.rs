@@ -317,6 +317,28 @@ fn answers_about_the_daemon_are_lines() {
         &[event("provider:list-result", providers)],
         "* p  ollama  http://h\n  q  openai  https://h  not configured\n",
     );
+    let rule = json!({"ruleId": "r1", "toolName": "bash", "matches": "bash: npm publish", "approved": false, "scope": "session",
+        "reason": "not\ntoday", "sessionId": "s", "givenAt": "2026-11-24T00:00:00Z", "inForce": true});
+    let wide = json!({"ruleId": "r2", "matches": "writing /a", "approved": true, "scope": "always", "sessionId": "s",
+        "givenAt": "2026-11-24T00:00:00Z", "inForce": false});
+    check(
+        &[event(
+            "approval:list-result",
+            json!({"rules": [rule, wide]}),
+        )],
+        "r1  denied  session  bash: npm publish  (not today)\nr2  approved, not in force  always  writing /a\n",
+    );
+    check(
+        &[event("approval:list-result", json!({"rules": []}))],
+        "no answer is remembered\n",
+    );
+    check(
+        &[event(
+            "approval:revoke-result",
+            json!({"ruleIds": ["r1", "r2"]}),
+        )],
+        "forgotten: r1, r2\n",
+    );
     let configured = json!({"trustLevel": "guided", "provider": "p", "model": "", "workflow": "w", "layers": []});
     check(
         &[event("session:configure-result", configured)],
