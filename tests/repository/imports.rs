@@ -229,8 +229,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "plain_text",
-        &["message", "protocol", "terminal_text"],
-        "a session as lines, for the terminal client and text mode",
+        &["message", "permission", "protocol", "terminal_text"],
+        "a session as lines, for the terminal client and text mode; `permission` for how long an answer counts",
     ),
     (
         "chat",
