@@ -617,7 +617,7 @@ export interface Resume {
 export interface SessionList {
     /**
      * Words that the user or the model said, or that are in the name; each has to be there, the last one, from three
-     * letters on, perhaps as a beginning.
+     * letters on, perhaps as a beginning. The first 32 words and 256 characters count.
      */
     query?: string | null;
     /**

@@ -12,7 +12,7 @@ use crate::message::{ConversationId, SessionId};
 #[serde(rename_all = "camelCase", default)]
 pub struct SessionList {
     /// Words that the user or the model said, or that are in the name; each has to be there, the last one, from three
-    /// letters on, perhaps as a beginning.
+    /// letters on, perhaps as a beginning. The first 32 words and 256 characters count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only those that work in this folder.
