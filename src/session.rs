@@ -97,8 +97,8 @@ struct Session {
     /// Closed conversations that still shut down; the token fires when one is done.
     closing: HashMap<ConversationId, CancellationToken>,
     sends: VecDeque<KnownSend>,
-    /// What its client is to be told of the daemon's restart.
-    of_restart: Vec<Notice>,
+    /// What the first client is told once it can hear it.
+    at_begin: Vec<Notice>,
     /// Whether a socket was ever on it: the next one resumes it.
     had_socket: bool,
     socket: Option<Socket>,
@@ -184,7 +184,7 @@ impl Session {
             conversations: HashMap::new(),
             closing: HashMap::new(),
             sends: VecDeque::new(),
-            of_restart: Vec::new(),
+            at_begin: Vec::new(),
             had_socket: false,
             socket: None,
             away: None,
@@ -209,19 +209,25 @@ impl Session {
         let ends = self.cancel.clone().drop_guard();
         self.ends_at = Instant::now().checked_add(FIRST_SOCKET);
         let mut notices = self.daemon.notices.subscribe();
-        self.await_rules().await;
+        let are_read = self.await_rules().await;
         let mut updates = self.daemon.updates.subscribe();
+        let is_restored = restored.is_some();
         if let Some(restored) = restored {
             self.restore(restored).await;
         }
+        self.at_begin.extend(self.unread(are_read));
         if let Some(problem) = self.daemon.store.as_ref().and_then(Sqlite::failing) {
-            self.shared.events.emit(Event::SessionNotice(Notice {
+            self.at_begin.push(Notice {
                 severity: Severity::Error,
                 code: "store_failed".to_owned(),
                 message: format!(
                     "what is said is not safe now: the store does not take it ({problem})"
                 ),
-            }));
+            });
+        }
+        // The client of a session of before asks for a resync, in which they would be lost.
+        if !is_restored {
+            self.say_at_begin();
         }
         let feed = Arc::clone(&self.feed);
         loop {
@@ -277,10 +283,7 @@ impl Session {
                 Some(Message::Attach(reply)) => self.attach(reply),
                 Some(Message::Resync(after, reply)) => {
                     reply.send(self.resync(after).await).ok();
-                    // What was said of the restart would have been lost to it.
-                    for notice in std::mem::take(&mut self.of_restart) {
-                        self.shared.events.emit(Event::SessionNotice(notice));
-                    }
+                    self.say_at_begin();
                 }
                 // Somebody came back meanwhile.
                 Some(Message::MakeRoom) if self.is_used() => {}
@@ -347,6 +350,12 @@ impl Session {
 
     fn is_used(&self) -> bool {
         self.socket.is_some() || !self.conversations.is_empty()
+    }
+
+    fn say_at_begin(&mut self) {
+        for notice in std::mem::take(&mut self.at_begin) {
+            self.shared.events.emit(Event::SessionNotice(notice));
+        }
     }
 
     fn attach(&mut self, reply: oneshot::Sender<Attachment>) {

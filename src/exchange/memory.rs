@@ -47,14 +47,17 @@ enum Reading {
     Done,
 }
 
-/// That the store's answers are not read yet: there may be a denial among them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unread;
-
-impl Unread {
-    /// Why the user is asked about what would run without a question.
-    pub(crate) const REASON: &str =
-        "what was denied or allowed for projects and always cannot be read from the store yet";
+/// Why it is not known what was said: there may be a denial. Reads as a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unread {
+    /// The store has not answered yet.
+    #[error("what was denied or allowed for projects and always cannot be read from the store yet")]
+    Store,
+    /// There is a denial of which nobody knows what it is for.
+    #[error(
+        "a denial that was remembered cannot be read: approval:list names it, approval:revoke forgets it"
+    )]
+    Denial,
 }
 
 /// What a session knows; clones share it.
@@ -128,7 +131,7 @@ impl SharedRules {
         };
         let mut rules = self.rules.lock();
         // What was said meanwhile is there already.
-        let mut known = restored::rules(&kept);
+        let mut known = restored::rules(&kept, &Place::Always);
         known.retain(|kept| !rules.iter().any(|rule| rule.id == kept.id));
         known.append(&mut rules);
         *rules = known;
@@ -234,6 +237,11 @@ impl Memory {
         revoked
     }
 
+    /// Returns whether a denial that counts in the session cannot be read.
+    pub(crate) fn has_unreadable(&self) -> bool {
+        self.list().iter().any(|it| is_unreadable(&it.rule))
+    }
+
     /// Returns whether an answer that is no session's counts here.
     fn is_here(&self, rule: &Rule) -> bool {
         match &rule.place {
@@ -264,6 +272,10 @@ impl Memory {
     }
 }
 
+fn is_unreadable(rule: &Rule) -> bool {
+    !rule.allows && rule.key == Key::Unreadable
+}
+
 impl ConversationMemory {
     /// Returns what was said before of a call. Fails where that is not known yet: a denial that is known holds all the same.
     pub(crate) fn said(&self, call: &Call<'_>) -> Result<Option<Said>, Unread> {
@@ -277,10 +289,15 @@ impl ConversationMemory {
         // While they are held: what is read in between counts.
         let are_read = memory.shared.are_read();
         let shared = shared.iter().filter(|it| memory.is_here(it));
-        let said = said(own.iter().filter(is_ours).chain(shared), call, memory.most);
-        match said.as_ref().is_some_and(|said| !said.allows) || are_read {
-            true => Ok(said),
-            false => Err(Unread),
+        let rules = own.iter().filter(is_ours).chain(shared);
+        let said = said(rules.clone(), call, memory.most);
+        if said.as_ref().is_some_and(|said| !said.allows) {
+            return Ok(said);
+        }
+        match rules.into_iter().any(is_unreadable) {
+            _ if !are_read => Err(Unread::Store),
+            true => Err(Unread::Denial),
+            false => Ok(said),
         }
     }
 

@@ -95,6 +95,9 @@ pub enum Key {
         /// Its absolute path, without links.
         path: String,
     },
+    /// What another version wrote, or what is damaged. As long as a denial is for this, everything is asked.
+    #[serde(other)]
+    Unreadable,
 }
 
 /// A file that a call names, where its path leads.
@@ -269,6 +272,7 @@ impl Key {
             }
             Self::Host { host } => host.len(),
             Self::File { path, .. } | Self::Folder { path } => path.len(),
+            Self::Unreadable => 0,
         };
         bytes <= MAX_KEY
     }
@@ -295,6 +299,7 @@ impl Key {
                 tool == call.tool && !commands.is_empty() && commands.iter().all(runs)
             }
             Self::Host { .. } => call.approval == Some(self),
+            Self::Unreadable => false,
             // Where case says nothing, the other spelling is the same file.
             Self::File { writes, path } => call.file.is_some_and(|file| {
                 file.writes == *writes && file.path().to_lowercase() == path.to_lowercase()
@@ -309,7 +314,7 @@ impl Key {
     pub fn of_tool(&self) -> Option<&str> {
         match self {
             Self::Tool { tool, .. } | Self::Commands { tool, .. } => Some(tool),
-            Self::Host { .. } | Self::File { .. } | Self::Folder { .. } => None,
+            Self::Host { .. } | Self::File { .. } | Self::Folder { .. } | Self::Unreadable => None,
         }
     }
 
@@ -336,6 +341,7 @@ impl Key {
                 format!("{what} {path}")
             }
             Self::Folder { path } => format!("writing files below {path}"),
+            Self::Unreadable => "something that this version cannot read".to_owned(),
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::protocol::{SessionCode, answer};
 use crate::telemetry::Redactor;
 
 impl Session {
-    /// Waits for the answers of the store, which the first session has read; says so where that takes long.
-    pub(super) async fn await_rules(&self) {
+    /// Waits for the answers of the store, which the first session has read, but not long. Returns whether they are read.
+    pub(super) async fn await_rules(&self) -> bool {
         let daemon = Arc::clone(&self.daemon);
         if daemon.rules.begin()
             && let Some(store) = daemon.store.clone()
@@ -33,16 +33,23 @@ impl Session {
                 }
             });
         }
-        if !self.daemon.rules.are_read_soon().await {
-            self.shared.events.emit(Event::SessionNotice(Notice {
-                severity: Severity::Warning,
-                code: "answers_unread".to_owned(),
-                message: format!(
-                    "{}: until it is, you are asked about all that would run without a question",
-                    Unread::REASON
-                ),
-            }));
-        }
+        self.daemon.rules.are_read_soon().await
+    }
+
+    /// Returns what to say where it is not known what was denied.
+    pub(super) fn unread(&self, are_read: bool) -> Option<Notice> {
+        let unread = match are_read {
+            false => Unread::Store,
+            true if self.shared.memory.has_unreadable() => Unread::Denial,
+            true => return None,
+        };
+        Some(Notice {
+            severity: Severity::Warning,
+            code: "answers_unread".to_owned(),
+            message: format!(
+                "{unread}; until then you are asked about all that would run without a question"
+            ),
+        })
     }
 
     pub(super) fn list_approvals(&self, wanted: &ApprovalList) -> Event {

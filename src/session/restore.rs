@@ -61,7 +61,7 @@ impl Session {
             false => "What waits runs now (store.resume_queue)",
         };
         if !interrupted.is_empty() || count > 0 {
-            self.of_restart.push(Notice {
+            self.at_begin.push(Notice {
                 severity: Severity::Warning,
                 code: "interrupted".to_owned(),
                 message: format!(
@@ -90,7 +90,7 @@ impl Session {
             Err(error) => vec![error.to_string()],
         };
         for problem in problems {
-            self.of_restart.push(Notice {
+            self.at_begin.push(Notice {
                 severity: Severity::Warning,
                 code: "settings_lost".to_owned(),
                 message: format!(
@@ -126,7 +126,7 @@ impl Session {
             result
         });
         if damaged > 0 {
-            self.of_restart.push(Notice {
+            self.at_begin.push(Notice {
                 severity: Severity::Error,
                 code: "messages_damaged".to_owned(),
                 message: format!(

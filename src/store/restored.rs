@@ -9,8 +9,8 @@ use outrigger_store::{Conversation, Exchange, Session};
 use serde::de::DeserializeOwned;
 
 use super::{body, calls};
-use crate::message::{ConversationId, Message, MessageId, ToolId};
-use crate::permission::rule::Rule;
+use crate::message::{ConversationId, Message, MessageId, SessionId, ToolId};
+use crate::permission::rule::{Key, Place, Rule};
 use crate::protocol::RequestId;
 use crate::protocol::answer;
 use crate::protocol::command::ChatSend;
@@ -87,7 +87,7 @@ impl From<Session> for Restored {
             interrupted: Vec::new(),
             queued: Vec::new(),
             sent: Vec::new(),
-            rules: rules(&session.rules),
+            rules: rules(&session.rules, &Place::Session),
         };
         for call in session.calls {
             let record = read(&call.record, "a call");
@@ -138,9 +138,20 @@ impl From<Session> for Restored {
     }
 }
 
-/// Returns answers as they were given.
-pub(crate) fn rules(kept: &[String]) -> Vec<Rule> {
-    kept.iter().filter_map(|it| read(it, "a rule")).collect()
+/// Returns answers as they were given. One that cannot be read may be a denial: it stands for itself, at `place`.
+pub(crate) fn rules(kept: &[(String, String)], place: &Place) -> Vec<Rule> {
+    let rule = |(id, text): &(String, String)| {
+        read(text, "a rule").unwrap_or_else(|| Rule {
+            id: id.clone(),
+            key: Key::Unreadable,
+            allows: false,
+            place: place.clone(),
+            reason: None,
+            session: SessionId::new(""),
+            given_ms: 0,
+        })
+    };
+    kept.iter().map(rule).collect()
 }
 
 fn conversation(conversation: Conversation) -> (ConversationId, Vec<Option<Message>>) {

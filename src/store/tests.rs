@@ -80,7 +80,7 @@ impl Store for Slow {
         async { Ok(Ran::default()) }.boxed()
     }
 
-    fn rules(&self) -> BoxFuture<'static, Result<Vec<String>, Error>> {
+    fn rules(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>> {
         async { Ok(Vec::new()) }.boxed()
     }
 

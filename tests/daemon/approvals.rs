@@ -7,6 +7,8 @@ use super::audit;
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
 
+mod unread;
+
 fn write(path: &str, text: &str) -> Turn {
     Turn::call("file_write", &json!({"path": path, "content": text}))
 }
@@ -418,69 +420,4 @@ async fn what_is_revoked_must_be_named_and_be_there() {
         json!([]),
         "asking keeps no session"
     );
-}
-
-#[tokio::test]
-async fn while_what_was_denied_cannot_be_read_everything_is_asked() {
-    let provider = Provider::start().await;
-    let more = json!({
-        "approval": {"remember": "always"},
-        "chat": {"trust_level": "autonomous"},
-    });
-    let daemon = Daemon::with(&provider, more).await;
-    let mut client = daemon.connect().await;
-    let supervised = json!({"type": "session:configure", "trustLevel": "supervised"});
-    client.ask(supervised).await;
-    begin(&mut client, &provider, "default", bash("touch b")).await;
-    answer(
-        &mut client,
-        json!({"approved": false, "remember": "always"}),
-    )
-    .await;
-    client.until("chat:stream-end").await;
-    let daemon = daemon.after_end().await;
-    // The one table that cannot be read.
-    let store = rusqlite::Connection::open(daemon.store()).unwrap();
-    store
-        .busy_timeout(std::time::Duration::from_mins(1))
-        .unwrap();
-    let rename = |from: &str, to: &str| {
-        let rename = format!("ALTER TABLE {from} RENAME TO {to}");
-        store.execute_batch(&rename).unwrap();
-    };
-    rename("rule", "hidden");
-    let mut client = daemon.connect().await;
-    let notice = client.until("session:notice").await;
-    assert_eq!(notice["payload"]["code"], "answers_unread", "{notice}");
-    for turn in [
-        bash("touch b"),
-        bash("echo fine"),
-        Turn::call("file_list", &json!({"path": "."})),
-    ] {
-        begin(&mut client, &provider, "default", turn).await;
-        let confirm = client.until("chat:tool-confirm").await;
-        let reason = confirm["payload"]["reason"].as_str().unwrap();
-        assert!(reason.contains("cannot be read"), "{confirm}");
-        let denied = json!({"approved": false});
-        let id = &confirm["payload"]["toolId"];
-        client.ask(approve(id, &denied)).await;
-        client.until("chat:stream-end").await;
-    }
-    rename("hidden", "rule");
-    loop {
-        let notice = client.until("session:notice").await;
-        if notice["payload"]["code"] == "answers_read" {
-            break;
-        }
-    }
-    unasked(&mut client, &provider, "default", bash("echo fine")).await;
-    let result = unasked(&mut client, &provider, "default", bash("touch b")).await;
-    assert!(
-        result["result"]
-            .as_str()
-            .unwrap()
-            .contains("denied this before"),
-        "{result}"
-    );
-    assert!(!daemon.project().join("b").exists());
 }

@@ -283,8 +283,8 @@ pub struct Session {
     pub queued: Vec<Queued>,
     /// The last sends that were answered, oldest first.
     pub sent: Vec<Sent>,
-    /// The answers that count in it and its conversations, oldest first, each as its owner wrote it.
-    pub rules: Vec<String>,
+    /// The answers that count in it and its conversations, oldest first: each one's id, and itself as its owner wrote it.
+    pub rules: Vec<(String, String)>,
 }
 
 /// A conversation as it is read.

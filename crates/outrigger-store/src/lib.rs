@@ -87,8 +87,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Returns what ran from a day on, which is counted since 1970 (UTC). Deleted sessions count.
     fn ran(&self, from_day: i64) -> BoxFuture<'static, Result<Ran, Error>>;
 
-    /// Returns the answers that are no session's, oldest first, each as its owner wrote it: the last 10,000.
-    fn rules(&self) -> BoxFuture<'static, Result<Vec<String>, Error>>;
+    /// Returns the answers that are no session's, oldest first: each one's id, and itself as its owner wrote it. The last 10,000.
+    fn rules(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>>;
 
     /// Returns a page of what calls did to files, the newest first.
     fn files(&self, wanted: FileQuery) -> BoxFuture<'static, Result<FilePage, Error>>;

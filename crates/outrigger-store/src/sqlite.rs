@@ -275,7 +275,7 @@ impl Store for Sqlite {
         self.read_all(move |connection| read::ran(connection, from_day))
     }
 
-    fn rules(&self) -> BoxFuture<'static, Result<Vec<String>, Error>> {
+    fn rules(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>> {
         self.read_all(read::rules)
     }
 

@@ -12,7 +12,6 @@ use crate::audit::{By, Ruling};
 use crate::config::Unattended;
 use crate::exchange::accumulator::Fault;
 use crate::exchange::history::bytes_of_map;
-use crate::exchange::memory::Unread;
 use crate::message::ToolCall;
 use crate::permission::decision::{Rules, decide};
 use crate::permission::rule::{Call, Said};
@@ -181,7 +180,7 @@ impl Calls<'_> {
             network: config.tools.bash.network,
         };
         match (decide(&subject, &self.exchange.setup.scope, rules), said) {
-            (Decision::Run { .. }, Err(Unread)) => Decision::Ask(Unread::REASON.to_owned()),
+            (Decision::Run { .. }, Err(unread)) => Decision::Ask(unread.to_string()),
             (decision, _) => decision,
         }
     }

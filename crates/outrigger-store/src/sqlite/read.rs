@@ -115,20 +115,20 @@ pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Ses
     )?;
     session.rules = rows(
         &connection,
-        "SELECT rule FROM rule WHERE session = ?1 ORDER BY key",
+        "SELECT id, rule FROM rule WHERE session = ?1 ORDER BY key",
         params![key],
-        |row| row.get(0),
+        |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     Ok(session)
 }
 
 /// Returns the answers that are no session's.
-pub(super) fn rules(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+pub(super) fn rules(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     rows(
         connection,
-        "SELECT rule FROM (SELECT key, rule FROM rule WHERE session IS NULL ORDER BY key DESC LIMIT ?1) ORDER BY key",
+        "SELECT id, rule FROM (SELECT key, id, rule FROM rule WHERE session IS NULL ORDER BY key DESC LIMIT ?1) ORDER BY key",
         params![RULES],
-        |row| row.get(0),
+        |row| Ok((row.get(0)?, row.get(1)?)),
     )
 }
 

@@ -323,9 +323,11 @@ async fn an_answer_goes_with_whose_it_is_or_stays_until_it_is_revoked() {
         write(&store, "s", changes).unwrap();
     }
     let store = restart(&path);
-    let of = async |session: &str| store.open(session).await.unwrap().unwrap().rules;
+    let texts =
+        |rules: Vec<(String, String)>| rules.into_iter().map(|(_, rule)| rule).collect::<Vec<_>>();
+    let of = async |session: &str| texts(store.open(session).await.unwrap().unwrap().rules);
     assert_eq!(of("s").await, ["rule r1", "rule r2", "rule r3"]);
-    assert_eq!(store.rules().await.unwrap(), ["rule r4", "rule r5"]);
+    assert_eq!(texts(store.rules().await.unwrap()), ["rule r4", "rule r5"]);
     let fork = Change::Fork {
         from: "s".to_owned(),
         part: None,
@@ -348,7 +350,10 @@ async fn an_answer_goes_with_whose_it_is_or_stays_until_it_is_revoked() {
     assert_eq!(of("s").await, ["rule r2"]);
     assert_eq!(store.open("new").await.unwrap(), None);
     write(&store, "s", vec![Change::Delete, rule("r6", Owner::None)]).unwrap();
-    assert_eq!(store.rules().await.unwrap(), ["rule r5"]);
+    assert_eq!(
+        store.rules().await.unwrap(),
+        [("r5".to_owned(), "rule r5".to_owned())]
+    );
 }
 
 #[tokio::test]
