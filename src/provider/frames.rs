@@ -144,20 +144,17 @@ impl Frames {
                 }
             }
             Form::Rows => self.push_row(line, ended),
-            Form::OneRow(_) if line.trim().is_empty() => return self.count_blank(line.len() + 1),
-            Form::OneRow(first) if line.trim_start().starts_with('{') => {
+            Form::OneRow(first) => {
                 let first = std::mem::take(first);
-                self.form = Form::Rows;
-                self.push_row(first, true);
-                self.push_row(line, ended);
+                return self.take_second(first, &line, ended);
             }
-            Form::OneRow(body) | Form::Whole(body) => {
-                let mut body = std::mem::take(body) + "\n";
-                body.push_str(&line);
-                if body.len() > MAX_EVENT_BYTES {
+            Form::Whole(body) => {
+                let more = 1 + line.len();
+                if body.len() + more > MAX_EVENT_BYTES {
                     return Err(too_long());
                 }
-                self.form = Form::Whole(body);
+                body.push('\n');
+                body.push_str(&line);
             }
             Form::Refused(what, head) => {
                 head.push('\n');
@@ -172,8 +169,7 @@ impl Frames {
 
     /// Finds out what the body is by its first line that says something.
     fn take_first(&mut self, line: &str, ended: bool) -> Result<(), ProviderError> {
-        let is_blank = |c: char| c.is_ascii_whitespace() || c == '\u{feff}';
-        let first = line.trim_start_matches(is_blank).to_owned();
+        let first = without_blank_start(line).to_owned();
         self.count_blank(line.len() - first.len() + 1)?;
         self.form = match first.bytes().next() {
             None => return Ok(()),
@@ -197,6 +193,25 @@ impl Frames {
                     Form::Events(event)
                 }
             },
+        };
+        Ok(())
+    }
+
+    /// Takes a line after a first row of JSON. Its white space in front is dropped: it may have come alone, and then it
+    /// was dropped by [`Self::judge`].
+    fn take_second(&mut self, first: String, line: &str, ended: bool) -> Result<(), ProviderError> {
+        let second = without_blank_start(line);
+        self.count_blank(line.len() - second.len() + 1)?;
+        self.form = if second.trim().is_empty() {
+            Form::OneRow(first)
+        } else if second.starts_with('{') {
+            self.push_row(first, true);
+            self.push_row(second.to_owned(), ended);
+            Form::Rows
+        } else if first.len() + 1 + second.len() > MAX_EVENT_BYTES {
+            return Err(too_long());
+        } else {
+            Form::Whole(first + "\n" + second)
         };
         Ok(())
     }
@@ -228,6 +243,11 @@ impl Frames {
             MAX_BLANK_BYTES / (1024 * 1024)
         )))
     }
+}
+
+/// A line from its first character that says something.
+fn without_blank_start(line: &str) -> &str {
+    line.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\u{feff}')
 }
 
 fn not_a_stream(what: &str, head: &str) -> ProviderError {

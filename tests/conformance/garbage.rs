@@ -21,6 +21,8 @@ const PIECES: &[&str] = &[
     "\n\n",
     "\r\n",
     "\n",
+    "\t",
+    "\u{feff}",
     "[DONE]",
     "{",
     "}",

@@ -120,6 +120,12 @@ fn a_body_is_what_it_looks_like() {
         ),
         (
             SSE,
+            "text/event-stream",
+            &[Ok("{\"a\":1}\n\t\u{feff}{\"b\":2}\n")],
+            &["{\"a\":1}", "{\"b\":2}", "closed", "IncompleteStream"],
+        ),
+        (
+            SSE,
             "application/json",
             &[Ok("{\"a\":")],
             &["closed", "Protocol"],
