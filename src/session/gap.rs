@@ -43,7 +43,7 @@ impl Session {
 fn gap() -> Event {
     Event::SessionError(SessionError::new(
         SessionCode::ReplayGap,
-        "events were lost to the bound of session.buffer_bytes; what follows says how things stand. Requests whose answer did not come may be sent again: a chat:send with the same id is not run twice",
+        "events that you have not seen are not kept any more: there were more than session.buffer_bytes holds, or the daemon was started anew; what follows says how things stand. Requests whose answer did not come may be sent again: a chat:send with the same id is not run twice",
     ))
 }
 
