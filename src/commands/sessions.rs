@@ -136,7 +136,7 @@ fn list(wanted: &ListArguments, query: Option<&str>) -> Result<String, Refused> 
     })?;
     Ok(match wanted.json {
         true => table::json(&page.sessions, query),
-        false => table::text(&page.sessions, query),
+        false => table::text(&page, query),
     })
 }
 

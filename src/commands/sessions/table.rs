@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use outrigger_store::{Listed, Stats};
+use outrigger_store::{Listed, Page, Stats};
 use serde_json::{Value, json};
 
 use crate::plain_text::exposed_line;
@@ -13,12 +13,19 @@ use crate::store::words_of;
 /// The least characters of a title, on however narrow a terminal.
 const TITLE: usize = 20;
 
-/// Returns sessions one a line, as wide as the terminal; with a query, the words on a line of their own.
-pub(super) fn text(sessions: &[Listed], query: Option<&str>) -> String {
+/// The head of the ids.
+const SESSION: &str = "session";
+
+/// Returns sessions one a line below a head, as wide as the terminal; with a query, the words on a line of their own.
+pub(super) fn text(page: &Page, query: Option<&str>) -> String {
+    let Page { sessions, next } = page;
+    if sessions.is_empty() {
+        return "no session matches\n".to_owned();
+    }
     let width = sessions.iter().map(|it| it.id.chars().count());
-    let id = width.max().unwrap_or(0);
-    let mut text = String::new();
-    let room = terminal_width().map(|all| all.saturating_sub(id + 28).max(TITLE));
+    let id = width.max().unwrap_or(0).max(SESSION.len());
+    let mut text = format!("{SESSION:id$}  {:16}  messages  title\n", "changed (UTC)");
+    let room = terminal_width().map(|all| all.saturating_sub(id + 30).max(TITLE));
     for session in sessions {
         let changed = Timestamp::from_millisecond(session.updated_ms).unwrap_or_default();
         let changed = format!("{changed:.0}").replace('T', " ");
@@ -28,12 +35,15 @@ pub(super) fn text(sessions: &[Listed], query: Option<&str>) -> String {
         let title = exposed_line(&format!("{title}{}", labels.collect::<String>()));
         let title = cut(&title, room);
         let messages = session.messages;
-        text += &format!("{:id$}  {changed}  {messages:>6}  {title}\n", session.id);
+        text += &format!("{:id$}  {changed}  {messages:>8}  {title}\n", session.id);
         if let Some(found) = snippet(session, query) {
             let found = exposed_line(&found);
             let room = terminal_width().map(|all| all.saturating_sub(4).max(TITLE));
             text += &format!("    {}\n", cut(&found, room));
         }
+    }
+    if next.is_some() {
+        text += &format!("there are more than these {}: --limit N\n", sessions.len());
     }
     text
 }
@@ -128,10 +138,14 @@ mod tests {
             messages: 3,
             snippet: None,
         };
-        let line = text(&[session], None);
-        assert_eq!(
-            line,
-            "abc  1970-01-01 00:01       3  a\\u{1b}[31mb [shop]\n"
-        );
+        let mut page = Page {
+            sessions: vec![session],
+            next: None,
+        };
+        let head = "session  changed (UTC)     messages  title\n";
+        let line = "abc      1970-01-01 00:01         3  a\\u{1b}[31mb [shop]\n";
+        assert_eq!(text(&page, None), format!("{head}{line}"));
+        page.sessions.clear();
+        assert_eq!(text(&page, None), "no session matches\n");
     }
 }
