@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::terminal_text;
+
 /// The longest line, in bytes; what is longer comes in pieces.
 const LINE_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -37,8 +39,16 @@ impl Keyboard {
 
     /// Asks for a line, unless one is asked for already.
     pub(super) fn ask(&mut self) {
-        self.reading
-            .get_or_insert_with(|| spawn_blocking(|| (read(), Instant::now())));
+        let is_terminal = self.is_terminal;
+        self.reading.get_or_insert_with(|| {
+            spawn_blocking(move || {
+                let line = read();
+                let at = Instant::now();
+                // Arrow keys and pasting write sequences that are no part of what was meant.
+                let shown = |line: String| terminal_text::shown(&line);
+                (if is_terminal { line.map(shown) } else { line }, at)
+            })
+        });
     }
 
     /// Waits for the line that was asked for; `None` inside is the end of the input.
