@@ -740,8 +740,8 @@ export interface SessionFork {
      */
     conversationId?: ConversationId | null;
     /**
-     * The place of the first message that is left out, counted from 0 as in `chat:history`; all of all conversations are
-     * taken where neither is there.
+     * How many messages of the conversation are taken, its first ones, as `chat:history` counts them; 1 to how many
+     * there are. All of all conversations are taken where neither is there.
      */
     before?: number | null;
 }

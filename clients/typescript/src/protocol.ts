@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 06b3333a469f498478e857bb6385a3167b66eb85384f0ac43e4948e20e8a4348
+// SHA-256 of it: 98b3b0c7f87993640b83d3b66bd63c4ecd112098c7a91750ab7c572bbba236f4
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -816,8 +816,8 @@ export interface SessionFork {
    */
   conversationId?: ConversationId | null;
   /**
-   * The place of the first message that is left out, counted from 0 as in `chat:history`; all of all conversations are
-   * taken where neither is there.
+   * How many messages of the conversation are taken, its first ones, as `chat:history` counts them; 1 to how many
+   * there are. All of all conversations are taken where neither is there.
    */
   before?: number | null;
 }

@@ -140,8 +140,8 @@ pub struct SessionFork {
         skip_serializing_if = "Option::is_none"
     )]
     pub conversation_id: Option<ConversationId>,
-    /// The place of the first message that is left out, counted from 0 as in `chat:history`; all of all conversations are
-    /// taken where neither is there.
+    /// How many messages of the conversation are taken, its first ones, as `chat:history` counts them; 1 to how many
+    /// there are. All of all conversations are taken where neither is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u64>,
 }
