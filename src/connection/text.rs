@@ -119,12 +119,7 @@ impl Text {
         let mut prompt = prompt.replace("e edit", "e {JSON} edit");
         if let Some(host) = &confirm.host {
             let host = exposed_line(host);
-            for (letter, rest) in [
-                ("y", " yes"),
-                ("n", " no"),
-                ("a", " always"),
-                ("never", " in"),
-            ] {
+            for (letter, rest) in [("y", " yes"), ("n", " no"), ("a", " always"), ("never", "")] {
                 let named = format!("{letter} {host}{rest}");
                 prompt = prompt.replace(&format!("{letter}{rest}"), &named);
             }

@@ -10,7 +10,7 @@ use super::style::{Piece, Style};
 use super::text::{exposed, exposed_line, one_line, prefixed};
 use crate::message::{DangerLevel, ToolId, TrustLevel};
 use crate::protocol::command::{Remember, ToolApprove};
-use crate::protocol::event::{RememberOffer, ToolConfirm};
+use crate::protocol::event::ToolConfirm;
 use crate::protocol::word;
 
 /// Longest name of a tool that is shown, in characters.
@@ -163,6 +163,8 @@ pub(crate) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
     if let Some(preview) = &confirm.preview {
         pieces.extend(preview.lines().map(difference));
     }
+    let on_offer = on_offer(confirm);
+    pieces.extend(on_offer.map(|text| Piece::line(Style::Dim, text)));
     pieces
 }
 
@@ -172,7 +174,7 @@ pub(crate) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
     let expires: Option<Timestamp> = expires_at.and_then(|at| at.parse().ok());
     let left = expires.map_or(String::new(), |expires| {
         let seconds = expires.duration_since(now).as_secs().max(0);
-        format!(", {seconds} s left")
+        format!("; {seconds} s to answer")
     });
     // What runs already has no input to change.
     let edit = if confirm.host.is_none() {
@@ -180,30 +182,38 @@ pub(crate) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
     } else {
         ""
     };
-    let lasting = confirm.remember.as_ref();
-    let lasting = lasting.map_or(String::new(), |offer| format!(", {}", on_offer(offer)));
+    let lasting = match &confirm.remember {
+        None => "",
+        Some(offer) if offer.approval.is_empty() => ", never",
+        Some(_) => ", a always, never",
+    };
     format!("  y yes, n no [reason]{edit}{lasting}{left} > ")
 }
 
-/// Says how an answer is given that reaches further than the call.
-fn on_offer(offer: &RememberOffer) -> String {
-    let words = match offer.approval.is_empty() {
-        true => "never",
-        false => "a always, never",
+/// Says how far an answer counts that reaches further than the call, and how to say so.
+fn on_offer(confirm: &ToolConfirm) -> Option<String> {
+    let offer = confirm.remember.as_ref()?;
+    let (words, example) = match offer.approval.is_empty() {
+        true => ("never counts", "never"),
+        false => ("a and never count", "a"),
     };
-    let further = offer
-        .denial
+    let mut further = offer.denial.clone();
+    further.retain(|it| *it > Remember::Conversation);
+    let further = further
         .iter()
-        .filter(|it| **it > Remember::Conversation);
-    let further: Vec<String> = further.map(word).collect();
-    let mut text = format!("{words} in this conversation");
+        .map(|it| format!("`{example} {}`", word(it)))
+        .collect::<Vec<_>>();
+    let mut text = format!("  {words} in this conversation");
     if !further.is_empty() {
-        text += &format!(" [{}]", further.join("|"));
+        text += &format!("; further: {}", further.join(", "));
     }
     if let Some(folder) = offer.folders.first() {
-        text += &format!(" [in {}]", exposed_line(folder));
+        text += &format!(
+            "; for writing below a folder: `{example} in {}`",
+            exposed_line(folder)
+        );
     }
-    text
+    Some(text)
 }
 
 /// That a call which was to be approved always is approved this once only, and why in short.
@@ -213,7 +223,7 @@ pub(crate) fn once_only(confirm: &ToolConfirm, trust: Option<TrustLevel>) -> Str
     } else if confirm.danger.level >= DangerLevel::Dangerous {
         "what is dangerous is asked for each time"
     } else {
-        "what it does may be decided by files, not by what was shown; it will be asked for again"
+        "what it does may be decided by files, not by what was shown; it will be asked for again, unless `allow` of a workflow permits it"
     };
     format!("{}: approved this once only: {why}", confirm.tool_id)
 }

@@ -78,7 +78,7 @@ fn a_question_is_shown_whole_and_answered_by_a_line() {
         "? t3 wants to run bash",
         "command: ls",
         "e {JSON} edit",
-        "30 s left",
+        "30 s to answer",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }

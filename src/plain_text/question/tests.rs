@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::message::{ConversationId, Danger, MessageId, ToolId};
+use crate::protocol::event::RememberOffer;
 
 /// A question about this input, from JSON.
 fn confirm(input: &Value) -> ToolConfirm {
@@ -88,9 +89,9 @@ fn a_call_without_input_says_so() {
 fn the_prompt_counts_down() {
     let mut confirm = confirm(&json!({}));
     let cases = [
-        ("2026-11-20T12:00:00Z", Some("30 s left")),
-        ("2026-11-20T12:00:30Z", Some("0 s left")),
-        ("2026-11-20T13:00:00Z", Some("0 s left")),
+        ("2026-11-20T12:00:00Z", Some("30 s to answer")),
+        ("2026-11-20T12:00:30Z", Some("0 s to answer")),
+        ("2026-11-20T13:00:00Z", Some("0 s to answer")),
     ];
     for (now, expected) in cases {
         let text = prompt(&confirm, now.parse().unwrap());
@@ -99,7 +100,7 @@ fn the_prompt_counts_down() {
     for never in [None, Some("soon".to_owned())] {
         confirm.expires_at = never;
         let text = prompt(&confirm, Timestamp::UNIX_EPOCH);
-        assert!(!text.contains("left"), "{text}");
+        assert!(!text.contains("to answer"), "{text}");
     }
 }
 
@@ -180,23 +181,30 @@ fn a_prompt_says_how_far_an_answer_may_reach() {
     };
     let near = [Remember::Conversation, Remember::Session];
     let all = Remember::FURTHER;
-    for (offer, expected) in [
-        (None, " > "),
+    for (offer, answers, hint) in [
+        (None, "", None),
         (
             Some(offer(&near, &near, &[])),
-            ", a always, never in this conversation [session] > ",
+            ", a always, never",
+            Some("  a and never count in this conversation; further: `a session`"),
         ),
         (
             Some(offer(&all, &all, &["src", "."])),
-            ", a always, never in this conversation [session|project|always] [in src] > ",
+            ", a always, never",
+            Some(
+                "  a and never count in this conversation; further: `a session`, `a project`, `a always`; \
+                 for writing below a folder: `a in src`",
+            ),
         ),
         (
             Some(offer(&[], &near, &[])),
-            ", never in this conversation [session] > ",
+            ", never",
+            Some("  never counts in this conversation; further: `never session`"),
         ),
     ] {
         confirm.remember = offer;
         let text = prompt(&confirm, Timestamp::UNIX_EPOCH);
-        assert!(text.ends_with(&format!("e edit{expected}")), "{text}");
+        assert!(text.ends_with(&format!("e edit{answers} > ")), "{text}");
+        assert_eq!(on_offer(&confirm).as_deref(), hint);
     }
 }

@@ -59,7 +59,7 @@ fn an_approval_that_is_not_remembered_says_so() {
             "guided",
             None,
             "t1: approved this once only: what it does may be decided by files, not by what was shown; \
-             it will be asked for again\n",
+             it will be asked for again, unless `allow` of a workflow permits it\n",
         ),
         (
             "a",
