@@ -77,9 +77,10 @@ async fn sessions_are_read_beside_a_daemon_and_changed_without_one() {
     let place = Place::of(&daemon);
     let listed = place.fine(&["list"]).await;
     let lines: Vec<&str> = listed.lines().collect();
-    assert_eq!(lines.len(), 2, "{listed}");
+    assert_eq!(lines.len(), 3, "{listed}");
+    assert!(lines[0].starts_with("session "), "{listed}");
     assert!(
-        lines[0].starts_with(&two) && lines[1].contains("\\u{1b}[31mpage"),
+        lines[1].starts_with(&two) && lines[2].contains("\\u{1b}[31mpage"),
         "{listed}"
     );
     let listed: Value = serde_json::from_str(&place.fine(&["list", "--json"]).await).unwrap();
