@@ -88,7 +88,10 @@ async fn sessions_are_read_beside_a_daemon_and_changed_without_one() {
     assert_eq!(listed[1]["messages"], 2);
     let found = place.fine(&["search", "login", "pag"]).await;
     assert!(found.contains(&one) && !found.contains(&two), "{found}");
-    assert_eq!(place.fine(&["search", "\" OR 1=1; --"]).await, "");
+    assert_eq!(
+        place.fine(&["search", "\" OR 1=1; --"]).await,
+        "no session matches\n"
+    );
     assert_eq!(
         place.fine(&["list", "--label", "none"]).await,
         "no session matches\n"
