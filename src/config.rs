@@ -43,9 +43,9 @@ pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::sections::{
-    ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, ChatConfig, Detached,
-    ExposePolicy, FileReadConfig, GitPolicy, LogConfig, SandboxPolicy, ServerConfig, SessionConfig,
-    StoreSync, Unattended, WebSearchConfig,
+    ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, ChatConfig, CompactionConfig,
+    Detached, ExposePolicy, FileReadConfig, GitPolicy, LogConfig, SandboxPolicy, ServerConfig,
+    SessionConfig, StoreSync, Unattended, WebSearchConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -69,6 +69,8 @@ pub struct Config {
     pub session: SessionConfig,
     /// Defaults of conversations.
     pub chat: ChatConfig,
+    /// How conversations go on that do not fit their model's window.
+    pub compaction: CompactionConfig,
     /// When and how the user is asked.
     pub approval: ApprovalConfig,
     /// Provider instances, in the order of the configuration.

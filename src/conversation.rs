@@ -3,6 +3,7 @@
 //! There is one way to wait here, and it takes commands (`Mailbox::take_commands_during`); what they change is in
 //! `state`. Each exchange gets its `Transcript` here, which is begun and ended here.
 
+mod compaction;
 mod state;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -29,7 +30,7 @@ use crate::exchange::transcript::Transcript;
 use crate::exchange::{self, Ended, failure};
 use crate::message::{Message, MessageId, Notice, Severity, ToolId};
 use crate::protocol::answer::Sent;
-use crate::protocol::command::WhenBusy;
+use crate::protocol::command::{CompactMode, WhenBusy};
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::{By, ChatError, Event, State, StateName, StopReason};
 use crate::protocol::{ChatCode, RequestId};
@@ -60,6 +61,8 @@ pub(crate) enum Command {
         reply_to: Option<RequestId>,
     },
     CancelTool(ToolId),
+    /// Makes what the model sees shorter.
+    Compact(Box<CompactRequest>),
     /// Looks at how things stand, here and now: nothing happens in the conversation meanwhile.
     Look(Box<dyn FnOnce(View<'_>) + Send>),
     /// Ends the conversation when its exchange is over, which is cancelled.
@@ -80,6 +83,17 @@ pub(crate) struct SendRequest {
     pub admission: SharedAdmission,
     /// What is kept of it while it waits.
     pub kept: KeptSend,
+}
+
+/// A `chat:compact`, resolved.
+pub(crate) struct CompactRequest {
+    /// How the next exchange would be, where there was none yet.
+    pub setup: Setup,
+    pub mode: Option<CompactMode>,
+    pub instructions: String,
+    /// Whether it may wait for the exchange that runs.
+    pub may_wait: bool,
+    pub reply_to: Option<RequestId>,
 }
 
 /// A send as it is kept.
@@ -149,7 +163,10 @@ async fn converse(
             }
             return mailbox.state.drop_waiting(context);
         }
-        if let Some(send) = mailbox.state.next_send() {
+        if let Some(compact) = mailbox.state.compact.take() {
+            compaction::run(mailbox, context, compact).await;
+            emit_state(context, None, StateName::Idle);
+        } else if let Some(send) = mailbox.state.next_send() {
             run_exchange(mailbox, context, send).await;
             emit_state(context, None, StateName::Idle);
         } else if mailbox.state.closed || !mailbox.take_next(context).await {
@@ -234,7 +251,7 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     let (steer, mut steered) = mpsc::channel(QUEUED);
     mailbox.state.running = Some(Running {
         message_id: setup.message_id.clone(),
-        steer,
+        steer: Some(steer),
         cancel: cancel.clone(),
         steered: VecDeque::new(),
         cause: None,
@@ -299,6 +316,10 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
         }
     }
     span.in_scope(|| transcript.end(ended, Some(began.elapsed())));
+    state.last = Some(Setup {
+        content: Vec::new(),
+        ..setup.clone()
+    });
     state.continue_with(remaining, &admissions, &setup, context);
 }
 
@@ -403,7 +424,7 @@ fn replace_history(
     let messages = history.into_iter().map(Message::from).collect();
     let conversation = &context.conversation;
     let repairs = conversation.history.replace(exchange, messages)?;
-    *conversation.context_tokens.lock() = None;
+    conversation.gauge.lock().forget();
     if repairs != Repairs::default() {
         context.events().emit(Event::SessionNotice(Notice {
             severity: Severity::Warning,

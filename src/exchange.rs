@@ -6,12 +6,13 @@
 //! `Transcript`, which its conversation makes and ends, so there is exactly one of each.
 //!
 //! Read next: `turn` (one turn of the model: `request`, `stream_turn`), `calls` (its calls: `run_calls`, `refuse_calls`),
-//! `transcript` (what is emitted and remembered).
+//! `window` (how a turn's request fits the model's window: `make_room`), `transcript` (what is emitted and remembered).
 
 pub(crate) mod accumulator;
 pub(crate) mod background;
 pub(crate) mod budget;
 pub(crate) mod calls;
+pub(crate) mod compaction;
 pub(crate) mod context;
 pub(crate) mod executions;
 pub(crate) mod failure;
@@ -24,6 +25,7 @@ pub(crate) mod recording;
 pub(crate) mod searches;
 pub(crate) mod transcript;
 mod turn;
+mod window;
 
 use std::sync::Arc;
 
@@ -41,7 +43,7 @@ use accumulator::Fault;
 use context::{Context, Setup, Steer};
 use ledger::{Ledger, Spent};
 use transcript::Transcript;
-use turn::ToolOffer;
+use turn::{ToolOffer, TurnRequest};
 
 /// Most turns of the final answer, which has no tools: a provider may pause in it (`pause_turn`), and then goes on.
 const MAX_FINAL_TURNS: u32 = 4;
@@ -127,6 +129,7 @@ pub(crate) async fn run(
 ) -> Ended {
     context.conversation.repeats.restart();
     context.conversation.searches.restart();
+    context.conversation.breaker.lock().restart();
     let mut exchange = Exchange {
         setup,
         context,
@@ -154,28 +157,32 @@ pub(crate) async fn run(
 
 impl Exchange<'_> {
     async fn turns(&mut self) -> Leave {
-        if self.ledger.gauge.is_spent_at_once() {
-            return self
-                .answer_without_tools(0, StopReason::ContextBudget)
-                .await;
-        }
         for turn in 0..self.setup.max_turns {
             // One byte: only a history that is full already stops here.
             if let Err(full) = self.context.conversation.history.room_for(1) {
                 let error = failure::history_full(full, self.setup);
                 return Leave::Failed(StopReason::Error, error);
             }
+            let request = self.request(turn, ToolChoice::Auto);
+            match self.make_room(&request).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    let stop = StopReason::ContextBudget;
+                    return self.answer_without_tools(turn, stop).await;
+                }
+                Err(leave) => return leave,
+            }
             let span = tracing::info_span!("turn", turn);
-            if let Err(leave) = self.turn(turn).instrument(span).await {
+            if let Err(leave) = self.turn(request).instrument(span).await {
                 return leave;
             }
             if self.cancel.is_cancelled() {
                 return Leave::Stop(StopReason::Cancelled);
             }
-            if self.ledger.gauge.is_spent() {
-                let stop = StopReason::ContextBudget;
-                return self.answer_without_tools(turn + 1, stop).await;
-            }
+        }
+        let request = self.request(self.setup.max_turns, ToolChoice::None);
+        if let Err(leave) = self.make_room(&request).await {
+            return leave;
         }
         self.answer_without_tools(self.setup.max_turns, StopReason::MaxTurns)
             .await
@@ -183,13 +190,11 @@ impl Exchange<'_> {
 
     /// Streams one turn, remembers the reply and runs its calls. Where it returns no reason to leave, another turn
     /// follows.
-    async fn turn(&mut self, turn: u32) -> Result<(), Leave> {
-        let request = self.request(turn, ToolChoice::Auto);
+    async fn turn(&mut self, request: TurnRequest) -> Result<(), Leave> {
         let streamed = self.stream_turn(&request).await?;
         let (reply, stop) = (streamed.reply, streamed.stop);
         let (calls, is_empty) = (reply.calls.clone(), reply.is_empty());
         self.transcript.record_reply(reply);
-        self.ledger.keep_context_tokens();
         if calls.is_empty() {
             let after_results = std::mem::take(&mut self.progress.after_results);
             if self.take_steered() || stop == Stop::Pause {
@@ -236,7 +241,6 @@ impl Exchange<'_> {
         let streamed = self.stream_turn(&request).await?;
         let calls = streamed.reply.calls.clone();
         self.transcript.record_reply(streamed.reply);
-        self.ledger.keep_context_tokens();
         let reason = "no more calls are possible in this exchange";
         self.refuse_calls(&calls, reason, &Metadata::default());
         Ok(streamed.stop)
@@ -246,9 +250,8 @@ impl Exchange<'_> {
     /// The client sees it as a message of the user.
     fn nudge(&mut self) {
         self.progress.nudged = true;
-        let content = vec![Part::text(NUDGE)];
-        self.ledger.gauge.said(&content);
-        self.transcript.record(Message::User(content));
+        self.transcript
+            .record(Message::User(vec![Part::text(NUDGE)]));
     }
 
     /// Adds what the user said meanwhile; returns whether there was something.
@@ -256,7 +259,6 @@ impl Exchange<'_> {
         let mut any = false;
         while let Ok(said) = self.steered.try_recv() {
             any = true;
-            self.ledger.gauge.said(&said.content);
             self.transcript.record_steered(said);
         }
         any

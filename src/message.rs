@@ -69,6 +69,10 @@ id! {
     InputId
 }
 id! {
+    /// Names a compaction: `k1`, `k2`, … within a session.
+    CompactionId
+}
+id! {
     /// Names a session: 22 characters of base64url, not guessable.
     SessionId
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::message::{OnViolation, TrustLevel};
-use crate::units::Timeout;
+use crate::units::{Share, Timeout};
 
 pub mod decision;
 pub mod rule;
@@ -52,6 +52,9 @@ pub struct Limits {
     /// Tokens of context kept free for the last answer.
     #[serde(alias = "context_reserve", skip_serializing_if = "Option::is_none")]
     pub context_reserve: Option<u64>,
+    /// From which share of the model's window on the conversation is compacted, 0 to 1; 0 for never.
+    #[serde(alias = "compact_at", skip_serializing_if = "Option::is_none")]
+    pub compact_at: Option<Share>,
 }
 
 /// Permissions by tool name, or by a pattern with `*` for MCP tools.

@@ -75,6 +75,11 @@ pub trait Provider: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
+    /// Returns whether its prompt cache is lost where the tool choice or thinking is another one than before.
+    fn caches_by_settings(&self) -> bool {
+        false
+    }
+
     /// Returns what is known of a model without asking anybody.
     fn model(&self, id: &str) -> Model;
 }

@@ -186,6 +186,18 @@ impl Journal {
         }
     }
 
+    /// Notes what of a conversation its model does not see any more.
+    pub(crate) fn compacted(
+        &self,
+        conversation: &ConversationId,
+        compacted: &impl serde::Serialize,
+    ) {
+        self.write_one(|| Change::Compacted {
+            conversation: conversation.to_string(),
+            compacted: json(compacted),
+        });
+    }
+
     fn added(
         &self,
         conversation: &ConversationId,

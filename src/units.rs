@@ -3,11 +3,12 @@
 //! A bare number is a size in bytes. It is no duration, because nobody can tell seconds from
 //! milliseconds; only a permission's `timeout`, which is on the wire too, takes milliseconds.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -200,6 +201,53 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Number<LEAST, 
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = u64::deserialize(deserializer)?;
         within(number, LEAST..=MOST, |number| number.to_string()).map(Self)
+    }
+}
+
+/// A share of a whole from 0 to 1, kept and bounded in hundredths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share<const LEAST: u64 = 0, const MOST: u64 = 100>(u64);
+
+impl<const LEAST: u64, const MOST: u64> Share<LEAST, MOST> {
+    /// Returns the hundredths.
+    pub fn percent(self) -> u64 {
+        self.0
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> JsonSchema for Share<LEAST, MOST> {
+    fn schema_name() -> Cow<'static, str> {
+        "Share".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "format": "share" })
+    }
+}
+
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Share<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let share = f64::deserialize(deserializer)?;
+        let hundredths = |percent: u64| percent as f64 / 100.0;
+        if !(hundredths(LEAST)..=hundredths(MOST)).contains(&share) {
+            return Err(de::Error::custom(format!(
+                "{share} is not between {} and {}",
+                hundredths(LEAST),
+                hundredths(MOST)
+            )));
+        }
+        // In range, so nothing is lost but what is below a hundredth.
+        Ok(Self((share * 100.0).round() as u64))
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> Serialize for Share<LEAST, MOST> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0 as f64 / 100.0)
     }
 }
 

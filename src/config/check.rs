@@ -22,8 +22,8 @@ use super::origin::Origin;
 use super::sections::StoreSettings;
 use super::settings::{Settings, ToolsSettings};
 use super::{
-    AuditConfig, ChatConfig, Config, ProviderConfig, SandboxPolicy, SessionConfig, StoreConfig,
-    ToolsConfig, WebSearchConfig,
+    AuditConfig, ChatConfig, CompactionConfig, Config, ProviderConfig, SandboxPolicy,
+    SessionConfig, StoreConfig, ToolsConfig, WebSearchConfig,
 };
 use crate::permission::NetworkPolicy;
 use crate::units::format_duration;
@@ -66,6 +66,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         );
         findings.refuse(&["chat", "workflow"], message);
     }
+    let compaction = compaction(settings.compaction, &mut providers, findings);
     let server = server::server(settings.server, findings);
     let audit_path = settings.audit.path.to_string_lossy().trim().to_owned();
     let audit = (!audit_path.is_empty()).then(|| AuditConfig {
@@ -93,6 +94,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         project,
         session,
         chat,
+        compaction,
         approval: settings.approval,
         providers,
         tools,
@@ -132,19 +134,53 @@ fn session(
     findings: &mut Findings<'_>,
 ) -> SessionConfig {
     server::locked(&settings, findings);
-    settings.title_model = settings.title_model.trim().to_owned();
     let path = ["session", "title_model"];
-    match settings.title_model.split_once('/') {
+    settings.title_model = model(
+        &path,
+        &settings.title_model,
+        "the first words",
+        providers,
+        findings,
+    );
+    settings
+}
+
+fn compaction(
+    mut settings: CompactionConfig,
+    providers: &mut Vec<ProviderConfig>,
+    findings: &mut Findings<'_>,
+) -> CompactionConfig {
+    let path = ["compaction", "model"];
+    settings.model = model(
+        &path,
+        &settings.model,
+        "the conversation's own",
+        providers,
+        findings,
+    );
+    settings
+}
+
+/// Checks what names a model of a provider, or nothing.
+fn model(
+    path: &[&str],
+    text: &str,
+    nothing: &str,
+    providers: &mut Vec<ProviderConfig>,
+    findings: &mut Findings<'_>,
+) -> String {
+    let text = text.trim();
+    match text.split_once('/') {
         Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
-            providers::referred(&path, provider, providers, findings);
+            providers::referred(path, provider, providers, findings);
         }
-        None if settings.title_model.is_empty() => {}
+        None if text.is_empty() => {}
         _ => findings.refuse(
-            &path,
-            "expected PROVIDER/MODEL, e.g. \"anthropic/claude-haiku-4-5\", or \"\" for the first words".to_owned(),
+            path,
+            format!("expected PROVIDER/MODEL, e.g. \"anthropic/claude-haiku-4-5\", or \"\" for {nothing}"),
         ),
     }
-    settings
+    text.to_owned()
 }
 
 fn chat(

@@ -2,6 +2,7 @@
 //!
 //! The doc comments are the text of `docs/configuration.md`; defaults are in `config/default.toml`.
 
+mod compaction;
 mod store;
 
 use std::net::{IpAddr, SocketAddr};
@@ -23,6 +24,7 @@ use crate::sandbox::paths::Reach;
 use crate::telemetry::LogFormat;
 use crate::units::{DAY, KIB, MIB, Number, Percent, Size, Span};
 
+pub use compaction::CompactionConfig;
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
 

@@ -15,11 +15,11 @@ use serde::de::{Deserializer, IntoDeserializer};
 use super::named_value::NamedValue;
 use super::sections::{ProjectConfig, Reserve, Secret, StoreSettings, Turns, word};
 use super::{
-    ApprovalConfig, AuditConfig, BashConfig, ChatConfig, FileReadConfig, LogConfig, SandboxPolicy,
-    ServerConfig, SessionConfig, WebSearchConfig,
+    ApprovalConfig, AuditConfig, BashConfig, ChatConfig, CompactionConfig, FileReadConfig,
+    LogConfig, SandboxPolicy, ServerConfig, SessionConfig, WebSearchConfig,
 };
 use crate::message::{DangerLevel, OnViolation, TrustLevel};
-use crate::units::{DAY, KIB, MIB, Number, Size, Span, Timeout};
+use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
 
 /// Milliseconds of an hour: the longest wait for a server.
 const HOUR: u64 = 60 * 60 * 1000;
@@ -38,6 +38,9 @@ pub(crate) struct Settings {
     pub(crate) store: StoreSettings,
     /// Defaults of conversations.
     pub(crate) chat: ChatConfig,
+    /// How conversations go on that do not fit their model's window any more: the model is shown less of them, and nothing is
+    /// lost.
+    pub(crate) compaction: CompactionConfig,
     /// When and how the user is asked.
     pub(crate) approval: ApprovalConfig,
     /// Provider instances by name; several of one kind are fine.
@@ -256,6 +259,8 @@ pub(crate) struct LimitSettings {
     pub(crate) timeout: Option<Timeout<1, DAY>>,
     /// Tokens of context kept free for the last answer; up to 1000000.
     pub(crate) context_reserve: Option<Reserve>,
+    /// From which share of the model's window on the conversation is compacted, 0 to 1; 0 for never.
+    pub(crate) compact_at: Option<Share>,
 }
 
 /// What one tool may do in a workflow.

@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::view::words;
 use super::{
-    Admission, Command, SendRequest, SharedAdmission, View, drop_next, drop_queued, emit_state,
+    Admission, Command, CompactRequest, SendRequest, SharedAdmission, View, drop_next, drop_queued,
+    emit_state,
 };
 use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::questions::Open;
 use crate::message::{ConversationId, MessageId, Notice, Severity, ToolId};
-use crate::protocol::answer::{self, SendState};
+use crate::protocol::answer::{self, CompactState, SendState};
 use crate::protocol::command::WhenBusy;
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::{By, ChatError, Event, Queued, StateName, StopReason};
@@ -31,6 +32,10 @@ pub(super) struct ActorState {
     /// What waits behind it, first come first served.
     pub(super) queue: VecDeque<QueuedSend>,
     pub(super) running: Option<Running>,
+    /// A `chat:compact` that runs next, before any send.
+    pub(super) compact: Option<CompactRequest>,
+    /// How the last exchange was.
+    pub(super) last: Option<Setup>,
     pub(super) closed: bool,
     /// Whether the queue is of before the daemon ended: it waits until the user says something.
     pub(super) is_held: bool,
@@ -64,7 +69,8 @@ impl QueuedSend {
 /// What the actor holds of the running exchange.
 pub(super) struct Running {
     pub(super) message_id: MessageId,
-    pub(super) steer: mpsc::Sender<Steer>,
+    /// `None` where it is no exchange but a compaction by hand.
+    pub(super) steer: Option<mpsc::Sender<Steer>>,
     pub(super) cancel: CancellationToken,
     /// What became of the last sends that were steered into it: of as many as it may end without.
     pub(super) steered: VecDeque<SharedAdmission>,
@@ -106,6 +112,7 @@ impl ActorState {
                 context.session.executions.cancel(&id);
                 context.conversation.background.kill_of(&id);
             }
+            Command::Compact(wanted) => self.admit_compact(*wanted, context),
             Command::Look(look) => look(View::new(self, context)),
             Command::Close => {
                 self.closed = true;
@@ -209,19 +216,28 @@ impl ActorState {
                 "an exchange is running in this conversation",
             )),
             // An exchange that was cancelled reads nothing more: what is said then waits for the next one.
-            (Some(running), WhenBusy::Steer) if history.is_none() && running.cause.is_none() => {
+            (
+                Some(Running {
+                    message_id,
+                    steer: Some(steer),
+                    steered,
+                    cause: None,
+                    ..
+                }),
+                WhenBusy::Steer,
+            ) if history.is_none() => {
                 let said = Steer {
                     id: setup.message_id,
                     content: setup.content,
                 };
-                if running.steer.try_send(said).is_err() {
+                if steer.try_send(said).is_err() {
                     return Err(full(&id));
                 }
-                running.steered.push_back(admission);
-                if running.steered.len() > QUEUED {
-                    running.steered.pop_front();
+                steered.push_back(admission);
+                if steered.len() > QUEUED {
+                    steered.pop_front();
                 }
-                Ok(sent(&running.message_id, SendState::Steered))
+                Ok(sent(message_id, SendState::Steered))
             }
             (_, WhenBusy::Queue | WhenBusy::Steer) if is_full => Err(full(&id)),
             (_, WhenBusy::Queue | WhenBusy::Steer) => {
@@ -231,6 +247,38 @@ impl ActorState {
                 Ok(sent)
             }
         }
+    }
+
+    /// Has the conversation made shorter next, or once the exchange that runs is over.
+    fn admit_compact(&mut self, wanted: CompactRequest, context: &Context) {
+        let is_busy = self.running.is_some() || self.next.is_some() || self.compact.is_some();
+        let has_place = self.compact.is_none() && wanted.may_wait;
+        let answer = match is_busy {
+            // It answers itself.
+            false => None,
+            true if has_place => Some(Event::ChatCompactResult(answer::Compacting {
+                conversation_id: context.conversation.id.clone(),
+                state: CompactState::Queued,
+            })),
+            true => {
+                return context.events().answer(
+                    wanted.reply_to.as_ref(),
+                    Event::ChatError(refused(
+                        &context.conversation.id,
+                        ChatCode::ConversationBusy,
+                        "an exchange is running in this conversation, or it is to be made shorter already; `whenBusy: \"queue\"` waits for an exchange",
+                    )),
+                );
+            }
+        };
+        let reply_to = match answer {
+            Some(answer) => {
+                context.events().answer(wanted.reply_to.as_ref(), answer);
+                None
+            }
+            None => wanted.reply_to.clone(),
+        };
+        self.compact = Some(CompactRequest { reply_to, ..wanted });
     }
 
     fn cancel(&mut self, queued: bool, reply_to: Option<&RequestId>, context: &Context) {

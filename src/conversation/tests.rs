@@ -105,6 +105,7 @@ impl Stage {
                 timeout_plain: Duration::from_secs(300),
                 timeout_tools: Duration::from_secs(300),
                 context_reserve: 0,
+                compact_at: None,
                 max_retries: 2,
                 restarts: 1,
                 cache_key: "k".to_owned(),

@@ -2,10 +2,10 @@
 
 use super::state::ActorState;
 use crate::exchange::context::Context;
-use crate::message::Part;
+use crate::message::{CompactionId, Message, Part};
 use crate::protocol::answer;
-use crate::protocol::command::ChatHistory;
-use crate::protocol::content::WireMessage;
+use crate::protocol::command::{ChatHistory, HistoryView};
+use crate::protocol::content::{self, WireMessage};
 use crate::protocol::event::{Queued, StateName};
 use crate::protocol::json_bytes;
 
@@ -30,12 +30,36 @@ impl<'a> View<'a> {
         let frame = self.context.services.config.server.max_frame_bytes;
         let most = frame.saturating_sub(ENVELOPE_BYTES);
         let limit = wanted.limit.unwrap_or(usize::MAX);
-        page(self.context, limit, wanted.before, most)
+        let history = &self.context.conversation.history;
+        match wanted.view {
+            HistoryView::Record => page(
+                self.context,
+                &history.snapshot(),
+                limit,
+                wanted.before,
+                most,
+            ),
+            HistoryView::Model => {
+                let seen = history.view();
+                let mut page = page(self.context, &seen, limit, wanted.before, most);
+                let is_first = page.next_before.is_none();
+                if let (true, Some(first), (_, Some(compacted))) =
+                    (is_first, page.messages.first_mut(), history.compacted())
+                {
+                    first.compaction = compacted.summary.map(|_| content::Compacted {
+                        id: CompactionId::new(compacted.id),
+                        replaces: (0, compacted.base.saturating_sub(1)),
+                    });
+                }
+                page
+            }
+        }
     }
 
     /// Returns as many of the newest messages as `most` bytes hold.
     pub(crate) fn newest_history(&self, most: usize) -> answer::History {
-        page(self.context, usize::MAX, None, most)
+        let remembered = self.context.conversation.history.snapshot();
+        page(self.context, &remembered, usize::MAX, None, most)
     }
 
     /// Returns whether an exchange runs that does not wait for the user, or is about to.
@@ -84,7 +108,9 @@ impl<'a> View<'a> {
         answer::ConversationState {
             conversation_id: conversation.id.clone(),
             state,
-            message_id: running.map(|running| running.message_id.clone()),
+            message_id: running
+                .filter(|running| running.steer.is_some())
+                .map(|running| running.message_id.clone()),
             queue: queue
                 .map(|waiting| waiting.setup.message_id.clone())
                 .collect(),
@@ -104,8 +130,13 @@ pub(super) fn words(parts: &[Part]) -> String {
     words
 }
 
-fn page(context: &Context, limit: usize, before: Option<usize>, most: usize) -> answer::History {
-    let remembered = context.conversation.history.snapshot();
+fn page(
+    context: &Context,
+    remembered: &[Message],
+    limit: usize,
+    before: Option<usize>,
+    most: usize,
+) -> answer::History {
     let end = before.unwrap_or(usize::MAX).min(remembered.len());
     let mut bytes = 0_usize;
     let older = remembered.iter().take(end).rev();
@@ -171,12 +202,19 @@ mod tests {
             (vec!["m2", "m3"], Some(1)),
             (vec!["m1"], None),
         ] {
-            let page = page(&context, 2, before, 10_000);
+            let page = page(
+                &context,
+                &context.conversation.history.snapshot(),
+                2,
+                before,
+                10_000,
+            );
             assert_eq!(texts(&page), expected);
             assert_eq!((page.next_before, page.truncated), (next, false));
             before = page.next_before;
         }
-        let beyond = page(&context, 9, Some(99), 10_000);
+        let all = context.conversation.history.snapshot();
+        let beyond = page(&context, &all, 9, Some(99), 10_000);
         assert_eq!((beyond.messages.len(), beyond.next_before), (5, None));
     }
 
@@ -193,7 +231,13 @@ mod tests {
             (vec![], Some(1), true),
             (vec!["m1"], None, false),
         ] {
-            let page = page(&context, 9, before, 300);
+            let page = page(
+                &context,
+                &context.conversation.history.snapshot(),
+                9,
+                before,
+                300,
+            );
             assert_eq!(texts(&page), expected);
             assert_eq!((page.next_before, page.truncated), (next, truncated));
             before = page.next_before;

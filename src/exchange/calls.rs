@@ -108,7 +108,6 @@ impl Exchange<'_> {
         let violations = shared.violations.into_inner();
         self.progress.violations = violations.count;
         let results: Vec<Message> = results.into_iter().map(Message::ToolResult).collect();
-        self.ledger.gauge.injected(&results);
         for result in results {
             self.transcript.record(result);
         }

@@ -10,6 +10,8 @@ use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
 use super::background::RunningExchange;
+use super::budget::Gauge;
+use super::compaction::Breaker;
 use super::executions::Executions;
 use super::failure;
 use super::history::{History, Room};
@@ -21,8 +23,8 @@ use super::transcript::Events;
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::message::{
-    BackgroundId, ConversationId, InputId, MessageId, OnViolation, Part, SessionId, Thinking,
-    ToolCall, ToolId, TrustLevel,
+    BackgroundId, CompactionId, ConversationId, InputId, MessageId, OnViolation, Part, SessionId,
+    Thinking, ToolCall, ToolId, TrustLevel,
 };
 use crate::permission::Scope;
 use crate::protocol::ChatCode;
@@ -64,6 +66,8 @@ pub(crate) struct Setup {
     pub timeout_tools: Duration,
     /// Tokens kept free for the last answer.
     pub context_reserve: u64,
+    /// From which hundredth of the model's window on the conversation is compacted; `None` for never.
+    pub compact_at: Option<u64>,
     pub max_retries: u32,
     /// How often a turn that broke off after output is run again.
     pub restarts: u32,
@@ -72,6 +76,11 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
+    /// Returns the model's name among those of all providers.
+    pub(crate) fn model_key(&self) -> String {
+        format!("{}/{}", self.provider_id, self.model)
+    }
+
     /// Returns an error of this exchange.
     pub(crate) fn error(&self, code: ChatCode, message: impl Into<String>) -> ChatError {
         ChatError::new(&self.conversation_id, Some(&self.message_id), code, message)
@@ -162,8 +171,10 @@ pub(crate) struct ConversationContext {
     pub questions: Questions,
     /// Calls of the turn that a client was shown, while their input streams; some may be open by now.
     pub announced: Mutex<Vec<ToolId>>,
-    /// What its messages come to in tokens, as a provider counted them last, and how many messages that was.
-    pub context_tokens: Mutex<Option<(u64, usize)>>,
+    /// How many tokens its next request holds.
+    pub gauge: Mutex<Gauge>,
+    /// How its compactions went.
+    pub breaker: Mutex<Breaker>,
 }
 
 /// Who made a conversation.
@@ -196,7 +207,8 @@ impl ConversationContext {
             searches: Searches::default(),
             questions: Questions::default(),
             announced: Mutex::default(),
-            context_tokens: Mutex::default(),
+            gauge: Mutex::default(),
+            breaker: Mutex::default(),
         }
     }
 }
@@ -237,6 +249,7 @@ pub(crate) struct Ids {
     tools: AtomicU64,
     inputs: AtomicU64,
     background: AtomicU64,
+    compactions: AtomicU64,
 }
 
 impl Ids {
@@ -249,6 +262,7 @@ impl Ids {
             tools: last(),
             inputs: last(),
             background: last(),
+            compactions: last(),
         }
     }
 
@@ -270,6 +284,11 @@ impl Ids {
     /// Returns the next command's in the background: `b1`, `b2`, ….
     pub(crate) fn background(&self) -> BackgroundId {
         BackgroundId::new(format!("b{}", self.next(&self.background)))
+    }
+
+    /// Returns the next compaction's id: `k1`, `k2`, ….
+    pub(crate) fn compaction(&self) -> CompactionId {
+        CompactionId::new(format!("k{}", self.next(&self.compactions)))
     }
 
     /// Notes a call that a client's own history has: no later call gets its id.

@@ -12,6 +12,9 @@ use parking_lot::Mutex;
 use crate::message::{ConversationId, Message, MessageId, Part, Reply, ToolCall, ToolResult};
 use crate::store::Journal;
 
+use super::budget::estimate;
+use super::compaction::Compacted;
+use super::compaction::view::view;
 pub(super) use room::bytes_of_map;
 pub(crate) use room::{Full, Room, bytes_of_parts};
 
@@ -33,6 +36,51 @@ pub(crate) struct History {
 struct Kept {
     messages: Arc<Vec<Message>>,
     bytes: usize,
+    /// What the model sees, where that is less.
+    seen: Option<Seen>,
+    /// What it sees in tokens, estimated.
+    tokens: u64,
+}
+
+/// What the model sees of a conversation that was compacted. It is no more than a window holds, and not counted as what is
+/// remembered.
+#[derive(Debug)]
+struct Seen {
+    compacted: Compacted,
+    messages: Arc<Vec<Message>>,
+}
+
+impl Kept {
+    /// Adds messages to what is remembered, and to what the model sees.
+    fn append(&mut self, messages: Vec<Message>) {
+        self.tokens = self.tokens.saturating_add(estimate(&messages));
+        if let Some(seen) = &mut self.seen {
+            Arc::make_mut(&mut seen.messages).extend(messages.iter().cloned());
+        }
+        Arc::make_mut(&mut self.messages).extend(messages);
+    }
+
+    /// Replaces all; the model sees it as it is.
+    fn set(&mut self, messages: Vec<Message>) {
+        self.tokens = estimate(&messages);
+        self.seen = None;
+        self.messages = Arc::new(messages);
+    }
+
+    /// Has the model see less; returns whether that is a valid history.
+    fn see(&mut self, compacted: Compacted) -> bool {
+        let messages = view(&self.messages, &compacted);
+        let is_valid = is_valid(&messages);
+        if is_valid {
+            self.tokens = estimate(&messages);
+            let messages = Arc::new(messages);
+            self.seen = Some(Seen {
+                compacted,
+                messages,
+            });
+        }
+        is_valid
+    }
 }
 
 /// What [`repair`] had to change.
@@ -70,8 +118,43 @@ impl History {
     pub(crate) fn restore(&self, messages: Vec<Message>) {
         let mut kept = self.kept.lock();
         let bytes = room::bytes(&messages);
-        kept.messages = Arc::new(messages);
+        kept.set(messages);
         self.resize(&mut kept, bytes);
+    }
+
+    /// Has the model see less of what is there, as it did before a restart.
+    pub(crate) fn restore_compacted(&self, compacted: Compacted) {
+        let mut kept = self.kept.lock();
+        let is_there = compacted.made_at <= kept.messages.len();
+        if !is_there || !kept.see(compacted) {
+            tracing::error!("a compaction does not fit its conversation; the model sees all of it");
+        }
+    }
+
+    /// Has the model see less from now on.
+    pub(crate) fn compact(&self, compacted: Compacted) {
+        let mut kept = self.kept.lock();
+        let written = self.is_written().then(|| compacted.clone());
+        match kept.see(compacted) {
+            true => {
+                if let Some(compacted) = written {
+                    self.journal.compacted(&self.conversation, &compacted);
+                }
+            }
+            false => tracing::error!("a compaction would not be valid and is dropped"),
+        }
+    }
+
+    /// Returns all that is remembered, and what of it the model does not see.
+    pub(crate) fn compacted(&self) -> (Arc<Vec<Message>>, Option<Compacted>) {
+        let kept = self.kept.lock();
+        let compacted = kept.seen.as_ref().map(|seen| seen.compacted.clone());
+        (Arc::clone(&kept.messages), compacted)
+    }
+
+    /// Returns what the model sees in tokens, estimated.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.kept.lock().tokens
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Vec<Message>> {
@@ -95,7 +178,7 @@ impl History {
             self.journal
                 .messages(&self.conversation, exchange, &messages);
         }
-        Arc::make_mut(&mut kept.messages).extend(messages);
+        kept.append(messages);
         self.resize(&mut kept, bytes);
     }
 
@@ -107,7 +190,7 @@ impl History {
             self.journal
                 .said(&self.conversation, exchange, &message, waited);
         }
-        Arc::make_mut(&mut kept.messages).push(message);
+        kept.append(vec![message]);
         self.resize(&mut kept, bytes);
     }
 
@@ -123,7 +206,7 @@ impl History {
         let mut kept = self.kept.lock();
         self.room.check(kept.bytes, bytes)?;
         self.rewrite(exchange, &kept.messages, &messages);
-        kept.messages = Arc::new(messages);
+        kept.set(messages);
         self.resize(&mut kept, bytes);
         Ok(repairs)
     }
@@ -141,7 +224,7 @@ impl History {
             .rewrite(&self.conversation, exchange, from, other);
     }
 
-    /// Returns the messages for a request to the model, repaired where they are not valid.
+    /// Returns the messages for a request to the model: what it sees of them, repaired where they are not valid.
     ///
     /// They always are, by construction; a provider would refuse everything that follows if they
     /// once were not, so it is looked at each time.
@@ -152,10 +235,11 @@ impl History {
             tracing::error!(?repairs, "the history was not valid");
             let bytes = room::bytes(&repaired);
             self.rewrite(&MessageId::new(""), &kept.messages, &repaired);
-            kept.messages = Arc::new(repaired);
+            kept.set(repaired);
             self.resize(&mut kept, bytes);
         }
-        Arc::clone(&kept.messages)
+        let seen = kept.seen.as_ref().map(|seen| &seen.messages);
+        Arc::clone(seen.unwrap_or(&kept.messages))
     }
 
     fn resize(&self, kept: &mut Kept, bytes: usize) {

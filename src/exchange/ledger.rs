@@ -2,7 +2,6 @@
 
 use parking_lot::Mutex;
 
-use super::budget::{Budget, estimate};
 use super::context::{Context, Setup};
 use crate::message::{Model, Pricing, Usage};
 use crate::provider::models;
@@ -86,37 +85,19 @@ pub(crate) struct Ledger<'a> {
     context: &'a Context,
     provider_id: &'a str,
     pub spent: Spent,
-    pub gauge: Budget,
 }
 
 impl<'a> Ledger<'a> {
-    /// Begins with what the conversation's messages come to, as far as a provider counted them.
     pub(crate) fn new(context: &'a Context, setup: &'a Setup) -> Self {
-        let window = setup.provider.model(&setup.model).context_window;
-        let conversation = &context.conversation;
-        let messages = conversation.history.snapshot();
-        let counted = *conversation.context_tokens.lock();
-        let known = counted.map(|(tokens, counted)| {
-            let since = messages.get(counted..).unwrap_or_default();
-            tokens.saturating_add(estimate(since))
-        });
         Self {
             context,
             provider_id: &setup.provider_id,
             spent: Spent::default(),
-            gauge: Budget::new(window, setup.context_reserve, known.unwrap_or(0)),
         }
     }
 
-    /// Adds a turn that ended well; `estimate` is what is in the model's context where the provider does not say.
-    pub(crate) fn add_turn(
-        &mut self,
-        usage: &Usage,
-        model: &Model,
-        estimate: impl FnOnce() -> u64,
-    ) {
-        self.gauge.learn_window(model.context_window);
-        self.gauge.counted(usage, estimate);
+    /// Adds a request that was answered to its end: a turn, or one for a summary.
+    pub(crate) fn add_request(&mut self, usage: &Usage, model: &Model) {
         self.add(|spent| spent.add(usage, model));
         count(self.provider_id, usage);
     }
@@ -124,13 +105,6 @@ impl<'a> Ledger<'a> {
     /// Adds a turn that broke off: it is billed, and nobody says how much.
     pub(crate) fn add_broken_turn(&mut self) {
         self.add(|spent| spent.cost.add_unknown());
-    }
-
-    /// Keeps the count for the next exchange: that of all messages, the reply recorded last included.
-    pub(crate) fn keep_context_tokens(&self) {
-        let conversation = &self.context.conversation;
-        let messages = conversation.history.snapshot().len();
-        *conversation.context_tokens.lock() = Some((self.gauge.used, messages));
     }
 
     fn add(&mut self, change: impl Fn(&mut Spent)) {

@@ -8,10 +8,10 @@ use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use super::accumulator::{Accumulator, Turn};
-use super::budget::{estimate, estimate_head, estimate_reply};
+use super::budget::{Shares, estimate_head, estimate_reply};
 use super::calls::cancelled;
-use super::context::Setup;
-use super::{Exchange, Leave, failure};
+use super::context::{Context, Setup};
+use super::{Exchange, Leave, failure, window};
 use crate::message::{Message, ToolId, ToolSpec};
 use crate::protocol::event::{
     Delta, Event, State, StateName, StopReason, ToolInputDelta, TurnDiscarded, TurnUsage,
@@ -23,6 +23,9 @@ use crate::telemetry::metrics;
 use crate::tool::{Metadata, ToolSet};
 use crate::units::millis;
 
+/// The fewest tokens that an answer is limited to where the window is nearly full.
+const LEAST_ANSWER: u64 = 2_048;
+
 enum Attempt {
     Whole(Accumulator),
     Broken(Accumulator, ProviderError),
@@ -30,10 +33,30 @@ enum Attempt {
 }
 
 /// The tools as they were when a turn began: its request offers them, and its calls are looked up among them.
-pub(super) struct ToolOffer {
+pub(crate) struct ToolOffer {
     pub(super) tools: Arc<ToolSet>,
     /// What the scope offers to the model, in the order of the names.
-    specs: Vec<ToolSpec>,
+    pub(super) specs: Vec<ToolSpec>,
+    /// What they and the system prompt take, in tokens, estimated.
+    pub(super) tokens: u64,
+}
+
+impl ToolOffer {
+    /// Returns the tools as they are now: those of MCP servers come and go. Where none did since `before`, nothing is copied.
+    pub(super) fn now(setup: &Setup, context: &Context, before: Option<Arc<Self>>) -> Arc<Self> {
+        let tools = context.session.workspace.registry.snapshot();
+        let same = before.filter(|offer| Arc::ptr_eq(&offer.tools, &tools));
+        same.unwrap_or_else(|| {
+            let specs = tools.values().map(|tool| tool.spec());
+            let specs = specs.filter(|spec| setup.scope.allows(spec));
+            let specs: Vec<ToolSpec> = specs.cloned().collect();
+            Arc::new(Self {
+                tokens: estimate_head(&setup.system, &specs),
+                specs,
+                tools,
+            })
+        })
+    }
 }
 
 /// What one turn asks of the model; its attempts share it.
@@ -45,14 +68,19 @@ pub(super) struct TurnRequest {
 
 impl TurnRequest {
     /// Returns the provider's request, made of the history and the tools as they are at one moment.
-    fn to_provider<'r>(&'r self, setup: &'r Setup, history: &'r [Message]) -> Request<'r> {
+    fn to_provider<'r>(
+        &'r self,
+        setup: &'r Setup,
+        history: &'r [Message],
+        max_tokens: Option<u32>,
+    ) -> Request<'r> {
         Request {
             model: &setup.model,
             system: &setup.system,
             messages: history,
             tools: &self.offer.specs,
             tool_choice: self.choice,
-            max_tokens: setup.max_tokens,
+            max_tokens,
             temperature: setup.temperature,
             thinking: setup.thinking,
             cache_key: &setup.cache_key,
@@ -61,20 +89,9 @@ impl TurnRequest {
 }
 
 impl Exchange<'_> {
-    /// Returns what a turn asks with the tools as they are now: those of MCP servers come and go. Where none did, the
-    /// schemas are not copied.
+    /// Returns what a turn asks with the tools as they are now.
     pub(super) fn request(&mut self, turn: u32, choice: ToolChoice) -> TurnRequest {
-        let tools = self.context.session.workspace.registry.snapshot();
-        let before = self.progress.offer.take();
-        let offer = before.filter(|offer| Arc::ptr_eq(&offer.tools, &tools));
-        let offer = offer.unwrap_or_else(|| {
-            let specs = tools.values().map(|tool| tool.spec());
-            let specs = specs.filter(|spec| self.setup.scope.allows(spec));
-            Arc::new(ToolOffer {
-                specs: specs.cloned().collect(),
-                tools,
-            })
-        });
+        let offer = ToolOffer::now(self.setup, self.context, self.progress.offer.take());
         self.progress.offer = Some(Arc::clone(&offer));
         TurnRequest {
             turn,
@@ -90,6 +107,7 @@ impl Exchange<'_> {
     pub(super) async fn stream_turn(&mut self, request: &TurnRequest) -> Result<Turn, Leave> {
         let provider = &self.setup.provider_id;
         let (mut failures, mut retries, mut restarts) = (Failures::default(), 0, 0);
+        let mut has_overflowed = false;
         loop {
             match self.attempt(request).await {
                 Attempt::Whole(received) => {
@@ -100,6 +118,14 @@ impl Exchange<'_> {
                     metrics::provider_answered(provider, "cancelled");
                     self.abandon(received, "cancelled", &cancelled());
                     return Err(Leave::Stop(StopReason::Cancelled));
+                }
+                Attempt::Broken(received, error)
+                    if error.kind == ErrorKind::ContextLength
+                        && !received.has_output()
+                        && !std::mem::replace(&mut has_overflowed, true)
+                        && self.recover_from_overflow(request).await? =>
+                {
+                    metrics::provider_answered(provider, &word(&failure::meaning(error.kind).0));
                 }
                 Attempt::Broken(received, error) => {
                     let failure = word(&failure::meaning(error.kind).0);
@@ -139,11 +165,13 @@ impl Exchange<'_> {
         let mut cancelled = pin!(self.cancel.cancelled());
         self.emit(Event::ChatState(self.state(StateName::Thinking)));
         let history = self.context.conversation.history.view();
+        let max_tokens = self.max_tokens(request);
+        let sent = request.to_provider(self.setup, &history, max_tokens);
         let mut sent_at = Some(Instant::now());
         let opened = tokio::select! {
             biased;
             () = &mut cancelled => return Attempt::Cancelled(received),
-            opened = self.setup.provider.stream(request.to_provider(self.setup, &history)) => opened,
+            opened = self.setup.provider.stream(sent) => opened,
         };
         // The history is appended to in place only where nobody else holds it.
         drop(history);
@@ -183,6 +211,24 @@ impl Exchange<'_> {
                     return Attempt::Broken(received, error);
                 }
             }
+        }
+    }
+
+    /// Returns the most tokens of the answer: no more than what is left of the window, which some providers refuse. The model's own
+    /// limit is lowered where it is one of its own, and not the window.
+    fn max_tokens(&self, request: &TurnRequest) -> Option<u32> {
+        let wanted = self.setup.max_tokens;
+        let Some(shares) = window::shares(self.setup, self.context, &request.offer) else {
+            return wanted;
+        };
+        let used = window::used(self.context, &request.offer);
+        let left = shares.window.saturating_sub(used).max(LEAST_ANSWER);
+        let model = self.setup.provider.model(&self.setup.model);
+        let own = model.max_output_tokens.filter(|most| *most < shares.window);
+        let most = wanted.map(u64::from).or(own)?;
+        match most > left {
+            true => u32::try_from(left).ok(),
+            false => wanted,
         }
     }
 
@@ -263,20 +309,24 @@ impl Exchange<'_> {
 
     fn finish_turn(&mut self, request: &TurnRequest, received: Accumulator) -> Turn {
         let whole = received.finish();
-        let estimated = || {
-            estimate_head(&self.setup.system, &request.offer.specs)
-                + estimate(&self.context.conversation.history.snapshot())
-                + estimate_reply(&whole.reply)
-        };
         let model = self.setup.provider.model(&self.setup.model);
-        self.ledger.add_turn(&whole.usage, &model, estimated);
+        self.ledger.add_request(&whole.usage, &model);
+        let conversation = &self.context.conversation;
+        conversation.breaker.lock().turn();
+        let sent = request.offer.tokens + conversation.history.tokens();
+        let estimated = sent.saturating_add(estimate_reply(&whole.reply));
+        let mut gauge = conversation.gauge.lock();
+        gauge.count(&whole.usage, estimated);
+        let window = gauge.window(&self.setup.model_key(), model.context_window);
+        let used = gauge.used(estimated);
+        drop(gauge);
         self.progress.turns += 1;
         self.emit(Event::ChatUsage(TurnUsage {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),
             turn: request.turn,
             tokens: whole.usage.into(),
-            context: self.ledger.gauge.context(),
+            context: Shares::context(window, used),
         }));
         tracing::info!(
             input = whole.usage.input,
@@ -343,7 +393,7 @@ impl Exchange<'_> {
 }
 
 /// Returns a random number from 0 to 1, to spread retries.
-fn jitter() -> f64 {
+pub(super) fn jitter() -> f64 {
     let bits = getrandom::u32().unwrap_or(u32::MAX / 2);
     f64::from(bits) / f64::from(u32::MAX)
 }

@@ -6,7 +6,8 @@ use crate::message::ConversationId;
 use crate::permission::Remember;
 use crate::protocol::Command;
 use crate::protocol::command::{
-    ApprovalList, ApprovalRevoke, ChatHistory, ChatSend, Configure, Empty, ModelList,
+    ApprovalList, ApprovalRevoke, ChatCompact, ChatHistory, ChatSend, Configure, Empty, ModelList,
+    WhenBusy,
 };
 
 /// What `/help` says of the commands that both have.
@@ -15,6 +16,7 @@ pub(crate) const COMMANDS: &str = "\
 /provider [NAME]  use a provider instance, or list those there are
 /trust LEVEL      supervised, guided or autonomous
 /history          what the daemon remembers of this conversation
+/compact [WORDS]  have the model see a summary of it; the words are for whoever writes it
 /approvals        answers that are remembered, each with its id
 /revoke ID        forget one, or all of a scope: conversation, session, project, always";
 
@@ -44,6 +46,7 @@ impl Line {
             ("help", _) => Self::Help,
             ("quit" | "exit", "") => Self::Quit,
             ("history", "") => Self::Ask(Command::ChatHistory(ChatHistory::newest(conversation()))),
+            ("compact", words) => Self::Ask(Command::ChatCompact(compact(words))),
             ("model", "") => Self::Ask(Command::ModelList(ModelList::default())),
             ("model", id) => configure(Configure {
                 model: Some(id.to_owned()),
@@ -73,6 +76,15 @@ impl Line {
 
 fn configure(wanted: Configure) -> Line {
     Line::Ask(Command::SessionConfigure(wanted))
+}
+
+fn compact(words: &str) -> ChatCompact {
+    ChatCompact {
+        conversation_id: conversation(),
+        instructions: (!words.is_empty()).then(|| words.to_owned()),
+        mode: None,
+        when_busy: WhenBusy::Queue,
+    }
 }
 
 /// Reads an answer's id, or how far those reach that are meant.
@@ -115,6 +127,10 @@ mod tests {
             ("  \t", Line::Empty),
             (" hi there ", Line::Ask(send("hi there"))),
             ("/quit", Line::Quit),
+            (
+                "/compact  mind the tests",
+                Line::Ask(Command::ChatCompact(compact("mind the tests"))),
+            ),
             ("/help", Line::Help),
             (
                 "/history",

@@ -7,10 +7,12 @@ use serde_json::Value;
 use super::style::{Piece, Style};
 use super::text::{exposed, harmless, one_line, prefixed};
 use crate::message::{BackgroundCommand, ChangedFiles, Notice, Severity, ToolId};
+use crate::protocol::answer::CompactState;
 use crate::protocol::event::{
-    By, Event, Outcome, PortOpened, ResultStatus, State, StateName, ToolDelta, ToolOutcome,
-    ToolResolved, ToolStart, TurnDiscarded,
+    By, Compaction, Event, Outcome, PortOpened, ResultStatus, State, StateName, ToolDelta,
+    ToolOutcome, ToolResolved, ToolStart, TurnDiscarded,
 };
+use crate::protocol::word;
 use crate::terminal_text;
 
 /// Longest short form of a call's input, or of what it came to, in characters.
@@ -67,10 +69,12 @@ impl Screen {
             Event::ToolPortOpen(opened) => vec![port_open(opened)],
             Event::ChatToolResolved(resolved) => resolution(resolved).into_iter().collect(),
             Event::ChatTurnDiscarded(discarded) => vec![self.discarded(discarded)],
+            Event::ChatCompaction(compaction) => compacted(compaction).into_iter().collect(),
             Event::ChatState(state) => waiting(state).into_iter().collect(),
             Event::ChatError(error) => problem(&error.message, error.hint.as_deref()),
             Event::SessionError(error) => problem(&error.message, None),
             Event::SessionNotice(notice) => vec![remark(notice)],
+            Event::ChatCompactResult(it) => compacting(it.state).into_iter().collect(),
             Event::ChatHistoryResult(history) => answers::history(history),
             Event::ModelListResult(models) => answers::models(models),
             Event::ProviderListResult(providers) => answers::providers(providers),
@@ -264,6 +268,37 @@ fn port_open(opened: &PortOpened) -> Piece {
     let (id, port) = (&opened.background.id, opened.port);
     let text = format!("{id} listens on port {port} of the conversation's own loopback");
     Piece::line(Style::Dim, text)
+}
+
+/// Says where a request for a compaction does not begin one now.
+fn compacting(state: CompactState) -> Option<Piece> {
+    let text = match state {
+        CompactState::Started => return None,
+        CompactState::Queued => "the conversation is made shorter once the exchange is over",
+        CompactState::NothingToDo => "there is nothing to make shorter",
+    };
+    Some(Piece::line(Style::Dim, text))
+}
+
+/// Says what became of a compaction; its beginning is no news.
+fn compacted(compaction: &Compaction) -> Option<Piece> {
+    let before = compaction.before_tokens;
+    match (&compaction.result, compaction.reason) {
+        (Some(result), _) => {
+            let after = result.after_tokens;
+            let text = format!(
+                "the conversation was made shorter for the model: {before} to {after} tokens"
+            );
+            Some(Piece::line(Style::Dim, text))
+        }
+        (None, Some(reason)) => {
+            let reason = word(&reason).replace('_', " ");
+            let text =
+                format!("the conversation could not be made shorter for the model: {reason}");
+            Some(Piece::line(Style::Yellow, text))
+        }
+        (None, None) => None,
+    }
 }
 
 fn waiting(state: &State) -> Option<Piece> {

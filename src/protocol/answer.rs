@@ -84,6 +84,28 @@ pub struct ConversationState {
     pub background: Vec<BackgroundCommand>,
 }
 
+/// Payload of `chat:compact-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Compacting {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// What becomes of it.
+    pub state: CompactState,
+}
+
+/// What becomes of a `chat:compact`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactState {
+    /// It began; `chat:compaction` tells how it goes on.
+    Started,
+    /// It waits for the exchange that runs; `chat:compaction` tells of it.
+    Queued,
+    /// Nothing can be left out.
+    NothingToDo,
+}
+
 /// Payload of `chat:send-result`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

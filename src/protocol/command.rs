@@ -3,6 +3,7 @@
 mod approvals;
 mod examples;
 mod files;
+mod history;
 mod mcp;
 mod ran;
 mod sessions;
@@ -24,6 +25,7 @@ use crate::permission::{Limits, PermissionMap};
 pub use approvals::{ApprovalList, ApprovalRevoke};
 pub use examples::examples;
 pub use files::{FilesChanges, FilesRevert};
+pub use history::{ChatCompact, ChatHistory, CompactMode, HistoryView};
 pub use mcp::{McpAdd, McpGetPrompt, McpName, McpReadResource};
 pub use ran::{ExportFormat, MetricsRequest, Scope, ToolExport, ToolHistory};
 pub use sessions::{
@@ -83,6 +85,9 @@ pub enum Command {
     /// Asks for what the daemon remembers.
     #[serde(rename = "chat:history")]
     ChatHistory(ChatHistory),
+    /// Makes what the model sees of a conversation shorter.
+    #[serde(rename = "chat:compact")]
+    ChatCompact(ChatCompact),
     /// Cancels and forgets a conversation.
     #[serde(rename = "chat:close")]
     ChatClose(Conversation),
@@ -320,32 +325,6 @@ pub struct ChatCancel {
     /// Whether queued sends are dropped too.
     #[serde(default)]
     pub queued: bool,
-}
-
-/// Payload of `chat:history`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ChatHistory {
-    /// Which conversation.
-    #[serde(alias = "conversation_id", default = "default_conversation")]
-    pub conversation_id: ConversationId,
-    /// Most messages of the answer, 1 at least; without it as many as one frame holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<usize>,
-    /// The `nextBefore` of an earlier answer: only messages older than those.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<usize>,
-}
-
-impl ChatHistory {
-    /// Asks for the newest messages of a conversation.
-    pub fn newest(conversation_id: ConversationId) -> Self {
-        Self {
-            conversation_id,
-            limit: None,
-            before: None,
-        }
-    }
 }
 
 /// A payload that names a conversation.

@@ -8,7 +8,9 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::message::{Message, NativeReply, Part, Reply, ToolCall, ToolId, ToolResult};
+use crate::message::{
+    CompactionId, Message, NativeReply, Part, Reply, ToolCall, ToolId, ToolResult,
+};
 
 /// Text, or an array of parts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -130,6 +132,19 @@ pub struct WireMessage {
     /// Opaque: what the provider demands back unchanged.
     #[serde(alias = "provider_state", skip_serializing_if = "Option::is_none")]
     pub provider_state: Option<NativeReply>,
+    /// In the model's view of a history: that this stands in the place of other messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<Compacted>,
+}
+
+/// Which messages a summary stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Compacted {
+    /// The compaction that made it.
+    pub id: CompactionId,
+    /// The first and the last message that it stands for, counted from 0.
+    pub replaces: (usize, usize),
 }
 
 impl From<&Message> for WireMessage {
@@ -143,6 +158,7 @@ impl From<&Message> for WireMessage {
             tool_name: None,
             is_error: false,
             provider_state: None,
+            compaction: None,
         };
         match message {
             Message::User(parts) => bare(Role::User, Content::from(parts.as_slice())),

@@ -3,6 +3,7 @@
 //! Here are the events and whose they are; their payloads are below by subject, those of answers in
 //! [`answer`].
 
+mod compaction;
 mod end;
 mod session;
 mod stream;
@@ -19,6 +20,10 @@ use super::input::{InputTaken, ToolInputRequest, ToolInputResolved};
 use super::record;
 use crate::message::{ConversationId, Notice};
 
+pub use compaction::{
+    Compaction, CompactionFailure, CompactionKind, CompactionPhase, CompactionResult,
+    CompactionTrigger,
+};
 pub use end::{ChatError, StopReason, StreamEnd};
 pub use session::{
     Landlock, Project, Ready, ReadyProvider, Sandbox, SandboxLimit, SandboxLimits, SessionError,
@@ -68,6 +73,9 @@ pub enum Event {
     /// Answers `chat:history`, and follows a replay gap.
     #[serde(rename = "chat:history-result")]
     ChatHistoryResult(answer::History),
+    /// Answers `chat:compact`.
+    #[serde(rename = "chat:compact-result")]
+    ChatCompactResult(answer::Compacting),
     /// Answers `chat:close`.
     #[serde(rename = "chat:close-result")]
     ChatCloseResult(answer::Closed),
@@ -129,6 +137,9 @@ pub enum Event {
     /// A turn's tokens.
     #[serde(rename = "chat:usage")]
     ChatUsage(TurnUsage),
+    /// What the model sees of a conversation is made shorter.
+    #[serde(rename = "chat:compaction")]
+    ChatCompaction(Box<Compaction>),
     /// What a conversation is doing.
     #[serde(rename = "chat:state")]
     ChatState(State),
@@ -277,6 +288,7 @@ impl Event {
             Self::ToolPortOpen(it) => &it.conversation_id,
             Self::ChatUsage(it) => &it.conversation_id,
             Self::ChatState(it) => &it.conversation_id,
+            Self::ChatCompaction(it) => &it.conversation_id,
             Self::ChatMessage(it) => &it.conversation_id,
             Self::ChatSteered(it) => &it.conversation_id,
             Self::ChatTurnDiscarded(it) => &it.conversation_id,

@@ -227,6 +227,10 @@ impl Provider for Anthropic {
         async { self.page(1, None).await.map(drop) }.boxed()
     }
 
+    fn caches_by_settings(&self) -> bool {
+        true
+    }
+
     fn model(&self, id: &str) -> Model {
         let config = self.config();
         match self.listed.lock().get(id) {

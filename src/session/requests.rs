@@ -12,10 +12,13 @@ use crate::exchange::context::Origin;
 use crate::exchange::executions::NoOutput;
 use crate::exchange::questions::Action;
 use crate::message::ConversationId;
-use crate::protocol::command::{self, Command};
+use crate::protocol::command::{self, Command, WhenBusy};
 use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{Request, RequestId, SessionCode, answer};
+
+/// The longest instructions of a `chat:compact`, in bytes: a few sentences, and no conversation.
+const MAX_INSTRUCTIONS: usize = 8 * 1024;
 
 impl Session {
     /// Does what a request asks for. What is a conversation's is passed on and answered there.
@@ -51,6 +54,7 @@ impl Session {
             Command::SessionPing(_) => Ok(Event::SessionPingResult(command::Empty {})),
             Command::SessionState(_) => return self.state(id).await,
             Command::ChatHistory(wanted) => return self.history(wanted, id).await,
+            Command::ChatCompact(wanted) => return self.compact(wanted, id).await,
             Command::ChatClose(wanted) => Ok(self.close(wanted.conversation_id).await),
             Command::ProviderList(_) => Ok(Event::ProviderListResult(answer::Providers {
                 providers: self.daemon.providers.list(),
@@ -187,6 +191,39 @@ impl Session {
             }),
         };
         self.answer_deferred(answer, reply_to);
+    }
+
+    /// Passes a `chat:compact` on to its conversation, which has nothing to leave out where there is none.
+    async fn compact(&mut self, wanted: command::ChatCompact, id: Option<&RequestId>) {
+        let instructions = wanted.instructions.unwrap_or_default();
+        if instructions.len() > MAX_INSTRUCTIONS {
+            let problem = format!(
+                "chat:compact: field `instructions` has {} bytes, and {MAX_INSTRUCTIONS} are the most",
+                instructions.len()
+            );
+            return self.answer(id, Event::SessionError(invalid(problem)));
+        }
+        let conversation_id = wanted.conversation_id;
+        if !self.conversations.contains_key(&conversation_id) {
+            let nothing = answer::Compacting {
+                conversation_id,
+                state: answer::CompactState::NothingToDo,
+            };
+            return self.answer(id, Event::ChatCompactResult(nothing));
+        }
+        let send = command::ChatSend::text(conversation_id.clone(), "compact".to_owned());
+        let setup = match self.setup(&send, self.shared.ids.message()) {
+            Ok(setup) => setup,
+            Err(error) => return self.answer(id, Event::SessionError(error)),
+        };
+        let compact = conversation::Command::Compact(Box::new(conversation::CompactRequest {
+            setup,
+            mode: wanted.mode,
+            instructions,
+            may_wait: wanted.when_busy == WhenBusy::Queue,
+            reply_to: id.cloned(),
+        }));
+        self.command(&conversation_id, compact).await;
     }
 
     fn answer_deferred(&self, answer: Event, reply_to: Option<&RequestId>) {

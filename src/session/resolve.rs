@@ -16,6 +16,7 @@ use crate::protocol::content::Content;
 use crate::protocol::event::SessionError;
 use crate::provider::registry::Providers;
 use crate::tool::workspace::Workspace;
+use crate::units::Share;
 
 /// The system prompt where nobody gives one.
 const SYSTEM_PROMPT: &str = include_str!("../../config/system_prompt.txt");
@@ -85,6 +86,7 @@ pub(crate) fn setup(
         context_reserve: limits
             .context_reserve
             .unwrap_or(config.chat.context_reserve),
+        compact_at: compact_at(limits, config),
         max_retries: instance.config.max_retries,
         restarts: instance.config.restart_after_partial,
         cache_key: format!("{session}-{}", send.conversation_id),
@@ -196,7 +198,16 @@ fn limits(send: Limits, workflow: Option<&Workflow>) -> Limits {
             .flatten()
             .min(),
         context_reserve: send.context_reserve.max(theirs.context_reserve),
+        compact_at: send.compact_at.or(theirs.compact_at),
     }
+}
+
+/// Returns from which hundredth of the window on a conversation is compacted; `None` for never.
+fn compact_at(limits: Limits, config: &Config) -> Option<u64> {
+    let compaction = &config.compaction;
+    let configured = compaction.enabled.then(|| compaction.at.percent());
+    let wanted = limits.compact_at.map(Share::percent);
+    wanted.or(configured).filter(|percent| *percent > 0)
 }
 
 /// A time limit of the configuration: its key, and its value.

@@ -14,7 +14,7 @@ use crate::message::{
 use crate::protocol::ChatCode;
 use crate::protocol::command::{ChatSend, Configure, WhenBusy};
 use crate::protocol::event::{ChatError, Event, StopReason, StreamEnd, Tokens};
-use crate::store::restored::{Call, Restored};
+use crate::store::restored::{Call, Restored, RestoredConversation, read};
 
 /// What the client of an exchange is told that the daemon's end broke off.
 const INTERRUPTED: &str = "the daemon stopped while this exchange ran; what it had said is remembered turn by turn, so send something to go on";
@@ -39,12 +39,12 @@ impl Session {
         for sent in sent {
             self.sends.push_back(KnownSend::restored(sent));
         }
-        for (id, messages) in conversations {
+        for conversation in conversations {
             let exchange = interrupted
                 .iter()
-                .find(|(conversation, _)| *conversation == id);
+                .find(|(interrupted, _)| *interrupted == conversation.id);
             let exchange = exchange.map(|(_, exchange)| exchange);
-            self.restore_conversation(&id, messages, &calls, exchange);
+            self.restore_conversation(conversation, &calls, exchange);
         }
         for (conversation, exchange) in &interrupted {
             self.end_interrupted(conversation, exchange);
@@ -104,11 +104,16 @@ impl Session {
     /// be read is left out.
     fn restore_conversation(
         &mut self,
-        id: &ConversationId,
-        messages: Vec<Option<Message>>,
+        conversation: RestoredConversation,
         calls: &HashMap<ToolId, Call>,
         interrupted: Option<&MessageId>,
     ) {
+        let RestoredConversation {
+            id,
+            messages,
+            compacted,
+        } = conversation;
+        let id = &id;
         let damaged = messages.iter().filter(|message| message.is_none()).count();
         // Each at its place in the store.
         let unreadable = || Message::User(vec![Part::text("[cannot be read]")]);
@@ -140,6 +145,12 @@ impl Session {
         // What is other than before is written.
         if let Err(full) = history.replace(&MessageId::new(""), messages) {
             tracing::error!(conversation_id = %id, ?full, "there is no room for a conversation of the store");
+        }
+        // Where messages are left out, its places are others.
+        if let Some(compacted) = compacted.filter(|_| damaged == 0)
+            && let Some(compacted) = read(&compacted, "a compaction")
+        {
+            history.restore_compacted(compacted);
         }
         self.begin_conversation(id, Origin::Client, history);
         // Once: from now on the history has their results.

@@ -31,8 +31,7 @@ pub(crate) struct Restored {
     pub project: Option<String>,
     pub title: Option<String>,
     pub settings: Option<String>,
-    /// Their messages by place; none where one cannot be read.
-    pub conversations: Vec<(ConversationId, Vec<Option<Message>>)>,
+    pub conversations: Vec<RestoredConversation>,
     /// What is known of calls, the oldest first, and whether their tools had begun to run.
     pub records: Vec<(ExecutionRecord, bool)>,
     /// The calls whose result no message says yet.
@@ -46,6 +45,16 @@ pub(crate) struct Restored {
     pub sent: Vec<Sent>,
     /// The answers that count in it and its conversations.
     pub rules: Vec<Rule>,
+}
+
+/// A conversation as it was.
+#[derive(Debug)]
+pub(crate) struct RestoredConversation {
+    pub id: ConversationId,
+    /// Its messages by place; none where one cannot be read.
+    pub messages: Vec<Option<Message>>,
+    /// What its model does not see of it, as JSON.
+    pub compacted: Option<String>,
 }
 
 /// A call as it was when the daemon ended.
@@ -154,10 +163,14 @@ pub(crate) fn rules(kept: &[(String, String)], place: &Place) -> Vec<Rule> {
     kept.iter().map(rule).collect()
 }
 
-fn conversation(conversation: Conversation) -> (ConversationId, Vec<Option<Message>>) {
+fn conversation(conversation: Conversation) -> RestoredConversation {
     let bodies = conversation.messages.iter().map(|message| &message.body);
     let messages = bodies.map(|body| logged(body::message(body), "a message").map(Message::from));
-    (ConversationId::new(conversation.id), messages.collect())
+    RestoredConversation {
+        messages: messages.collect(),
+        id: ConversationId::new(conversation.id),
+        compacted: conversation.compacted,
+    }
 }
 
 pub(crate) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Option<T> {

@@ -119,6 +119,16 @@ fn durations(name: &str, help: &str, labels: &[&str]) -> HistogramVec {
         .expect("a figure is well formed and named once")
 }
 
+#[expect(
+    clippy::expect_used,
+    reason = "names and labels are constants, and a test makes them all"
+)]
+fn shares(name: &str, help: &str, labels: &[&str]) -> HistogramVec {
+    let tenths: Vec<f64> = (1_u8..=10).map(|tenth| f64::from(tenth) / 10.0).collect();
+    register_histogram_vec!(name, help, labels, tenths)
+        .expect("a figure is well formed and named once")
+}
+
 /// Tasks of the runtime.
 const TASKS: (&str, &str) = ("outrigger_tasks", "Tasks of the runtime.");
 
@@ -224,6 +234,29 @@ pub fn provider_retried(provider: &str, reason: &str) {
     TOTAL.with_label_values(&[provider, reason]).inc();
 }
 
+/// Counts a compaction by how and why, and what came of it.
+pub fn compacted(kind: &str, trigger: &str, outcome: &str) {
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Compactions of conversations, by `kind`, `trigger` and `outcome`.";
+        counter(
+            "outrigger_compactions_total",
+            help,
+            &["kind", "trigger", "outcome"],
+        )
+    });
+    TOTAL.with_label_values(&[kind, trigger, outcome]).inc();
+}
+
+/// Notes what share of a conversation's tokens was left after a compaction.
+pub fn compacted_to(after: u64, before: u64) {
+    static RATIO: Durations = LazyLock::new(|| {
+        let help = "Tokens after a compaction by those before it.";
+        shares("outrigger_compaction_ratio", help, &[])
+    });
+    let ratio = after as f64 / before.max(1) as f64;
+    RATIO.with_label_values(&[] as &[&str]).observe(ratio);
+}
+
 /// Counts the tokens of a turn, by kind: `input`, `output`, `cache_read`, `cache_write`.
 pub fn tokens(provider: &str, kind: &'static str, count: u64) {
     static TOTAL: Counter = LazyLock::new(|| {
@@ -286,6 +319,8 @@ mod tests {
         provider_answered("p", "ok");
         provider_retried("p", "timeout");
         tokens("p", "input", 1);
+        compacted("prune", "auto", "done");
+        compacted_to(1, 2);
         tool_settled("bash", "success", Some(Duration::from_secs(1)));
         approval_settled("approved", Duration::from_secs(1));
         let figures = render(1, Some(1)).unwrap();
@@ -293,7 +328,7 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
             .collect();
-        assert_eq!(named.len(), 13 + GAUGES.len() + 2, "{named:?}");
+        assert_eq!(named.len(), 15 + GAUGES.len() + 2, "{named:?}");
     }
 
     #[test]

@@ -335,7 +335,7 @@ async fn the_limit_of_turns_ends_with_an_answer_in_text() {
 async fn a_full_context_ends_with_an_answer_in_text() {
     let provider = Provider::start().await;
     provider
-        .then(Turn::call("file_list", &json!({})))
+        .then(Turn::call("file_list", &json!({})).counted(995_000))
         .then(Turn::text("full"));
     // A vendor whose model's window is in the compiled-in table.
     let more = json!({"providers": {"test": {"kind": "deepseek"}}});
@@ -344,7 +344,7 @@ async fn a_full_context_ends_with_an_answer_in_text() {
     client
         .send(json!({
             "type": "chat:send", "content": "go", "model": "deepseek-flash",
-            "limits": {"contextReserve": 100_000_000},
+            "limits": {"contextReserve": 100_000_000, "compactAt": 0},
         }))
         .await;
     let end = client.until("chat:stream-end").await;
@@ -367,7 +367,7 @@ async fn a_context_that_is_full_already_is_so_in_the_next_exchange() {
     let more = json!({"providers": {"test": {"kind": "deepseek"}}});
     let daemon = Daemon::with(&provider, more).await;
     let mut client = daemon.connect().await;
-    let say = json!({"type": "chat:send", "content": "go", "model": "deepseek-flash"});
+    let say = json!({"type": "chat:send", "content": "go", "model": "deepseek-flash", "limits": {"compactAt": 0}});
     let mut afresh = say.clone();
     afresh["history"] = json!([]);
     for (say, stop, choice) in [

@@ -23,6 +23,7 @@ mod by_hand;
 mod cancel;
 mod chaos;
 mod commands;
+mod compaction;
 mod crowd;
 mod custom;
 mod endings;

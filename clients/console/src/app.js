@@ -190,6 +190,7 @@ function described(state, list) {
     case "tool-planned": return "Writing a call…";
     case "awaiting-approval":
     case "awaiting-input": return "Waits for your answer";
+    case "compacting": return "Making the conversation shorter…";
     case "retrying": return last?.retry ? `Trying again: ${exposed(last.retry.reason)}` : "Trying again…";
     case "queued": return "Queued";
     default: return running.length ? `Running ${exposed(running.map((/** @type {any} */ it) => it.toolName).join(", "))}…` : "Working…";

@@ -121,6 +121,16 @@ export function reduce(view, frame) {
                 ...it,
                 context: frame.payload.context,
             }));
+        case "chat:compaction": {
+            const { afterTokens: used } = frame.payload;
+            if (used === undefined || used === null)
+                return view;
+            return withConversation(view, frame.payload.conversationId, (it) => {
+                const window = it.context?.window;
+                const left = window === undefined ? {} : { window, remaining: Math.max(0, window - used) };
+                return { ...it, context: { used, ...left } };
+            });
+        }
         case "chat:state":
             return state(view, frame.payload);
         case "chat:message":

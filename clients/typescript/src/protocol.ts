@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 98b3b0c7f87993640b83d3b66bd63c4ecd112098c7a91750ab7c572bbba236f4
+// SHA-256 of it: 66f0dbcd1b0eda6c387656c7858959d0b191ba1a7711eedb5347fd3402f78fc5
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -101,6 +101,10 @@ export type Role = "user" | "assistant" | "tool";
  */
 export type ToolId = string;
 /**
+ * Names a compaction: `k1`, `k2`, … within a session.
+ */
+export type CompactionId = string;
+/**
  * How hard a model is to think.
  *
  * - `low`: Little.
@@ -116,6 +120,20 @@ export type Effort = "low" | "medium" | "high";
  * - `reject`: Do not admit it.
  */
 export type WhenBusy = "queue" | "steer" | "reject";
+/**
+ * Whose view of a conversation.
+ *
+ * - `record`: All that was said.
+ * - `model`: What the model sees: less, where the conversation was compacted.
+ */
+export type HistoryView = "record" | "model";
+/**
+ * How a conversation is made shorter.
+ *
+ * - `prune`: Large old results are left out; no model is asked.
+ * - `summary`: All but the last messages are summed up.
+ */
+export type CompactMode = "prune" | "summary";
 /**
  * How far an answer reaches.
  *
@@ -253,6 +271,7 @@ export type Severity = "info" | "warning" | "error";
  * - `tool-queued`: A call waits for another one.
  * - `tool-executing`: A call runs.
  * - `tool-completed`: A call is settled.
+ * - `compacting`: The conversation is made shorter for its model.
  * - `retrying`: The provider failed and is asked again.
  * - `idle`: Nothing runs in the conversation.
  */
@@ -266,6 +285,7 @@ export type StateName =
   | "tool-queued"
   | "tool-executing"
   | "tool-completed"
+  | "compacting"
   | "retrying"
   | "idle";
 /**
@@ -305,6 +325,14 @@ export type InputMode = "form" | "url";
  * - `steered`: It becomes part of the running exchange.
  */
 export type SendState = "started" | "queued" | "steered";
+/**
+ * What becomes of a `chat:compact`.
+ *
+ * - `started`: It began; `chat:compaction` tells how it goes on.
+ * - `queued`: It waits for the exchange that runs; `chat:compaction` tells of it.
+ * - `nothing_to_do`: Nothing can be left out.
+ */
+export type CompactState = "started" | "queued" | "nothing_to_do";
 /**
  * How a question was settled.
  *
@@ -354,6 +382,40 @@ export type ResultStatus = "success" | "error";
  * - `deleted`: It is gone.
  */
 export type FileChange = "created" | "modified" | "deleted";
+/**
+ * How far a compaction is.
+ *
+ * - `started`: It began.
+ * - `done`: The model sees less from now on.
+ * - `failed`: Everything stays as it was.
+ */
+export type CompactionPhase = "started" | "done" | "failed";
+/**
+ * How a conversation is made shorter.
+ *
+ * - `prune`: Large old results are left out.
+ * - `summary`: A model sums it up.
+ * - `mechanical`: It is summed up without a model.
+ */
+export type CompactionKind = "prune" | "summary" | "mechanical";
+/**
+ * Why a conversation is made shorter.
+ *
+ * - `auto`: It fills the window as far as `compaction.at` says.
+ * - `overflow`: The provider said that it does not fit.
+ * - `manual`: `chat:compact`.
+ * - `model_change`: The next model has a smaller window.
+ */
+export type CompactionTrigger = "auto" | "overflow" | "manual" | "model_change";
+/**
+ * Why a compaction came to nothing.
+ *
+ * - `no_shrink`: What would be left is not enough less.
+ * - `thrashing`: The window was full again too soon, several times: nothing is compacted until the user says something.
+ * - `cancelled`: It was cancelled.
+ * - `too_small`: What has to stay is too large for the window.
+ */
+export type CompactionFailure = "no_shrink" | "thrashing" | "cancelled" | "too_small";
 /**
  * Why an exchange ended.
  *
@@ -534,6 +596,10 @@ export interface Commands {
    * Asks for what the daemon remembers.
    */
   "chat:history": ChatHistory;
+  /**
+   * Makes what the model sees of a conversation shorter.
+   */
+  "chat:compact": ChatCompact;
   /**
    * Cancels and forgets a conversation.
    */
@@ -920,6 +986,10 @@ export interface WireMessage {
    * Opaque: what the provider demands back unchanged.
    */
   providerState?: NativeReply | null;
+  /**
+   * In the model's view of a history: that this stands in the place of other messages.
+   */
+  compaction?: Compacted | null;
 }
 /**
  * A tool call within a [`WireMessage`].
@@ -969,6 +1039,22 @@ export interface NativeReply {
   items: {
     [k: string]: unknown;
   };
+}
+/**
+ * Which messages a summary stands for.
+ */
+export interface Compacted {
+  /**
+   * The compaction that made it.
+   */
+  id: CompactionId;
+  /**
+   * The first and the last message that it stands for, counted from 0.
+   *
+   * @minItems 2
+   * @maxItems 2
+   */
+  replaces: [unknown, unknown];
 }
 /**
  * What one tool may do.
@@ -1036,6 +1122,10 @@ export interface Limits {
    * Tokens of context kept free for the last answer.
    */
   contextReserve?: number | null;
+  /**
+   * From which share of the model's window on the conversation is compacted, 0 to 1; 0 for never.
+   */
+  compactAt?: number | null;
 }
 /**
  * Payload of `chat:cancel`.
@@ -1066,6 +1156,31 @@ export interface ChatHistory {
    * The `nextBefore` of an earlier answer: only messages older than those.
    */
   before?: number | null;
+  /**
+   * Whose view: of all that was said, or of what the model sees of it.
+   */
+  view?: HistoryView;
+}
+/**
+ * Payload of `chat:compact`.
+ */
+export interface ChatCompact {
+  /**
+   * Which conversation.
+   */
+  conversationId?: ConversationId;
+  /**
+   * What the summary is to mind besides, in words for the model; 8 KiB at most.
+   */
+  instructions?: string | null;
+  /**
+   * Only this way; without it what is enough.
+   */
+  mode?: CompactMode | null;
+  /**
+   * What to do while an exchange runs: `queue` or `reject`.
+   */
+  whenBusy?: WhenBusy;
 }
 /**
  * A payload that names a conversation.
@@ -1522,6 +1637,10 @@ export interface Events {
    */
   "chat:history-result": History;
   /**
+   * Answers `chat:compact`.
+   */
+  "chat:compact-result": Compacting;
+  /**
    * Answers `chat:close`.
    */
   "chat:close-result": Closed;
@@ -1601,6 +1720,10 @@ export interface Events {
    * A turn's tokens.
    */
   "chat:usage": TurnUsage;
+  /**
+   * What the model sees of a conversation is made shorter.
+   */
+  "chat:compaction": Compaction;
   /**
    * What a conversation is doing.
    */
@@ -2362,6 +2485,19 @@ export interface History {
   nextBefore?: number;
 }
 /**
+ * Payload of `chat:compact-result`.
+ */
+export interface Compacting {
+  /**
+   * Which conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * What becomes of it.
+   */
+  state: CompactState;
+}
+/**
  * Payload of `chat:close-result`.
  */
 export interface Closed {
@@ -2933,6 +3069,97 @@ export interface Context {
   remaining?: number;
 }
 /**
+ * Payload of `chat:compaction`: what the model sees of a conversation is made shorter. What is kept of it, and
+ * `chat:history` returns, stays whole.
+ */
+export interface Compaction {
+  /**
+   * Which conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * The exchange in which it happens; absent for `chat:compact`.
+   */
+  messageId?: MessageId;
+  /**
+   * The same on all events of this compaction.
+   */
+  compactionId: CompactionId;
+  /**
+   * How far it is.
+   */
+  phase: CompactionPhase;
+  /**
+   * What is done, and with `done` what was.
+   */
+  kind: CompactionKind;
+  /**
+   * Why.
+   */
+  trigger: CompactionTrigger;
+  /**
+   * Tokens of the next request before it.
+   */
+  beforeTokens: number;
+  /**
+   * The model's window, where known.
+   */
+  window?: number;
+  /**
+   * `failed`: why.
+   */
+  reason?: CompactionFailure;
+  /**
+   * Tokens of the next request after it, estimated.
+   */
+  afterTokens?: number;
+  /**
+   * Messages that the model sees no more, but for a summary of them.
+   */
+  messagesReplaced?: number;
+  /**
+   * Messages that it sees, some of them perhaps without what was large in them.
+   */
+  messagesKept?: number;
+  /**
+   * What the model was asked for it took; absent where none was.
+   */
+  usage?: Tokens;
+  /**
+   * What that cost, in US dollars, where known.
+   */
+  costUsd?: number;
+  /**
+   * How long it took, in milliseconds.
+   */
+  durationMs?: number;
+  /**
+   * What stands in the place of the messages, up to 32 KiB of it; absent where none was replaced.
+   */
+  summary?: string;
+}
+/**
+ * Tokens; what the provider did not say is left out.
+ */
+export interface Tokens {
+  /**
+   * All input tokens, cached ones included.
+   */
+  inputTokens?: number;
+  /**
+   * Output tokens, reasoning included.
+   */
+  outputTokens?: number;
+  /**
+   * Of the input: read from a cache.
+   */
+  cacheReadTokens?: number;
+  /**
+   * Of the input: written to a cache.
+   */
+  cacheWriteTokens?: number;
+}
+/**
  * Payload of `chat:state`.
  */
 export interface State {
@@ -3026,27 +3253,6 @@ export interface StreamEnd {
    * From `stream-start` to the end.
    */
   durationMs: number;
-}
-/**
- * Tokens; what the provider did not say is left out.
- */
-export interface Tokens {
-  /**
-   * All input tokens, cached ones included.
-   */
-  inputTokens?: number;
-  /**
-   * Output tokens, reasoning included.
-   */
-  outputTokens?: number;
-  /**
-   * Of the input: read from a cache.
-   */
-  cacheReadTokens?: number;
-  /**
-   * Of the input: written to a cache.
-   */
-  cacheWriteTokens?: number;
 }
 /**
  * Payload of `chat:steered`.

@@ -1,6 +1,6 @@
 //! Makes a file of the newest schema that has something of all that is kept, for `fixtures/store`:
 //!
-//!     cargo run -p outrigger-store --example fixture -- fixtures/store/1.db
+//!     cargo run -p outrigger-store --example fixture -- fixtures/store/2.db
 //!
 //! Once, when the schema is new. CONTRIBUTING says what else a new schema takes.
 
@@ -65,6 +65,10 @@ fn session() -> Vec<Change> {
             Vec::new(),
         ),
         said("other", "東京 tower", Vec::new()),
+        Change::Compacted {
+            conversation: "default".to_owned(),
+            compacted: r#"{"base":2}"#.to_owned(),
+        },
         Change::Began(Exchange {
             id: "m1".to_owned(),
             conversation: "default".to_owned(),

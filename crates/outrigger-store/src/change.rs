@@ -51,7 +51,14 @@ pub enum Change {
         /// The message.
         message: Message,
     },
-    /// Removes messages of a conversation from this place on.
+    /// The model of a conversation does not see all of it any more.
+    Compacted {
+        /// Which conversation.
+        conversation: String,
+        /// What it sees, as its owner writes it.
+        compacted: String,
+    },
+    /// Removes messages of a conversation from this place on, and with them what its model does not see.
     Truncate {
         /// Which conversation.
         conversation: String,
@@ -292,6 +299,8 @@ pub struct Session {
 pub struct Conversation {
     /// Its id.
     pub id: String,
+    /// What its model does not see of it, as its owner wrote it.
+    pub compacted: Option<String>,
     /// Its messages in order.
     pub messages: Vec<Message>,
 }

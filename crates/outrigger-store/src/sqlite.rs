@@ -41,7 +41,7 @@ use queue::{Handle, Job, Lasts, Work};
 pub const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// The newest schema.
-pub const SCHEMA: i64 = 1;
+pub const SCHEMA: i64 = 2;
 
 /// Reads at once: each has a connection, with its cache.
 const READERS: usize = 2;

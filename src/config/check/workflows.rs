@@ -66,6 +66,7 @@ fn limits(settings: &LimitSettings) -> Limits {
         max_turns: settings.max_turns.map(Number::get),
         timeout_ms: settings.timeout.map(|timeout| millis(timeout.0)),
         context_reserve: settings.context_reserve.map(Number::get),
+        compact_at: settings.compact_at,
     }
 }
 

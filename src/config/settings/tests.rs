@@ -86,6 +86,7 @@ fn kind(root: &Json, schema: &Json) -> String {
         (Some("size-text"), _) => "size",
         (Some("percent-text"), _) => "percent",
         (Some("timeout-text"), _) => "duration or ms",
+        (Some("share"), _) => "share",
         (Some("secret"), _) => "secret",
         (Some("json-schema"), _) => "table",
         (_, Some("string")) => "text",

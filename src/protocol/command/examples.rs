@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 41] = [
+const EXAMPLES: [&str; 42] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:open","sessionId":"…"}"#,
@@ -17,6 +17,7 @@ const EXAMPLES: [&str; 41] = [
     r#"{"type":"chat:send","content":"hi"}"#,
     r#"{"type":"chat:cancel","conversationId":"default"}"#,
     r#"{"type":"chat:history","conversationId":"default"}"#,
+    r#"{"type":"chat:compact","conversationId":"default"}"#,
     r#"{"type":"chat:close","conversationId":"default"}"#,
     r#"{"type":"chat:tool-approve","toolId":"t1","approved":true}"#,
     r#"{"type":"chat:tool-input","requestId":"i1","action":"accept","content":{"name":"Ada"}}"#,

@@ -131,6 +131,8 @@ pub enum StateName {
     ToolExecuting,
     /// A call is settled.
     ToolCompleted,
+    /// The conversation is made shorter for its model.
+    Compacting,
     /// The provider failed and is asked again.
     Retrying,
     /// Nothing runs in the conversation.

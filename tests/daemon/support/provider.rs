@@ -30,6 +30,8 @@ struct Script {
     /// What the next request for the models has to wait for.
     models: Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>,
     models_asked: usize,
+    /// The window that the list of models says `test-model` has.
+    window: Option<usize>,
     /// Answers where the script is at its end.
     rule: Option<Arc<Rule>>,
 }
@@ -101,6 +103,14 @@ impl Provider {
 
     /// Answers by a rule what the script has no answer for; the rule is given the last message.
     pub(crate) fn by_rule(&self, rule: impl Fn(&Value) -> Turn + Send + Sync + 'static) {
+        self.by_request(move |request| {
+            let last = request["messages"].as_array().and_then(|all| all.last());
+            rule(last.unwrap_or(&Value::Null))
+        });
+    }
+
+    /// The same; the rule is given the whole request.
+    pub(crate) fn by_request(&self, rule: impl Fn(&Value) -> Turn + Send + Sync + 'static) {
         self.state.lock().unwrap().rule = Some(Arc::new(rule));
     }
 
@@ -115,6 +125,11 @@ impl Provider {
         }
     }
 
+    /// Has the list of models say which window `test-model` has.
+    pub(crate) fn says_window(&self, window: usize) {
+        self.state.lock().unwrap().window = Some(window);
+    }
+
     /// How often the models were asked for.
     pub(crate) fn models_asked(&self) -> usize {
         self.state.lock().unwrap().models_asked
@@ -127,11 +142,14 @@ impl Provider {
 }
 
 async fn models(State(provider): State<Provider>) -> Json<Value> {
-    let pause = {
+    let (pause, window) = {
         let mut state = provider.state.lock().unwrap();
         state.models_asked += 1;
-        state.models.take()
+        (state.models.take(), state.window)
     };
+    if let Some(window) = window {
+        return Json(json!({"data": [{"id": "test-model", "max_model_len": window}]}));
+    }
     if let Some((reached, go_on)) = pause {
         reached.send(()).ok();
         go_on.await.ok();
@@ -201,6 +219,17 @@ impl Turn {
         (turn, Pause { reached, go_on })
     }
 
+    /// The same with so many tokens of input in its usage.
+    pub(crate) fn counted(mut self, tokens: usize) -> Self {
+        if let Some(Step::Bytes(end)) = self.steps.last_mut() {
+            *end = end.replace(
+                r#""prompt_tokens":10"#,
+                &format!(r#""prompt_tokens":{tokens}"#),
+            );
+        }
+        self
+    }
+
     /// The same with a header.
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
@@ -241,14 +270,11 @@ async fn answer(State(provider): State<Provider>, body: Bytes) -> Response {
     let problem = unpaired(&request);
     let turn = {
         let mut script = provider.state.lock().unwrap();
-        let last = request["messages"].as_array().and_then(|all| all.last());
-        let last = last.cloned().unwrap_or_default();
-        script.requests.push(request);
         let rule = script.rule.clone();
-        script
-            .turns
-            .pop_front()
-            .or_else(|| rule.map(|rule| rule(&last)))
+        let scripted = script.turns.pop_front();
+        let turn = scripted.or_else(|| rule.map(|rule| rule(&request)));
+        script.requests.push(request);
+        turn
     };
     let turn = match (problem, turn) {
         (Some(problem), _) => {

@@ -162,6 +162,16 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
             conversation,
             message,
         } => add(connection, session, conversation, message)?,
+        Change::Compacted {
+            conversation,
+            compacted,
+        } => {
+            connection
+                .prepare_cached(
+                    "UPDATE conversation SET compacted = ?3, compacted_at = next_place WHERE session = ?1 AND id = ?2",
+                )?
+                .execute(params![session, conversation, compacted])?;
+        }
         Change::Truncate { conversation, from } => {
             calls::forget(connection, session, conversation)?;
             if let Some(conversation) = conversation_of(connection, session, conversation)? {
@@ -384,7 +394,10 @@ fn truncate(connection: &Connection, conversation: i64, from: i64) -> rusqlite::
         .prepare_cached("DELETE FROM message WHERE conversation = ?1 AND place >= ?2")?
         .execute(params![conversation, from])?;
     connection
-        .prepare_cached("UPDATE conversation SET next_place = min(next_place, ?2) WHERE key = ?1")?
+        .prepare_cached(
+            "UPDATE conversation SET next_place = min(next_place, ?2), \
+             compacted = CASE WHEN compacted_at <= ?2 THEN compacted END WHERE key = ?1",
+        )?
         .execute(params![conversation, from])?;
     clear(connection)
 }

@@ -133,14 +133,14 @@ pub(super) fn rules(connection: &Connection) -> rusqlite::Result<Vec<(String, St
 }
 
 fn conversations(connection: &Connection, session: i64) -> rusqlite::Result<Vec<Conversation>> {
-    let found: Vec<(i64, String)> = rows(
+    let found: Vec<(i64, String, Option<String>)> = rows(
         connection,
-        "SELECT key, id FROM conversation WHERE session = ?1 ORDER BY key",
+        "SELECT key, id, compacted FROM conversation WHERE session = ?1 ORDER BY key",
         params![session],
-        |row| Ok((row.get(0)?, row.get(1)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     let mut conversations = Vec::with_capacity(found.len());
-    for (key, id) in found {
+    for (key, id, compacted) in found {
         let mut attachments = attachments(connection, key)?;
         let messages = rows(
             connection,
@@ -160,7 +160,11 @@ fn conversations(connection: &Connection, session: i64) -> rusqlite::Result<Vec<
                 })
             },
         )?;
-        conversations.push(Conversation { id, messages });
+        conversations.push(Conversation {
+            id,
+            compacted,
+            messages,
+        });
     }
     Ok(conversations)
 }

@@ -43,7 +43,8 @@ pub(super) fn fork(
         .execute(params![session, source])?;
     connection
         .prepare_cached(
-            "INSERT INTO conversation (session, id, next_place) SELECT ?1, id, min(next_place, ?4) FROM conversation \
+            "INSERT INTO conversation (session, id, next_place, compacted, compacted_at) \
+             SELECT ?1, id, min(next_place, ?4), CASE WHEN compacted_at <= ?4 THEN compacted END, compacted_at FROM conversation \
              WHERE session = ?2 AND (?3 IS NULL OR id = ?3)",
         )?
         .execute(params![session, source, only, place])?;

@@ -104,3 +104,48 @@ async fn an_exchange_is_known_by_whatever_is_of_it() {
         assert_eq!(is_known, expected, "{session} {id}");
     }
 }
+
+#[tokio::test]
+async fn what_a_model_does_not_see_goes_with_the_messages_that_there_were() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let compacted = || Change::Compacted {
+        conversation: "default".to_owned(),
+        compacted: "two".to_owned(),
+    };
+    let changes = vec![
+        create(1),
+        said("default", "one", 1),
+        said("default", "two", 2),
+        compacted(),
+        said("default", "three", 3),
+    ];
+    write(&store, "a", changes).unwrap();
+    for (name, before, expected) in [
+        ("all", None, Some("two")),
+        ("then", Some(2), Some("two")),
+        ("before", Some(1), None),
+    ] {
+        let (from, part) = ("a".to_owned(), Some(("default".to_owned(), before)));
+        write(
+            &store,
+            name,
+            vec![Change::Fork {
+                from,
+                part,
+                at_ms: 9,
+            }],
+        )
+        .unwrap();
+        let fork = store.open(name).await.unwrap().unwrap();
+        let found = fork.conversations[0].compacted.as_deref();
+        assert_eq!(found, expected, "{name}");
+    }
+    for (from, expected) in [(2, Some("two")), (1, None)] {
+        let conversation = "default".to_owned();
+        write(&store, "a", vec![Change::Truncate { conversation, from }]).unwrap();
+        let session = store.open("a").await.unwrap().unwrap();
+        let found = session.conversations[0].compacted.as_deref();
+        assert_eq!(found, expected, "{from}");
+    }
+}

@@ -28,6 +28,8 @@ async fn a_file_of_each_schema_has_all_that_was_in_it() {
         let expected = ["what is this?", "a picture", long.as_str()];
         assert_eq!(texts(&session, "default"), expected);
         assert_eq!(texts(&session, "other"), ["東京 tower"]);
+        let compacted = (schema >= 2).then_some(r#"{"base":2}"#);
+        assert_eq!(session.conversations[0].compacted.as_deref(), compacted);
         let picture = &session.conversations[0].messages[0].body.attachments[0];
         assert_eq!((picture.hash, picture.bytes.len()), ([1; 32], 20_000));
         let ends: Vec<bool> = session

@@ -1,0 +1,84 @@
+//! `chat:compact`: a compaction between exchanges.
+
+use std::collections::VecDeque;
+
+use tokio_util::sync::CancellationToken;
+
+use super::state::Running;
+use super::{CompactRequest, Mailbox, drive, find_model, time_limit};
+use crate::exchange::compaction::{Outcome, Wish, by_hand};
+use crate::exchange::context::{Context, Setup};
+use crate::protocol::answer::{self, CompactState};
+use crate::protocol::event::{CompactionTrigger, Event};
+use crate::runtime::Stopwatch;
+
+/// Makes what the model sees of a conversation shorter, as its last exchange would.
+pub(super) async fn run(mailbox: &mut Mailbox, context: &Context, wanted: CompactRequest) {
+    let CompactRequest {
+        setup,
+        mode,
+        instructions,
+        reply_to,
+        ..
+    } = wanted;
+    let mut setup = Setup {
+        message_id: setup.message_id.clone(),
+        ..mailbox.state.last.clone().unwrap_or(setup)
+    };
+    let _running = context.services.exchanges.token();
+    let cancel = CancellationToken::new();
+    mailbox.state.running = Some(Running {
+        message_id: setup.message_id.clone(),
+        steer: None,
+        cancel: cancel.clone(),
+        steered: VecDeque::new(),
+        cause: None,
+    });
+    let (limit, _) = time_limit(&setup, context);
+    let stopwatch = Stopwatch::start(limit);
+    let answer = |state| {
+        let answer = answer::Compacting {
+            conversation_id: context.conversation.id.clone(),
+            state,
+        };
+        let events = context.events();
+        if reply_to.is_some() {
+            events.answer(reply_to.as_ref(), Event::ChatCompactResult(answer));
+        }
+    };
+    if setup.model.is_empty() {
+        let find = find_model(context, &setup, &cancel);
+        match drive(mailbox, context, &stopwatch, find).await {
+            Some(Ok(model)) => setup.model = model,
+            Some(Err(ended)) => {
+                mailbox.state.running = None;
+                let error = ended.error.map(|error| Event::ChatError(Box::new(error)));
+                let nothing = || {
+                    Event::ChatCompactResult(answer::Compacting {
+                        conversation_id: context.conversation.id.clone(),
+                        state: CompactState::NothingToDo,
+                    })
+                };
+                let event = error.unwrap_or_else(nothing);
+                return context.events().answer(reply_to.as_ref(), event);
+            }
+            None => {
+                mailbox.state.running = None;
+                return answer(CompactState::NothingToDo);
+            }
+        }
+    }
+    let on_start = || answer(CompactState::Started);
+    let wish = Wish {
+        trigger: CompactionTrigger::Manual,
+        mode,
+        instructions: &instructions,
+        on_start: Some(&on_start),
+    };
+    let work = by_hand(&setup, context, &cancel, wish);
+    let outcome = drive(mailbox, context, &stopwatch, work).await;
+    mailbox.state.running = None;
+    if let Some(Outcome::Nothing) | None = outcome {
+        answer(CompactState::NothingToDo);
+    }
+}

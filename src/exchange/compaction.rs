@@ -1,0 +1,468 @@
+//! A conversation that goes on beyond its model's window: the model sees less of it, and nothing is lost.
+//!
+//! What is large and old is left out first (`prune`). Where that is not enough, a model sums up what comes before the last
+//! messages (`cut`, `summary`), or code does (`facts`) where no model can. Each attempt has to show that it made
+//! the next request much smaller, or it is dropped. What the model sees then is [`view::view`] of messages that stay as they are.
+
+mod ask;
+mod cut;
+mod facts;
+mod limits;
+mod prune;
+mod summary;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub(super) mod view;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::budget::{Shares, estimate};
+use super::context::{Context, Setup};
+use super::ledger::{Cost, Ledger};
+use super::turn::ToolOffer;
+use super::window::{shares, used, wanted};
+use crate::message::{CompactionId, Message, MessageId, Notice, Severity, Usage};
+use crate::protocol::command::CompactMode;
+use crate::protocol::event::{
+    Compaction, CompactionFailure, CompactionKind, CompactionPhase, CompactionResult,
+    CompactionTrigger, Event, State, StateName,
+};
+use crate::protocol::word;
+use crate::telemetry::metrics;
+use crate::units::millis;
+
+use ask::NoSummary;
+use cut::Cut;
+pub(crate) use limits::Breaker;
+pub(crate) use view::Compacted;
+
+/// Hundredths of the request before that one after a compaction may have at most.
+const SHRUNK: u64 = 80;
+
+/// Hundredths of the window that messages may have which stay as they are, and that are kept for what follows.
+const TAIL_SHARE: u64 = 20;
+const FREE_SHARE: u64 = 10;
+
+/// Why and how a conversation is made shorter.
+#[derive(Clone, Copy)]
+pub(crate) struct Wish<'a> {
+    pub trigger: CompactionTrigger,
+    /// Only this way; `None` for what is enough.
+    pub mode: Option<CompactMode>,
+    /// What the summary is to mind besides.
+    pub instructions: &'a str,
+    /// Called when it begins.
+    pub on_start: Option<&'a (dyn Fn() + Sync)>,
+}
+
+/// What a compaction came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    /// There is nothing to leave out; nobody was told of anything.
+    Nothing,
+    Failed,
+    Cancelled,
+}
+
+pub(crate) struct Compactor<'a, 'l> {
+    pub setup: &'a Setup,
+    pub context: &'a Context,
+    pub ledger: &'a mut Ledger<'l>,
+    pub cancel: &'a CancellationToken,
+    pub offer: &'a ToolOffer,
+    /// The exchange that it belongs to.
+    pub message_id: Option<&'a MessageId>,
+}
+
+/// One compaction on its way.
+struct Attempt {
+    id: CompactionId,
+    began: Instant,
+    trigger: CompactionTrigger,
+    shares: Shares,
+    window: Option<u64>,
+    messages: Arc<Vec<Message>>,
+    /// What the model did not see before.
+    before: Compacted,
+    before_tokens: u64,
+    usage: Option<Usage>,
+    cost: Cost,
+}
+
+impl Compactor<'_, '_> {
+    /// Returns what the next request holds, in tokens.
+    pub(crate) fn used(&self) -> u64 {
+        used(self.context, self.offer)
+    }
+
+    /// Returns the parts of the model's window; `None` where nobody knows it.
+    pub(crate) fn shares(&self) -> Option<Shares> {
+        shares(self.setup, self.context, self.offer)
+    }
+
+    /// Makes what the model sees of the conversation shorter, and tells of it.
+    pub(crate) async fn compact(&mut self, wish: Wish<'_>) -> Outcome {
+        let before_tokens = self.used();
+        let known = self.shares();
+        // By hand a conversation can be made shorter whatever its window is: as if it were full.
+        let by_hand = || {
+            let window = before_tokens.saturating_mul(5) / 4;
+            let head = self.offer.tokens;
+            Shares::new(window, head, wanted(self.setup, self.context, None))
+        };
+        let shares = known.unwrap_or_else(by_hand);
+        if known.is_some() && self.is_hopeless(&shares) {
+            return Outcome::Nothing;
+        }
+        let history = &self.context.conversation.history;
+        let (messages, before) = history.compacted();
+        let mut attempt = Attempt {
+            id: self.context.session.ids.compaction(),
+            began: Instant::now(),
+            trigger: wish.trigger,
+            shares,
+            window: known.map(|shares| shares.window),
+            messages,
+            before: before.unwrap_or_default(),
+            before_tokens,
+            usage: None,
+            cost: Cost::default(),
+        };
+        if wish.trigger != CompactionTrigger::Manual && self.is_paused(&attempt) {
+            return Outcome::Failed;
+        }
+        let places = self.places(&attempt);
+        if let Some(outcome) = self.prune(&attempt, &places, wish) {
+            return outcome;
+        }
+        let outcome = self.sum_up(&mut attempt, &places, wish).await;
+        let breaker = &mut self.context.conversation.breaker.lock();
+        match outcome {
+            Outcome::Done => breaker.done(),
+            Outcome::Failed => breaker.failed(),
+            Outcome::Nothing | Outcome::Cancelled => {}
+        }
+        outcome
+    }
+
+    /// Returns whether the system prompt and the tools alone take too much, and tells of it once.
+    fn is_hopeless(&self, shares: &Shares) -> bool {
+        let is_hopeless = shares.is_head_too_large();
+        if is_hopeless
+            && self
+                .context
+                .conversation
+                .breaker
+                .lock()
+                .is_first_time_small()
+        {
+            self.emit(Event::SessionNotice(Notice {
+                severity: Severity::Warning,
+                code: "context_too_small".to_owned(),
+                message: format!(
+                    "the system prompt and the tools take some {} of the {} tokens that model `{}` has for a conversation: \
+                     making this conversation shorter would not help. Offer fewer tools (a workflow's `permissions`), or choose a model with a larger window",
+                    shares.head, shares.window, self.setup.model
+                ),
+            }));
+        }
+        is_hopeless
+    }
+
+    /// Returns whether no more is to be tried until the user says something, and tells of it once.
+    fn is_paused(&self, attempt: &Attempt) -> bool {
+        let mut breaker = self.context.conversation.breaker.lock();
+        let is_first = breaker.is_first_pause();
+        let is_paused = breaker.is_open();
+        drop(breaker);
+        if is_first {
+            self.fail(
+                attempt,
+                CompactionKind::Summary,
+                CompactionFailure::Thrashing,
+            );
+        }
+        is_paused
+    }
+
+    /// Returns the messages of which something could be left out.
+    fn places(&self, attempt: &Attempt) -> BTreeSet<usize> {
+        let keep_tools = &self.context.services.config.compaction.keep_tools;
+        let Attempt {
+            messages,
+            before,
+            shares,
+            ..
+        } = attempt;
+        let places = prune::places(messages, before.base, &before.pruned, shares, keep_tools);
+        let freed = prune::freed(messages, before.base, &before.pruned, &places);
+        match prune::is_worth_it(freed, shares) {
+            true => places,
+            false => before.pruned.clone(),
+        }
+    }
+
+    /// Leaves out what is large and old, where that is enough or all that is wanted. Returns `None` where more has to be
+    /// done.
+    fn prune(
+        &self,
+        attempt: &Attempt,
+        places: &BTreeSet<usize>,
+        wish: Wish<'_>,
+    ) -> Option<Outcome> {
+        let mode = wish.mode;
+        if mode == Some(CompactMode::Summary) {
+            return None;
+        }
+        let only = mode == Some(CompactMode::Prune);
+        if *places == attempt.before.pruned {
+            return only.then_some(Outcome::Nothing);
+        }
+        let candidate = Compacted {
+            id: attempt.id.to_string(),
+            pruned: places.clone(),
+            made_at: attempt.messages.len(),
+            ..attempt.before.clone()
+        };
+        let tokens = self.tokens(attempt, &candidate);
+        if tokens > attempt.shares.target && !only {
+            return None;
+        }
+        self.begin(attempt, CompactionKind::Prune, wish);
+        self.take(attempt, CompactionKind::Prune, candidate, tokens);
+        Some(Outcome::Done)
+    }
+
+    /// Puts a summary in the place of all but the last messages: by a model, else by code.
+    async fn sum_up(
+        &mut self,
+        attempt: &mut Attempt,
+        places: &BTreeSet<usize>,
+        wish: Wish<'_>,
+    ) -> Outcome {
+        let (from, shares) = (attempt.before.base, attempt.shares);
+        let tail = shares.room().saturating_sub(shares.share(FREE_SHARE));
+        let tail = tail.min(shares.share(TAIL_SHARE));
+        let soft = cut::cut(&attempt.messages, from, places, tail);
+        let hard = cut::hardest(&attempt.messages);
+        let is_manual = wish.trigger == CompactionTrigger::Manual;
+        if hard.base <= from {
+            if !is_manual {
+                self.fail(
+                    attempt,
+                    CompactionKind::Summary,
+                    CompactionFailure::TooSmall,
+                );
+            }
+            return if is_manual {
+                Outcome::Nothing
+            } else {
+                Outcome::Failed
+            };
+        }
+        let kind = CompactionKind::Summary;
+        self.begin(attempt, kind, wish);
+        self.emit(Event::ChatState(State::new(
+            &self.context.conversation.id,
+            self.message_id,
+            StateName::Compacting,
+        )));
+        if is_manual || !self.context.conversation.breaker.lock().is_without_model() {
+            let cuts = if soft.base > from {
+                vec![soft, hard]
+            } else {
+                vec![hard]
+            };
+            for cut in cuts {
+                let problem = match self.summary(attempt, cut, wish.instructions).await {
+                    Ok(text) => {
+                        let candidate = self.candidate(attempt, cut, places, Some(&text));
+                        let tokens = self.tokens(attempt, &candidate);
+                        if is_smaller(attempt, tokens) {
+                            self.context.conversation.breaker.lock().accepted();
+                            self.take(attempt, kind, candidate, tokens);
+                            return Outcome::Done;
+                        }
+                        format!(
+                            "it would leave {tokens} of {} tokens",
+                            attempt.before_tokens
+                        )
+                    }
+                    Err(NoSummary::Cancelled) => {
+                        self.fail(attempt, kind, CompactionFailure::Cancelled);
+                        return Outcome::Cancelled;
+                    }
+                    Err(NoSummary::Problem(problem)) => problem,
+                };
+                tracing::warn!(problem, "a summary is not taken");
+            }
+            self.context.conversation.breaker.lock().refused();
+        }
+        let kind = CompactionKind::Mechanical;
+        for cut in [soft, hard].into_iter().filter(|cut| cut.base > from) {
+            let candidate = self.candidate(attempt, cut, places, None);
+            let tokens = self.tokens(attempt, &candidate);
+            if is_smaller(attempt, tokens) {
+                self.take(attempt, kind, candidate, tokens);
+                return Outcome::Done;
+            }
+        }
+        let failure = match self.open_tokens(attempt, hard) > shares.most() {
+            true => CompactionFailure::TooSmall,
+            false => CompactionFailure::NoShrink,
+        };
+        self.fail(attempt, kind, failure);
+        Outcome::Failed
+    }
+
+    fn candidate(
+        &self,
+        attempt: &Attempt,
+        cut: Cut,
+        places: &BTreeSet<usize>,
+        text: Option<&str>,
+    ) -> Compacted {
+        let at = (cut.base, cut.said);
+        let text = summary::message(&attempt.messages, at, text, &attempt.shares);
+        let text = self.context.services.redactor.redact(&text).into_owned();
+        Compacted {
+            id: attempt.id.to_string(),
+            summary: Some(text),
+            base: cut.base,
+            said: cut.said,
+            pruned: places.range(cut.base..).copied().collect(),
+            made_at: attempt.messages.len(),
+        }
+    }
+
+    /// Returns the tokens of the next request where the model sees that much.
+    fn tokens(&self, attempt: &Attempt, candidate: &Compacted) -> u64 {
+        let seen = view::view(&attempt.messages, candidate);
+        let mut gauge = self.context.conversation.gauge.lock().clone();
+        gauge.forget();
+        gauge.used(self.offer.tokens.saturating_add(estimate(&seen)))
+    }
+
+    /// Returns the tokens of what has to be sent in any case.
+    fn open_tokens(&self, attempt: &Attempt, hard: Cut) -> u64 {
+        self.tokens(
+            attempt,
+            &Compacted {
+                base: hard.base,
+                said: hard.said,
+                ..Compacted::default()
+            },
+        )
+    }
+
+    /// Has the model see that much from now on.
+    fn take(&self, attempt: &Attempt, kind: CompactionKind, candidate: Compacted, tokens: u64) {
+        let conversation = &self.context.conversation;
+        let result = CompactionResult {
+            after_tokens: tokens,
+            messages_replaced: candidate.base,
+            messages_kept: attempt.messages.len() - candidate.base,
+            usage: attempt.usage.map(Into::into),
+            cost_usd: attempt.cost.dollars(),
+            duration_ms: millis(attempt.began.elapsed()),
+            summary: candidate.summary.as_ref().map(|text| shown(text)),
+        };
+        conversation.history.compact(candidate);
+        conversation.gauge.lock().forget();
+        self.emit(Event::ChatCompaction(Box::new(Compaction {
+            result: Some(result),
+            ..self.event(attempt, CompactionPhase::Done, kind)
+        })));
+        count(attempt, kind, CompactionPhase::Done);
+        metrics::compacted_to(tokens, attempt.before_tokens);
+        tracing::info!(
+            kind = word(&kind),
+            trigger = word(&attempt.trigger),
+            before = attempt.before_tokens,
+            after = tokens,
+            "conversation compacted"
+        );
+    }
+
+    fn fail(&self, attempt: &Attempt, kind: CompactionKind, why: CompactionFailure) {
+        self.emit(Event::ChatCompaction(Box::new(Compaction {
+            reason: Some(why),
+            ..self.event(attempt, CompactionPhase::Failed, kind)
+        })));
+        count(attempt, kind, CompactionPhase::Failed);
+        tracing::warn!(
+            kind = word(&kind),
+            reason = word(&why),
+            "conversation not compacted"
+        );
+    }
+
+    fn begin(&self, attempt: &Attempt, kind: CompactionKind, wish: Wish<'_>) {
+        if let Some(on_start) = wish.on_start {
+            on_start();
+        }
+        let event = self.event(attempt, CompactionPhase::Started, kind);
+        self.emit(Event::ChatCompaction(Box::new(event)));
+    }
+
+    fn event(&self, attempt: &Attempt, phase: CompactionPhase, kind: CompactionKind) -> Compaction {
+        Compaction {
+            conversation_id: self.context.conversation.id.clone(),
+            message_id: self.message_id.cloned(),
+            compaction_id: attempt.id.clone(),
+            phase,
+            kind,
+            trigger: attempt.trigger,
+            before_tokens: attempt.before_tokens,
+            window: attempt.window,
+            reason: None,
+            result: None,
+        }
+    }
+
+    fn emit(&self, event: Event) {
+        self.context.events().emit(event);
+    }
+}
+
+/// Makes a conversation shorter between two exchanges.
+pub(crate) async fn by_hand(
+    setup: &Setup,
+    context: &Context,
+    cancel: &CancellationToken,
+    wish: Wish<'_>,
+) -> Outcome {
+    let offer = ToolOffer::now(setup, context, None);
+    let mut compactor = Compactor {
+        setup,
+        context,
+        ledger: &mut Ledger::new(context, setup),
+        cancel,
+        offer: &offer,
+        message_id: None,
+    };
+    compactor.compact(wish).await
+}
+
+/// Returns whether a compaction came to enough.
+fn is_smaller(attempt: &Attempt, tokens: u64) -> bool {
+    let most = attempt.before_tokens / 100 * SHRUNK;
+    tokens <= most && tokens <= attempt.shares.most()
+}
+
+/// Returns a summary as an event has it.
+fn shown(text: &str) -> String {
+    let end = text.floor_char_boundary(summary::MAX_BYTES);
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+fn count(attempt: &Attempt, kind: CompactionKind, phase: CompactionPhase) {
+    metrics::compacted(&word(&kind), &word(&attempt.trigger), &word(&phase));
+}

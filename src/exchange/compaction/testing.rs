@@ -1,0 +1,235 @@
+//! Messages, models that sum up well and badly, and compactions of conversations, for tests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{Outcome, Wish, by_hand};
+use crate::conversation::testing;
+use crate::exchange::context::{Context, Setup};
+use crate::exchange::history::{Room, is_valid};
+use crate::exchange::transcript::Events;
+use crate::message::{
+    ConversationId, Message, MessageId, OnViolation, Part, Reply, ToolCall, ToolId, ToolResult,
+    TrustLevel, Usage,
+};
+use crate::permission::Scope;
+use crate::protocol::event::{self, CompactionTrigger, Event};
+use crate::provider::{
+    Chunk, ChunkStream, End, ErrorKind, Provider, ProviderError, Request, Stop, ToolChoice,
+};
+
+pub(super) fn said(text: &str) -> Message {
+    Message::User(vec![Part::text(text)])
+}
+
+pub(super) fn picture() -> Message {
+    Message::User(vec![
+        Part::text("look"),
+        Part::Image {
+            media_type: "image/png".to_owned(),
+            data: "iVBORw0KGgo=".to_owned(),
+        },
+    ])
+}
+
+/// A reply with calls: their ids, tools and inputs.
+pub(super) fn reply(text: &str, calls: &[(&str, &str, Value)]) -> Message {
+    let calls = calls.iter().map(|(id, name, input)| ToolCall {
+        id: ToolId::new(*id),
+        provider_call_id: None,
+        name: (*name).to_owned(),
+        input: input.as_object().cloned().unwrap_or_default(),
+    });
+    Message::Reply(Reply {
+        text: text.to_owned(),
+        calls: calls.collect(),
+        ..Reply::default()
+    })
+}
+
+pub(super) fn result(id: &str, name: &str, text: &str, is_error: bool) -> Message {
+    Message::ToolResult(ToolResult {
+        id: ToolId::new(id),
+        name: name.to_owned(),
+        content: vec![Part::text(text)],
+        is_error,
+    })
+}
+
+/// A secret that the redactor knows.
+pub(super) const SECRET: &str = "hunter2-hunter2-hunter2";
+
+/// How a model sums up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Summariser {
+    Good,
+    Empty,
+    Huge,
+    Failing,
+    /// It says again what it is shown.
+    Echoing,
+    /// It calls a tool unless it may not.
+    Calling,
+    /// It never answers.
+    Hanging,
+}
+
+pub(super) struct Model {
+    window: Option<u64>,
+    summariser: Summariser,
+    asked: AtomicUsize,
+}
+
+impl Provider for Model {
+    fn stream<'a>(
+        &'a self,
+        request: Request<'a>,
+    ) -> BoxFuture<'a, Result<ChunkStream, ProviderError>> {
+        assert!(is_valid(request.messages), "{:?}", request.messages);
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let good = format!("Task: build. State: half. {SECRET}. Next step: go on.");
+        let text = match self.summariser {
+            Summariser::Good => good.repeat(5),
+            Summariser::Empty => String::new(),
+            Summariser::Huge => "x".repeat(100_000),
+            Summariser::Echoing => format!("{:?}", request.messages),
+            Summariser::Calling if request.tool_choice == ToolChoice::None => good.repeat(5),
+            Summariser::Calling => String::new(),
+            Summariser::Failing => {
+                let error = ProviderError::new(ErrorKind::InvalidRequest, "no");
+                return std::future::ready(Err(error)).boxed();
+            }
+            Summariser::Hanging => return std::future::pending().boxed(),
+        };
+        let mut chunks = Vec::new();
+        if self.summariser == Summariser::Calling {
+            chunks.push(Ok(Chunk::ToolCallStart {
+                index: 0,
+                provider_call_id: None,
+                name: "tool".to_owned(),
+            }));
+        }
+        chunks.extend((!text.is_empty()).then_some(Ok(Chunk::Text(text))));
+        chunks.push(Ok(Chunk::End(End {
+            stop: Stop::EndTurn,
+            raw_stop: None,
+            usage: Usage {
+                input: Some(100),
+                output: Some(10),
+                ..Usage::default()
+            },
+            native: None,
+        })));
+        std::future::ready(Ok(stream::iter(chunks).boxed())).boxed()
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<crate::message::Model>, ProviderError>> {
+        std::future::ready(Ok(Vec::new())).boxed()
+    }
+
+    fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn caches_by_settings(&self) -> bool {
+        true
+    }
+
+    fn model(&self, id: &str) -> crate::message::Model {
+        crate::message::Model {
+            context_window: self.window,
+            ..testing::Scripted(Mutex::default()).model(id)
+        }
+    }
+}
+
+/// A conversation, and what came of a compaction of it.
+pub(super) struct Compaction {
+    pub(super) context: Context,
+    pub(super) events: Arc<Mutex<Vec<Event>>>,
+    model: Arc<Model>,
+    pub(super) setup: Setup,
+}
+
+impl Compaction {
+    pub(super) fn of(messages: &[Message], window: Option<u64>, summariser: Summariser) -> Self {
+        let events = Arc::<Mutex<Vec<Event>>>::default();
+        let sink = Arc::clone(&events);
+        let emit = Events::new(move |event, _| sink.lock().push(event));
+        let context = testing::context(emit, Room::default());
+        context.services.redactor.add(SECRET);
+        let exchange = MessageId::new("m1");
+        let history = &context.conversation.history;
+        history.extend(&exchange, messages.iter().cloned());
+        let model = Arc::new(Model {
+            window,
+            summariser,
+            asked: AtomicUsize::new(0),
+        });
+        let setup = Setup {
+            conversation_id: ConversationId::new("c"),
+            message_id: exchange,
+            content: Vec::new(),
+            provider: Arc::clone(&model) as Arc<dyn Provider>,
+            provider_id: "scripted".to_owned(),
+            first_model: Arc::default(),
+            model: "m".to_owned(),
+            system: "system".to_owned(),
+            trust: TrustLevel::Guided,
+            on_violation: OnViolation::Stop,
+            scope: Scope::everything(),
+            max_tokens: None,
+            temperature: None,
+            thinking: None,
+            max_turns: 4,
+            timeout_plain: Duration::from_secs(300),
+            timeout_tools: Duration::from_secs(300),
+            context_reserve: 500,
+            compact_at: Some(80),
+            max_retries: 0,
+            restarts: 0,
+            cache_key: "k".to_owned(),
+        };
+        Self {
+            context,
+            events,
+            model,
+            setup,
+        }
+    }
+
+    pub(super) async fn run(&self, trigger: CompactionTrigger) -> Outcome {
+        let wish = Wish {
+            trigger,
+            mode: None,
+            instructions: "",
+            on_start: None,
+        };
+        let cancel = CancellationToken::new();
+        by_hand(&self.setup, &self.context, &cancel, wish).await
+    }
+
+    pub(super) fn seen(&self) -> Arc<Vec<Message>> {
+        self.context.conversation.history.view()
+    }
+
+    pub(super) fn asked(&self) -> usize {
+        self.model.asked.load(Ordering::Relaxed)
+    }
+
+    /// Returns the last event of a compaction.
+    pub(super) fn last(&self) -> Option<event::Compaction> {
+        let events = self.events.lock();
+        events.iter().rev().find_map(|event| match event {
+            Event::ChatCompaction(it) => Some((**it).clone()),
+            _ => None,
+        })
+    }
+}

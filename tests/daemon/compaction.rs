@@ -1,0 +1,279 @@
+//! Conversations that fill their model's window, with a provider that counts tokens and refuses what does not fit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider};
+
+/// What the provider takes, in tokens of four bytes.
+const WINDOW: usize = 8_000;
+
+/// How a request for a summary ends.
+const PROMPT: &str = "The conversation above does not fit any more";
+
+/// What the provider saw.
+#[derive(Default)]
+struct Seen {
+    /// Requests that did not fit.
+    overflows: AtomicUsize,
+    summaries: AtomicUsize,
+    /// Requests that did not begin with the one before.
+    broken_prefixes: AtomicUsize,
+    turns: AtomicUsize,
+}
+
+fn tokens(request: &Value) -> usize {
+    (request["messages"].to_string().len() + request["tools"].to_string().len()) / 4
+}
+
+fn is_summary(request: &Value) -> bool {
+    let last = request["messages"].as_array().and_then(|all| all.last());
+    let content = last.and_then(|last| last["content"].as_str());
+    content.is_some_and(|content| content.starts_with(PROMPT))
+}
+
+/// Has the provider read a file `per_send` times for each thing that is said, and count.
+fn counting(provider: &Provider, per_send: usize) -> Arc<Seen> {
+    let seen = Arc::<Seen>::default();
+    let it = Arc::clone(&seen);
+    let before = std::sync::Mutex::new(Vec::<Value>::new());
+    provider.by_request(move |request| {
+        let tokens = tokens(request);
+        if tokens > WINDOW {
+            it.overflows.fetch_add(1, Ordering::SeqCst);
+            let message = format!("This model's maximum context length is {WINDOW} tokens. However, your messages resulted in {tokens} tokens.");
+            let error = json!({"error": {"message": message, "type": "invalid_request_error", "code": "context_length_exceeded"}});
+            return Turn::plain(400, "application/json", &error.to_string());
+        }
+        if is_summary(request) {
+            it.summaries.fetch_add(1, Ordering::SeqCst);
+            return Turn::text(&"Task: read. State: half. Next step: read on. ".repeat(8)).counted(tokens);
+        }
+        let messages = request["messages"].as_array().unwrap().clone();
+        let mut before = before.lock().unwrap();
+        if !messages.starts_with(&before) {
+            it.broken_prefixes.fetch_add(1, Ordering::SeqCst);
+        }
+        *before = messages;
+        let turn = it.turns.fetch_add(1, Ordering::SeqCst);
+        match (turn + 1).is_multiple_of(per_send) {
+            true => Turn::text("read").counted(tokens),
+            // Never the same call twice in a row, which the user would be asked about.
+            false => Turn::call("file_read", &json!({"path": "notes.txt", "limit": 100 + turn % 2})).counted(tokens),
+        }
+    });
+    seen
+}
+
+/// Starts a daemon whose provider may say which window its model has.
+async fn start(provider: &Provider, window: Option<usize>, more: Value) -> (Daemon, Client) {
+    let mut config = json!({"providers": {"test": {"kind": "vllm"}}});
+    if let Some(window) = window {
+        provider.says_window(window);
+    }
+    for (key, value) in more.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    let daemon = Daemon::with(provider, config).await;
+    daemon.file("notes.txt", "a line of notes\n".repeat(60));
+    let mut client = daemon.connect().await;
+    if window.is_some() {
+        client
+            .ask(json!({"type": "model:list", "provider": "test"}))
+            .await;
+    }
+    (daemon, client)
+}
+
+fn say(words: &str) -> Value {
+    json!({
+        "type": "chat:send", "content": words, "systemPrompt": "Read.",
+        "toolPermissions": {"file_read": {"allowed": true}},
+        "limits": {"maxTurns": 200},
+    })
+}
+
+/// What a conversation has, for everybody or for its model.
+async fn history(client: &mut Client, view: &str) -> Value {
+    let asked = json!({"type": "chat:history", "view": view});
+    client.ask(asked).await["payload"]["messages"].clone()
+}
+
+fn compactions(client: &Client, phase: &str) -> Vec<Value> {
+    let mut all = client.all("chat:compaction");
+    all.retain(|it| it["phase"] == phase);
+    all
+}
+
+/// Has 500 turns in three exchanges, with twenty facts in what the user says.
+async fn goes_on(client: &mut Client, seen: &Seen) {
+    let fact = |number: usize| format!("fact {number}: the port is {}", 4_000 + 37 * number);
+    for send in 0..3 {
+        let facts = (0..20).filter(|number| number % 3 == send).map(fact);
+        let words = facts.collect::<Vec<_>>().join("\n");
+        client.send(say(&words)).await;
+        let end = client.until("chat:stream-end").await;
+        assert_eq!(end["payload"]["stopReason"], "end_turn", "{end}");
+        assert_eq!(end["payload"]["turns"], 170);
+    }
+    assert_eq!(seen.turns.load(Ordering::SeqCst), 510);
+    let seen_by_model = history(client, "model").await.to_string();
+    for number in 0..20 {
+        assert!(
+            seen_by_model.contains(&fact(number)),
+            "{number} {seen_by_model}"
+        );
+    }
+    assert!(tokens(&json!({"messages": seen_by_model})) < WINDOW);
+    let done = compactions(client, "done");
+    assert!(done.len() > 5, "{done:?}");
+    for it in &done {
+        let (before, after) = (it["beforeTokens"].as_u64(), it["afterTokens"].as_u64());
+        assert!(after.unwrap() * 10 <= before.unwrap() * 8, "{it}");
+    }
+    assert_eq!(compactions(client, "failed"), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_conversation_of_500_turns_goes_on_in_a_small_window() {
+    let provider = Provider::start().await;
+    let seen = counting(&provider, 170);
+    let (_daemon, mut client) = start(&provider, Some(WINDOW), json!({})).await;
+    goes_on(&mut client, &seen).await;
+    // It never came so far that the provider refused anything, and its cache was lost to nothing else.
+    assert_eq!(seen.overflows.load(Ordering::SeqCst), 0);
+    let done = compactions(&client, "done").len();
+    assert_eq!(seen.broken_prefixes.load(Ordering::SeqCst), done);
+    let record = client
+        .ask(json!({"type": "chat:history", "limit": 1}))
+        .await;
+    assert_eq!(record["payload"]["nextBefore"], 510 + 507 + 3 - 1);
+}
+
+#[tokio::test]
+async fn a_window_that_nobody_knows_or_that_is_smaller_than_said_is_learnt_from_the_refusal() {
+    for window in [None, Some(2 * WINDOW)] {
+        let provider = Provider::start().await;
+        let seen = counting(&provider, 170);
+        let (_daemon, mut client) = start(&provider, window, json!({})).await;
+        goes_on(&mut client, &seen).await;
+        assert_eq!(seen.overflows.load(Ordering::SeqCst), 1, "{window:?}");
+        let first = &compactions(&client, "done")[0];
+        assert_eq!(first["trigger"], "overflow");
+    }
+}
+
+#[tokio::test]
+async fn another_model_may_sum_up() {
+    let provider = Provider::start().await;
+    let seen = counting(&provider, 60);
+    let more = json!({"compaction": {"model": "test/another", "at": 0.6}});
+    let (_daemon, mut client) = start(&provider, Some(WINDOW), more).await;
+    client.send(say("read on")).await;
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "end_turn");
+    let asked = provider.requests();
+    let summaries = asked.iter().filter(|it| is_summary(it));
+    let models: Vec<_> = summaries.map(|it| it["model"].clone()).collect();
+    assert_eq!(models.len(), seen.summaries.load(Ordering::SeqCst));
+    assert!(models.iter().all(|model| model == "another"), "{models:?}");
+}
+
+#[tokio::test]
+async fn what_the_model_sees_is_the_same_after_a_kill() {
+    let provider = Provider::start().await;
+    counting(&provider, 60);
+    let (daemon, mut client) = start(&provider, Some(WINDOW), json!({})).await;
+    client.send(say("read on")).await;
+    client.until("chat:stream-end").await;
+    let (record, seen) = (
+        history(&mut client, "record").await,
+        history(&mut client, "model").await,
+    );
+    assert!(record.as_array().unwrap().len() > 2 * seen.as_array().unwrap().len());
+    let stands_for = &seen[0]["compaction"]["replaces"];
+    assert_eq!(stands_for[0], 0);
+    let session = client.session();
+    let daemon = daemon.after_kill().await;
+    let mut client = Client::connect(&daemon, &format!("?session={session}&after=0")).await;
+    assert_eq!(history(&mut client, "record").await, record);
+    assert_eq!(history(&mut client, "model").await, seen);
+    // A copy up to before it sees all that it has, and one of all of it sees as much.
+    for (before, expected) in [(json!(5), 5), (Value::Null, seen.as_array().unwrap().len())] {
+        let mut fork = json!({"type": "session:fork", "conversationId": "default"});
+        if !before.is_null() {
+            fork["before"] = before;
+        }
+        let made = client.ask(fork).await["payload"]["sessionId"].clone();
+        let copy = made.as_str().unwrap();
+        let mut copy = Client::connect(&daemon, &format!("?session={copy}&after=0")).await;
+        let seen = history(&mut copy, "model").await;
+        assert_eq!(seen.as_array().unwrap().len(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_user_has_a_conversation_made_shorter() {
+    let provider = Provider::start().await;
+    counting(&provider, 8);
+    let (_daemon, mut client) = start(&provider, None, json!({})).await;
+    let compact = |more: Value| {
+        let mut frame = json!({"type": "chat:compact"});
+        for (key, value) in more.as_object().unwrap() {
+            frame[key] = value.clone();
+        }
+        frame
+    };
+    let nothing = client.ask(compact(json!({}))).await;
+    assert_eq!(nothing["payload"]["state"], "nothing_to_do");
+    client.send(say("read on")).await;
+    client.until("chat:stream-end").await;
+    let record = history(&mut client, "record").await;
+    let long = json!({"instructions": "x".repeat(9_000)});
+    let refused = client.ask(compact(long)).await;
+    assert_eq!(refused["type"], "session:error");
+    let started = client
+        .ask(compact(
+            json!({"mode": "summary", "instructions": "mind the port"}),
+        ))
+        .await;
+    assert_eq!(started["payload"]["state"], "started");
+    let mut told = client.until("chat:compaction").await;
+    while told["payload"]["phase"] == "started" {
+        told = client.until("chat:compaction").await;
+    }
+    assert_eq!(told["payload"]["phase"], "done", "{told}");
+    assert_eq!(told["payload"]["trigger"], "manual");
+    assert!(told["payload"].get("messageId").is_none());
+    assert_eq!(history(&mut client, "record").await, record);
+    let asked = provider.requests().pop().unwrap();
+    assert!(is_summary(&asked) && asked.to_string().contains("mind the port"));
+    // And it goes on from there.
+    client.send(say("and now?")).await;
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "end_turn");
+}
+
+#[tokio::test]
+async fn one_that_is_asked_for_meanwhile_is_refused_or_waits() {
+    let provider = Provider::start().await;
+    let (turn, mut pause) = Turn::paused(&[json!({"content": "well"})], &[], "stop");
+    provider.then(turn);
+    let (_daemon, mut client) = start(&provider, None, json!({})).await;
+    client.send(say(&"read on ".repeat(500))).await;
+    pause.reached().await;
+    let busy = client.ask(json!({"type": "chat:compact"})).await;
+    assert_eq!(busy["payload"]["code"], "conversation_busy", "{busy}");
+    let queued = client
+        .ask(json!({"type": "chat:compact", "mode": "summary", "whenBusy": "queue"}))
+        .await;
+    assert_eq!(queued["payload"]["state"], "queued");
+    counting(&provider, 8);
+    pause.go_on();
+    client.until("chat:stream-end").await;
+    let told = client.until("chat:compaction").await;
+    assert_eq!(told["payload"]["phase"], "started");
+}
