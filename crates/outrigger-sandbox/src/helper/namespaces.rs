@@ -9,12 +9,12 @@ use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
-use rustix::process::{DumpableBehavior, Signal};
+use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use super::control::Control;
 use super::raw::{self, Fork};
-use super::{During, Launch, SetupError, limits, mounts, overlays, supervisor};
+use super::{During, Launch, SetupError, as_dumpable, limits, mounts, overlays, supervisor};
 use crate::descriptors;
 use crate::layers::Step;
 use crate::outgoing::DNS;
@@ -48,7 +48,7 @@ impl Pod {
     }
 
     /// Makes sockets in the network and sends them to the daemon. No process of a command is near: this one was just
-    /// executed, and ends.
+    /// started, and ends.
     pub(super) fn send_sockets(
         &self,
         loopback: Loopback,
@@ -118,11 +118,7 @@ pub(super) fn guard(launch: Launch<'_>) -> Result<(), SetupError> {
     match launch.pod {
         None => own_user_namespace(UnshareFlags::NEWPID)?,
         Some(pod) => {
-            let give_way = || {
-                limits::give_way();
-                Ok(())
-            };
-            as_dumpable(give_way).during(Step::Namespaces, "giving way")?;
+            limits::give_way().during(Step::Namespaces, "giving way")?;
             move_into_link_name_space(pod.user.as_fd(), Some(LinkNameSpaceType::User))
                 .during(Step::Namespaces, "entering the pod")?;
             raw::unshare(UnshareFlags::NEWPID).during(Step::Namespaces, "unshare")?;
@@ -158,19 +154,11 @@ fn own_user_namespace(others: UnshareFlags) -> Result<(), SetupError> {
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
         fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-        limits::give_way();
         Ok(())
     };
-    as_dumpable(map).during(Step::Namespaces, "mapping the user into its namespace")
-}
-
-/// Does something with files of this process in `/proc`. They belong to root while it is not dumpable, and the daemon is
-/// not; the view of the file system that comes later has a `/proc` that is not written to.
-fn as_dumpable(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
-    let done = work();
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    done
+    as_dumpable(map)
+        .and_then(|()| limits::give_way())
+        .during(Step::Namespaces, "mapping the user into its namespace")
 }
 
 fn init(launch: Launch<'_>) -> Result<(), SetupError> {
