@@ -157,6 +157,8 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
         control.send(&Notice::Reached(reached));
     }
     control.send(&Notice::Dead {});
+    // What may still be about to end.
+    raw::wait(None, true).map_or_else(drop, drop);
     clean_up(&task.cleanup);
     code
 }

@@ -207,6 +207,11 @@ pub(crate) fn ended_child() -> io::Result<Option<Pid>> {
     done(result).map(|()| process(number))
 }
 
+/// Whether this process has no child, not even one that has ended and was not waited for.
+pub(super) fn is_childless() -> bool {
+    ended_child().is_err_and(|error| error.raw_os_error() == Some(libc::ECHILD))
+}
+
 /// Has the kernel stop this process, and all that it starts, at each of these calls. Returns what tells of them.
 pub(super) fn stop_at(calls: &[Stop]) -> io::Result<OwnedFd> {
     const LOAD_WORD: u16 = 0x20;

@@ -58,7 +58,7 @@ struct Running {
     watch: Watch,
     quota: Option<quota::Watch>,
     /// Kept until nothing is left of the command: its pod, where it may write, and what makes connections for it.
-    _surroundings: (Option<Pod>, Option<DropGuard>),
+    surroundings: (Option<Pod>, Option<DropGuard>),
     known: watch::Sender<Known>,
     /// The process group of the program, where its number is the same for the daemon.
     group: Option<Pid>,
@@ -82,7 +82,7 @@ pub(super) fn begin(
         helpers: Arc::clone(helpers),
         watch,
         quota,
-        _surroundings: surroundings,
+        surroundings,
         known: watch::Sender::default(),
         group: None,
         is_dead: false,
@@ -150,8 +150,14 @@ impl Running {
             self.helper_ended().await;
         }
         let restored = std::mem::take(&mut self.watch).end().await;
+        drop(std::mem::take(&mut self.surroundings));
+        let patience = match is_dead && self.cleanup.private_tmp.is_none() {
+            // The helper's own end, and that of the namespaces, is nobody's concern.
+            true => Duration::ZERO,
+            false => REMOVAL_PATIENCE,
+        };
         let mut tidying = pin!(self.tidy_up(is_dead));
-        let is_tidy = timeout(REMOVAL_PATIENCE, &mut tidying).await.is_ok();
+        let is_tidy = timeout(patience, &mut tidying).await.is_ok();
         known.send_modify(|known| known.restored = Some(restored));
         if !is_tidy {
             tidying.await;
