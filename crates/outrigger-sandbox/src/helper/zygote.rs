@@ -92,10 +92,9 @@ fn take() -> Result<UnixStream, SetupError> {
 }
 
 /// Makes of a fork a helper, and sends the daemon a descriptor of it.
-fn begin(socket: &UnixStream, output: impl Iterator<Item = OwnedFd>) -> io::Result<()> {
+fn begin(socket: &UnixStream, mut output: impl Iterator<Item = OwnedFd>) -> io::Result<()> {
     // Its own children are waited for.
     raw::set_children_kept(true)?;
-    let mut output = output;
     if let (Some(stdout), Some(stderr)) = (output.next(), output.next()) {
         rustix::stdio::dup2_stdout(stdout)?;
         rustix::stdio::dup2_stderr(stderr)?;

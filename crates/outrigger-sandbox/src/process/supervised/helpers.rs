@@ -1,10 +1,11 @@
 //! The helpers of commands and pods: where they are asked for, and what is left to do about one that runs.
 //!
-//! They are forks of one process, the zygote, which executes this binary once and then waits for requests: a fork takes a
-//! tenth of the time of an execution, most of which is the dynamic linker's. It is started by the first task at the latest,
-//! anew where somebody killed it, and ends with the daemon's end of its socket.
+//! They are forks of one process, the zygote, which executes this binary once and then waits for requests: a fork takes
+//! less than an execution, most of which is the dynamic linker's. It is started by the first task at the latest, anew where
+//! somebody killed it, and ends with the daemon's end of its socket. One helper waits always, so that not even its fork is
+//! part of a command's time.
 
-use std::io::{self, Write};
+use std::io::{self, PipeReader, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,7 @@ use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdout, Command as Spawner};
 use tokio::time::timeout;
 
-use super::children::Started;
-use super::{SpawnError, StdinPipe};
+use super::{SpawnError, StdinPipe, children};
 use crate::helper::raw;
 use crate::pod::Namespaces;
 use crate::policy::Task;
@@ -32,7 +32,14 @@ const ARRIVAL_PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Helpers {
     binary: PathBuf,
-    zygote: Mutex<Option<Zygote>>,
+    started: Mutex<Started>,
+}
+
+#[derive(Debug, Default)]
+struct Started {
+    zygote: Option<Zygote>,
+    /// The helper of the next task.
+    waiting: Option<Waiting>,
 }
 
 /// The descriptors that go with a task, besides its standard input.
@@ -56,7 +63,7 @@ impl Helpers {
     pub(crate) fn new(binary: PathBuf) -> Self {
         Self {
             binary,
-            zygote: Mutex::new(None),
+            started: Mutex::default(),
         }
     }
 
@@ -89,60 +96,86 @@ impl Helpers {
             Some(Stdin::Piped) => Some(io::pipe()?),
             Some(Stdin::Null) | None => None,
         };
-        let output = stdin.map(|_| Ok::<_, io::Error>([io::pipe()?, io::pipe()?]));
-        let output = output.transpose()?;
         let mut first = vec![memory.as_fd()];
         first.extend(input.as_ref().map(|(reader, _)| reader.as_fd()));
         first.extend(given);
-        let (socket, theirs) = BlockingStream::pair()?;
-        descriptors::send(&socket, &first)?;
-        let mut request = vec![theirs.as_fd()];
-        request.extend(output.iter().flatten().map(|(_, writer)| writer.as_fd()));
-        self.request(&request)?;
+        let Waiting { socket, output } = self.helper(&first)?;
         socket.set_nonblocking(true)?;
         let mut pipes = Pipes::default();
         if let Some((_, writer)) = input {
             pipes.stdin = Some(StdinPipe::from_owned_fd(OwnedFd::from(writer))?);
         }
-        if let Some([stdout, stderr]) = output {
-            let (stdout, stderr) = (OwnedFd::from(stdout.0), OwnedFd::from(stderr.0));
+        if stdin.is_some() {
+            let [stdout, stderr] = output.map(OwnedFd::from);
             pipes.stdout = Some(ChildStdout::from_std(stdout.into())?);
             pipes.stderr = Some(ChildStderr::from_std(stderr.into())?);
         }
         Ok((UnixStream::from_std(socket)?, pipes))
     }
 
-    /// Starts the zygote, where there is none.
+    /// Sends a first message to the helper that waits, or to a new one, and has the next one be made ready.
+    fn helper(&self, message: &[BorrowedFd<'_>]) -> io::Result<Waiting> {
+        let mut started = self.started.lock();
+        let takes = |it: &Waiting| descriptors::send(&it.socket, message).is_ok();
+        let helper = match started.waiting.take().filter(takes) {
+            Some(helper) => helper,
+            // There was none yet, or somebody killed it.
+            None => {
+                let helper = started.fork(&self.binary)?;
+                descriptors::send(&helper.socket, message)?;
+                helper
+            }
+        };
+        // The next task meets an error again.
+        started.waiting = started.fork(&self.binary).ok();
+        Ok(helper)
+    }
+
+    /// Has a helper wait for the next task.
     pub(crate) fn prepare(&self) {
-        let mut zygote = self.zygote.lock();
-        if zygote.is_none() {
+        let mut started = self.started.lock();
+        if started.waiting.is_none() {
             // The next task will meet an error again, and its user be told.
-            *zygote = Zygote::start(&self.binary)
+            started.waiting = started
+                .fork(&self.binary)
                 .inspect_err(|error| tracing::debug!(%error, "no helper can be started"))
                 .ok();
         }
-    }
-
-    /// Asks for a helper; of a new zygote where there was one that does not take requests any more.
-    fn request(&self, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let mut zygote = self.zygote.lock();
-        if let Some(zygote) = zygote.as_ref()
-            && descriptors::send(&zygote.socket, descriptors).is_ok()
-        {
-            return Ok(());
-        }
-        let zygote = zygote.insert(Zygote::start(&self.binary)?);
-        descriptors::send(&zygote.socket, descriptors)
     }
 
     /// Receives the first word of a helper. A zygote from which none comes in time is given up.
     pub(crate) async fn arrived(&self, socket: &UnixStream) -> io::Result<Helper> {
         let arrived = timeout(ARRIVAL_PATIENCE, Helper::arrived(socket)).await;
         arrived.unwrap_or_else(|_| {
-            drop(self.zygote.lock().take());
+            drop(self.started.lock().zygote.take());
             Err(io::ErrorKind::TimedOut.into())
         })
     }
+}
+
+impl Started {
+    /// Asks for a helper; a new zygote where there is none that takes requests.
+    fn fork(&mut self, binary: &Path) -> io::Result<Waiting> {
+        let (socket, theirs) = BlockingStream::pair()?;
+        let [stdout, stderr] = [io::pipe()?, io::pipe()?];
+        let request = [theirs.as_fd(), stdout.1.as_fd(), stderr.1.as_fd()];
+        let takes = |it: &Zygote| descriptors::send(&it.socket, &request).is_ok();
+        if !self.zygote.as_ref().is_some_and(takes) {
+            let zygote = self.zygote.insert(Zygote::start(binary)?);
+            descriptors::send(&zygote.socket, &request)?;
+        }
+        Ok(Waiting {
+            socket,
+            output: [stdout.0, stderr.0],
+        })
+    }
+}
+
+/// A helper that was asked for and has no task. Dropping it ends it.
+#[derive(Debug)]
+struct Waiting {
+    socket: BlockingStream,
+    output: [PipeReader; 2],
 }
 
 /// The process of which helpers are forks. Dropping it ends it.
@@ -150,7 +183,7 @@ impl Helpers {
 struct Zygote {
     /// Does not block: one that takes nothing is replaced.
     socket: BlockingStream,
-    _process: Started,
+    _process: children::Started,
 }
 
 impl Zygote {
@@ -161,7 +194,7 @@ impl Zygote {
     fn start(binary: &Path) -> io::Result<Self> {
         let (socket, theirs) = BlockingStream::pair()?;
         socket.set_nonblocking(true)?;
-        let process = Started::spawn(
+        let process = children::Started::spawn(
             Spawner::new(binary)
                 .arg(HELPER_ARGUMENT)
                 .env_clear()
