@@ -7,6 +7,7 @@ mod sessions;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde_json::Value;
 
@@ -28,6 +29,31 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Reads a command line, the program's name first. Flags of a subcommand may stand before it, too.
+    ///
+    /// # Errors
+    /// What clap has to say, help among it.
+    pub fn read(line: &[OsString]) -> Result<Self, clap::Error> {
+        let error = match Self::try_parse_from(line) {
+            Ok(arguments) => return Ok(arguments),
+            Err(error) => error,
+        };
+        let Some(ContextValue::String(subcommand)) = error.get(ContextKind::InvalidSubcommand)
+        else {
+            return Err(error);
+        };
+        // A flag's value may be the same word.
+        let places =
+            (1..line.len()).filter(|at| line.get(*at).is_some_and(|it| it == subcommand.as_str()));
+        let behind = |at| {
+            let (before, from) = line.split_at_checked(at)?;
+            let (program, flags) = before.split_at_checked(1)?;
+            Self::try_parse_from(program.iter().chain(from).chain(flags)).ok()
+        };
+        let moved = places.filter_map(behind).next();
+        moved.ok_or(error)
+    }
+
     /// Returns what is to be done; `serve` where nothing is said.
     pub fn into_command(self) -> Command {
         self.command.unwrap_or(Command::Serve(self.serve))

@@ -77,6 +77,7 @@ pub struct Options {
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     let close = CancellationToken::new();
+    let sandboxes = Sandboxes::new(&config, options.home.as_deref());
     let (listener, address) = bind(config.server.address(), options.token.is_some()).await?;
     let (token, made_up) = token(options.token.clone(), address)?;
     options.redactor.add(token.expose_secret());
@@ -87,11 +88,12 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     }
     let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
     let store = files::store(config.store.as_ref(), roots.as_deref().ok())?;
+    sandboxes.confined.keep_off_port(address.port());
     let daemon = build(
         config,
         &options,
         roots.clone(),
-        address.port(),
+        sandboxes,
         &token,
         (audit.clone(), store),
     );
@@ -257,36 +259,54 @@ fn warn_of_unwritable(roots: &Roots) {
     }
 }
 
+/// What commands are run by, and what runs those that are not to be confined.
+struct Sandboxes {
+    confined: Sandbox,
+    unconfined: Sandbox,
+}
+
+impl Sandboxes {
+    fn new(config: &Config, home: Option<&Path>) -> Self {
+        let bash = &config.tools.bash;
+        let settings = sandbox::Settings {
+            private_bytes: bash.tmp_size,
+            pod_bytes: bash.limits.disk,
+            caches: found_caches(&bash.caches, home),
+            ..sandbox::Settings::new(home.map(Path::to_owned))
+        }
+        .off_memory();
+        let unconfined = Sandbox::new(sandbox::Settings {
+            ceiling: Mode::None,
+            ..settings.clone()
+        });
+        let confined = match bash.sandbox {
+            SandboxPolicy::Auto => {
+                let sandbox = Sandbox::new(settings);
+                // What it is tried with starts beside what follows.
+                sandbox.expect_command();
+                sandbox
+            }
+            SandboxPolicy::Off => unconfined.clone(),
+        };
+        Self {
+            confined,
+            unconfined,
+        }
+    }
+}
+
 fn build(
     config: Config,
     options: &Options,
     roots: Result<Arc<Roots>, String>,
-    port: u16,
+    sandboxes: Sandboxes,
     token: &SecretString,
     (audit, store): (Audit, Result<Sqlite, String>),
 ) -> Arc<Daemon> {
-    let bash = &config.tools.bash;
-    let settings = sandbox::Settings {
-        private_bytes: bash.tmp_size,
-        pod_bytes: bash.limits.disk,
-        caches: found_caches(&bash.caches, options.home.as_deref()),
-        ..sandbox::Settings::new(options.home.clone())
-    }
-    .off_memory();
-    let unconfined = Sandbox::new(sandbox::Settings {
-        ceiling: Mode::None,
-        ..settings.clone()
-    });
-    let sandbox = match config.tools.bash.sandbox {
-        SandboxPolicy::Auto => {
-            let sandbox = Sandbox::new(settings);
-            // What it is tried with starts beside what follows.
-            sandbox.expect_command();
-            sandbox
-        }
-        SandboxPolicy::Off => unconfined.clone(),
-    };
-    sandbox.keep_off_port(port);
+    let Sandboxes {
+        confined: sandbox,
+        unconfined,
+    } = sandboxes;
     let known = config.secrets();
     let known = known.iter().chain([token]);
     let secrets: Vec<String> = known

@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use outrigger::arguments::{
     Arguments, Command, ConfigCommand, RequiredSandbox, ServeArguments, is_serve,
 };
@@ -27,9 +25,6 @@ use tokio_util::sync::CancellationToken;
 /// brought: `benches/README.md` has the figures.
 const WORKERS: usize = 1;
 
-/// What to do about arguments of the daemon before another command.
-const BEHIND_SUBCOMMAND: &str = "put the flags after the subcommand";
-
 fn main() -> ExitCode {
     // Before anything else: the helper must be single-threaded and owns no more than the standard descriptors.
     #[cfg(target_os = "linux")]
@@ -40,7 +35,8 @@ fn main() -> ExitCode {
         return outrigger::sandbox::helper::main();
     }
     let block = process::harden();
-    let arguments = match Arguments::try_parse() {
+    let line: Vec<_> = std::env::args_os().collect();
+    let arguments = match Arguments::read(&line) {
         Ok(arguments) => arguments,
         Err(error) => return misused(error),
     };
@@ -56,13 +52,7 @@ fn main() -> ExitCode {
 }
 
 /// Says what is wrong with the arguments, or what was asked of them; to who waits for the daemon's line, there too.
-fn misused(mut error: clap::Error) -> ExitCode {
-    let is_before_subcommand = error.get(ContextKind::InvalidSubcommand).is_some()
-        && error.kind() == ErrorKind::ArgumentConflict;
-    if is_before_subcommand {
-        let tip = ContextValue::StyledStrs(vec![BEHIND_SUBCOMMAND.into()]);
-        error.insert(ContextKind::Suggested, tip);
-    }
+fn misused(error: clap::Error) -> ExitCode {
     // A person reads it on stderr, where clap says it at the end.
     let is_for_program = !std::io::stdout().is_terminal();
     if error.use_stderr() && is_for_program && is_serve(std::env::args_os().skip(1)) {
@@ -70,10 +60,7 @@ fn misused(mut error: clap::Error) -> ExitCode {
         // The first paragraph; which arguments it is about may stand below its first line.
         let lines = text.lines().take_while(|line| !line.is_empty());
         let message = lines.map(str::trim).collect::<Vec<_>>().join(" ");
-        let hint = match is_before_subcommand {
-            true => BEHIND_SUBCOMMAND,
-            false => "`outrigger serve --help` lists the arguments",
-        };
+        let hint = "`outrigger serve --help` lists the arguments";
         Fatal::configuration(message.trim_start_matches("error: "), hint).tell();
     }
     error.exit()

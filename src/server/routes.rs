@@ -1,5 +1,6 @@
 //! The routes, each behind the gate it needs.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
@@ -150,6 +152,17 @@ async fn protocol_asyncapi() -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], DOCUMENT.as_str())
 }
 
+/// Names of what `/ws` may be asked for.
+const PARAMETERS: [&str; 5] = ["token", "session", "after", "text", "project"];
+
+/// Returns a parameter that is none by one letter, and which one is. Others are ignored: a later client may have more.
+fn misspelt(names: &BTreeMap<String, IgnoredAny>) -> Option<(&str, &'static str)> {
+    names.keys().find_map(|name| {
+        let near = |known: &&str| strsim::damerau_levenshtein(known, name) == 1;
+        Some((name.as_str(), PARAMETERS.into_iter().find(near)?))
+    })
+}
+
 /// What `/ws` may be asked for besides the token.
 #[derive(Deserialize)]
 struct Wanted {
@@ -166,8 +179,17 @@ async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
     Query(wanted): Query<Wanted>,
+    Query(names): Query<BTreeMap<String, IgnoredAny>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
+    if let Some((name, near)) = misspelt(&names) {
+        // Whoever wants another project and gets this one would find out too late.
+        let body = serde_json::json!({
+            "code": "unknown_parameter",
+            "message": format!("there is no parameter `{name}`; did you mean `{near}`?"),
+        });
+        return (StatusCode::BAD_REQUEST, Json(body)).into_response();
+    }
     if shared.daemon.draining.is_cancelled() {
         let body = serde_json::json!({
             "code": "draining",

@@ -90,8 +90,8 @@ async fn it_takes_in_orphans_forgets_its_environment_and_ends_by_a_signal() {
             .unwrap()
             .success()
     );
-    // It ends neither the daemon nor its supervisor, and has a process that ends when the test says so.
-    let line = "for them in 1 -1 $PPID; do ! kill -9 $them || echo $them > sent; done; \
+    // It ends neither the daemon, its supervisor nor that one's parent, and has a process that ends when the test says so.
+    let line = "for them in 1 -1 $PPID $(ps -o ppid= -p $PPID); do ! kill -9 $them || echo $them > sent; done; \
                 setsid sh -c 'echo > left; read x < end' & until [ -s left ]; do :; done; sleep 600";
     let mut client = daemon.connect().await;
     provider
@@ -104,11 +104,17 @@ async fn it_takes_in_orphans_forgets_its_environment_and_ends_by_a_signal() {
         .await;
     client.until("chat:tool-start").await;
     let left = daemon.project().join("left");
-    let orphans = || children(own);
     eventually("a process of the command", async || left.exists()).await;
     assert!(!daemon.project().join("sent").exists());
+    let zygote = children(own)[0].0;
+    let orphans = || {
+        let mut others = children(own);
+        others.retain(|it| it.0 != zygote);
+        others
+    };
     // From outside, where nothing keeps a supervisor alive.
-    let supervisor = orphans()[0].0;
+    let mut helpers = children(zygote).into_iter();
+    let supervisor = helpers.find(|it| !children(it.0).is_empty()).unwrap().0;
     let killed = Blocking::new("kill")
         .args(["-9", &supervisor.to_string()])
         .status();

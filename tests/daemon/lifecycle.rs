@@ -53,6 +53,11 @@ async fn only_the_right_token_host_and_origin_get_in() {
             "unauthorized",
         ),
         (
+            format!("GET /ws?token={token}&projct=/x HTTP/1.1\r\nHost: localhost\r\n{upgrade}"),
+            400,
+            "unknown_parameter",
+        ),
+        (
             format!("GET /ws?token=wrong HTTP/1.1\r\nHost: localhost\r\n{upgrade}"),
             401,
             "unauthorized",

@@ -1,12 +1,13 @@
 //! The other side of the sandbox: this binary, executed again as `outrigger __sandbox-exec`.
 //!
-//! A fresh, single-threaded process may do what the daemon's own child after a fork may not (allocate, open,
-//! report), and starting it costs the same however big the daemon is. It takes its policy from the descriptor
-//! that is its standard input, from no one but its parent, and then plays one of three parts:
+//! A small, single-threaded process may do what the daemon's own child after a fork may not (allocate, open,
+//! report), and starting it costs the same however big the daemon is. It is executed once, as the zygote, and takes
+//! orders from no one but its parent; each helper is a fork of it, takes its policy from a socket of its own, and then
+//! plays one of three parts:
 //!
 //! ```text
-//! daemon ── guard ── init (pid 1 of the namespace) ── worker -> exec     full
-//! daemon ── supervisor (subreaper) ── worker -> exec                     fallback, limits, none
+//! daemon ── zygote ── guard ── init (pid 1 of the namespace) ── worker -> exec     full
+//! daemon ── zygote ── supervisor (subreaper) ── worker -> exec                     fallback, limits, none
 //! ```
 //!
 //! Read `worker` for the layers, `supervisor` for how the tree ends, `namespaces` for the full mode.
@@ -26,6 +27,7 @@ mod seccomp;
 mod supervisor;
 mod tree;
 mod worker;
+mod zygote;
 
 use std::fmt;
 use std::fs::File;
@@ -34,10 +36,13 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rustix::process::DumpableBehavior;
+
 use self::control::Control;
 use self::namespaces::Pod;
 use self::opened::Opened;
 use self::placeholders::Placeholders;
+use self::zygote::Origin;
 use super::layers::{SetupError, Step};
 use super::policy::{Cleanup, Notice, Policy, Work};
 use super::process::Reached;
@@ -65,18 +70,22 @@ impl<T, E: fmt::Display> During<T> for Result<T, E> {
     }
 }
 
-/// Runs the helper. To be called first thing in `main`, while the process has one thread.
+/// Runs the zygote, and in its forks the helpers. To be called first thing in `main`, while the process has one thread.
 ///
 /// The exit code means nothing to the daemon, which listens to the notices instead.
 pub fn main() -> ExitCode {
-    let control = match Control::take() {
-        Ok(control) => control,
+    match zygote::serve() {
+        Ok(Some((control, origin))) => help(&control, origin),
+        Ok(None) => ExitCode::SUCCESS,
         Err(error) => {
             // The one place where there is nobody else to tell: a person ran the helper by hand.
             report_to_terminal(&error);
-            return ExitCode::from(FAILED);
+            ExitCode::from(FAILED)
         }
-    };
+    }
+}
+
+fn help(control: &Control, origin: Origin) -> ExitCode {
     let (task, mut descriptors) = match control.receive() {
         Ok(received) => received,
         Err(error) => {
@@ -86,7 +95,7 @@ pub fn main() -> ExitCode {
     };
     let policy = task.policy();
     let input = match policy.map(|policy| policy.command.stdin) {
-        Some(Stdin::Piped) => descriptors.next().map(File::from),
+        Some(Stdin::Piped) => descriptors.next(),
         Some(Stdin::Null) | None => None,
     };
     let pod = task.pod();
@@ -106,7 +115,10 @@ pub fn main() -> ExitCode {
         )?;
         match &task.work {
             Work::Command(policy) => {
-                prepare(input).during(Step::Prepare, "preparing the helper")?;
+                if let Some(pipe) = input {
+                    // Only the worker needs it.
+                    rustix::stdio::dup2_stdin(pipe).during(Step::Prepare, "taking the input")?;
+                }
                 // Opened before the view of the file system changes; the worker alone joins it, so that it can be
                 // removed here.
                 let open = |group: &PathBuf| {
@@ -120,13 +132,14 @@ pub fn main() -> ExitCode {
                     opened: &opened,
                     pod: pod.as_ref(),
                     calls: calls.as_ref(),
-                    control: &control,
+                    control,
+                    origin,
                     groups: &groups,
                 })
             }
-            Work::Pod(overlays) => Pod::make(&control, overlays),
+            Work::Pod(overlays) => Pod::make(control, overlays),
             Work::Sockets { loopback, .. } => {
-                pod.map_or(Ok(()), |pod| pod.send_sockets(*loopback, &control))
+                pod.map_or(Ok(()), |pod| pod.send_sockets(*loopback, control))
             }
             Work::Cleanup => Ok(()),
         }
@@ -144,6 +157,8 @@ pub fn main() -> ExitCode {
         control.send(&Notice::Reached(reached));
     }
     control.send(&Notice::Dead {});
+    // What may still be about to end.
+    raw::wait(None, true).map_or_else(drop, drop);
     clean_up(&task.cleanup);
     code
 }
@@ -157,6 +172,7 @@ struct Launch<'a> {
     /// Who is told of its calls at which it is stopped.
     calls: Option<&'a OwnedFd>,
     control: &'a Control,
+    origin: Origin,
     /// The lists of processes of its control groups.
     groups: &'a [File],
 }
@@ -176,15 +192,13 @@ fn clean_up(cleanup: &Cleanup) {
     cgroup::remove(&cleanup.cgroups);
 }
 
-/// Puts the program's input in place and turns deaf, to the Ctrl-C of the daemon's terminal among others.
-fn prepare(input: Option<File>) -> io::Result<()> {
-    match input {
-        Some(pipe) => rustix::stdio::dup2_stdin(pipe)?,
-        None => rustix::stdio::dup2_stdin(File::open("/dev/null")?)?,
-    }
-    // Only SIGKILL may end a supervisor before its tree is dead.
-    raw::set_signals_blocked(true)?;
-    Ok(())
+/// Does something with files of this process in `/proc`. They belong to root while it is not dumpable, and no helper is;
+/// the view of the file system that comes later has a `/proc` that is not written to.
+fn as_dumpable(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    let done = work();
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    done
 }
 
 /// Makes of a process that has started its child one that only watches: it lets go of the output, which would never

@@ -283,10 +283,7 @@ impl Sandbox {
     /// cannot be executed. Nothing runs then.
     pub async fn spawn(&self, command: &Command) -> Result<Process, SpawnError> {
         let mode = self.probed().await.mode;
-        let process = process::spawn(&self.shared, command, mode, process::Purpose::Run).await?;
-        // The next one.
-        self.expect_command();
-        Ok(process)
+        process::spawn(&self.shared, command, mode, process::Purpose::Run).await
     }
 
     /// Returns a new pod, for commands that share loopback, a home and temporary files ([`Command::pod`]).
@@ -318,7 +315,7 @@ impl Sandbox {
         process::sweep(&self.shared).await;
     }
 
-    /// Makes ready for a command that comes at once or soon, while its caller looks up what it needs.
+    /// Makes ready for commands and for finding out what is enforced, while the caller does something else.
     pub fn expect_command(&self) {
         process::prepare_helper(&self.shared);
     }

@@ -36,8 +36,7 @@ use crate::policy::{
     SeenCache, Task, Work,
 };
 use crate::process::SpawnError;
-use crate::process::supervised::ahead::{Ahead, Given};
-use crate::process::supervised::children::Started;
+use crate::process::supervised::helpers::{self, Given, Helpers};
 use crate::quota::Quota;
 use crate::{POD_PREFIX, descriptors};
 
@@ -62,7 +61,7 @@ pub struct Pod(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    ahead: Arc<Ahead>,
+    helpers: Arc<Helpers>,
     settings: PodSettings,
     namespaces: OnceCell<Namespaces>,
     folders: OnceCell<Folders>,
@@ -103,9 +102,13 @@ struct Folders {
 }
 
 impl Pod {
-    pub(crate) fn new(ahead: Arc<Ahead>, settings: PodSettings, alive: TaskTrackerToken) -> Self {
+    pub(crate) fn new(
+        helpers: Arc<Helpers>,
+        settings: PodSettings,
+        alive: TaskTrackerToken,
+    ) -> Self {
         Self(Arc::new(Shared {
-            ahead,
+            helpers,
             settings,
             namespaces: OnceCell::new(),
             folders: OnceCell::new(),
@@ -123,7 +126,7 @@ impl Pod {
         };
         let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
         let connect = async |loopback, address| {
-            let socket = namespaces.socket(&self.0.ahead, loopback).await?;
+            let socket = namespaces.socket(&self.0.helpers, loopback).await?;
             let socket = TcpSocket::from_std_stream(socket.into());
             socket.connect(SocketAddr::new(address, port)).await
         };
@@ -169,7 +172,7 @@ impl Pod {
             let caches = self.0.settings.caches.iter().enumerate();
             let overlays =
                 caches.map(|(number, cache)| Folders::overlay(&folders.place, number, cache));
-            Namespaces::make(&self.0.ahead, overlays.collect()).await
+            Namespaces::make(&self.0.helpers, overlays.collect()).await
         };
         self.0.namespaces.get_or_try_init(make).await
     }
@@ -182,7 +185,7 @@ impl Drop for Shared {
         // Without a runtime the daemon ends, and the next one removes them.
         if let (Some(folders), Ok(_)) = (self.folders.take(), Handle::try_current()) {
             let Folders { place, quota } = folders;
-            let (removed, alive) = (remove(&self.ahead, place), self.alive.clone());
+            let (removed, alive) = (remove(&self.helpers, place), self.alive.clone());
             // With its lock, so that no sweep takes it for one that is left.
             tokio::spawn(async move {
                 removed.await;
@@ -193,19 +196,15 @@ impl Drop for Shared {
 }
 
 /// Has a helper remove a folder of a pod, at once; what is returned waits for it, however long that takes.
-fn remove(ahead: &Ahead, place: PathBuf) -> impl Future<Output = ()> + Send + use<> {
+fn remove(helpers: &Helpers, place: PathBuf) -> impl Future<Output = ()> + Send + use<> {
     let task = Task::cleanup(Cleanup {
         private_tmp: Some(place.clone()),
         ..Cleanup::default()
     });
-    let assigned = ahead.assign(&task, Given::default());
+    let assigned = helpers.assign(&task, Given::default());
     async move {
         let why_not = match assigned {
-            Ok((mut helper, socket, _)) => {
-                let ended = helper.child.wait().await;
-                drop(socket);
-                ended.err().map(SpawnError::Helper)
-            }
+            Ok((socket, _)) => helpers::ended(socket).await.err(),
             Err(error) => Some(error),
         };
         let is_left = move || {
@@ -219,11 +218,11 @@ fn remove(ahead: &Ahead, place: PathBuf) -> impl Future<Output = ()> + Send + us
 }
 
 /// Removes what daemons that were killed left in `temporary`, one folder after the other.
-pub(crate) async fn sweep(ahead: &Ahead, temporary: PathBuf) {
+pub(crate) async fn sweep(helpers: &Helpers, temporary: PathBuf) {
     let left = tokio::task::spawn_blocking(move || left(&temporary)).await;
     for (place, lock) in left.unwrap_or_default() {
         tracing::info!(place = %place.display(), "removing files of an earlier daemon's conversation");
-        remove(ahead, place).await;
+        remove(helpers, place).await;
         drop(lock);
     }
 }
@@ -342,7 +341,7 @@ impl Folders {
 
 impl Namespaces {
     /// Has a helper make them.
-    async fn make(ahead: &Arc<Ahead>, overlays: Vec<Overlay>) -> Result<Self, SpawnError> {
+    async fn make(helpers: &Arc<Helpers>, overlays: Vec<Overlay>) -> Result<Self, SpawnError> {
         let places: Vec<_> = overlays
             .iter()
             .map(|overlay| (overlay.lower.clone(), overlay.merged.clone()))
@@ -351,10 +350,8 @@ impl Namespaces {
             work: Work::Pod(overlays),
             cleanup: Cleanup::default(),
         };
-        let (helper, socket, _) = ahead.assign(&task, Given::default())?;
-        // For the command that the pod is made for.
-        ahead.prepare();
-        let (line, given) = answer(helper, socket).await?;
+        let (socket, _) = helpers.assign(&task, Given::default())?;
+        let (line, given) = answer(helpers, socket).await?;
         let failed = || SpawnError::Helper(io::ErrorKind::UnexpectedEof.into());
         let said: PodMade = serde_json::from_slice(&line).map_err(|_| failed())?;
         let mut given = given.into_iter();
@@ -397,7 +394,7 @@ impl Namespaces {
     }
 
     /// Returns an unconnected TCP socket in the network; a helper makes some where none is left.
-    async fn socket(&self, ahead: &Ahead, loopback: Loopback) -> io::Result<OwnedFd> {
+    async fn socket(&self, helpers: &Helpers, loopback: Loopback) -> io::Result<OwnedFd> {
         let sockets = match loopback {
             Loopback::V4 => &self.sockets,
             Loopback::V6 => &self.sockets6,
@@ -414,8 +411,8 @@ impl Namespaces {
             pod: Some(self),
             ..Given::default()
         };
-        let (helper, socket, _) = ahead.assign(&task, given).map_err(io::Error::other)?;
-        let (_, mut made) = answer(helper, socket).await.map_err(io::Error::other)?;
+        let (socket, _) = helpers.assign(&task, given).map_err(io::Error::other)?;
+        let (_, mut made) = answer(helpers, socket).await.map_err(io::Error::other)?;
         let socket = made.pop();
         let mut sockets = sockets.lock();
         // Others may have asked meanwhile. What is too many goes.
@@ -435,20 +432,17 @@ impl Namespaces {
 
 /// Returns the one message of a helper that does something for a pod: bytes, and descriptors.
 async fn answer(
-    mut helper: Started,
+    helpers: &Helpers,
     socket: UnixStream,
 ) -> Result<(Vec<u8>, Vec<OwnedFd>), SpawnError> {
+    let helper = helpers.arrived(&socket).await.map_err(SpawnError::Helper)?;
     let mut message = vec![0; MAX_NOTICE_BYTES];
     let receive = || descriptors::receive(&socket, &mut message);
     let received = timeout(PATIENCE, socket.async_io(Interest::READABLE, receive)).await;
-    let is_late = received.is_err();
-    tokio::spawn(async move {
-        if is_late {
-            helper.child.start_kill().unwrap_or_default();
-        }
-        helper.child.wait().await.map_or_else(drop, drop);
+    let received = received.unwrap_or_else(|_| {
+        helper.kill();
+        Err(io::ErrorKind::TimedOut.into())
     });
-    let received = received.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     let (bytes, given) = received.map_err(SpawnError::Helper)?;
     message.truncate(bytes);
     if !given.is_empty() {

@@ -1,4 +1,4 @@
-//! The helper's end of the socket to the daemon: the policy in, notices out, and the end of the stream as the
+//! The helper's end of its socket to the daemon: the policy in, notices out, and the end of the stream as the
 //! sign that the daemon is gone.
 
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use super::{During, SetupError, raw};
+use super::{During, SetupError};
 use crate::descriptors;
 use crate::layers::Step;
 use crate::policy::{Notice, PodMade, Task};
@@ -16,21 +16,8 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Takes the socket from standard input and closes every other descriptor above standard error.
-    pub(super) fn take() -> Result<Self, SetupError> {
-        raw::close_from(3).during(Step::Prepare, "closing inherited descriptors")?;
-        let stdin = rustix::stdio::stdin();
-        let peer = rustix::net::sockopt::socket_peercred(stdin)
-            .during(Step::Prepare, "standard input is not the daemon's socket")?;
-        if Some(peer.pid) != rustix::process::getppid() {
-            let reason = "the socket was not made by the parent process";
-            return Err(SetupError::new(Step::Prepare, "standard input", reason));
-        }
-        let socket = rustix::io::fcntl_dupfd_cloexec(stdin, 3)
-            .during(Step::Prepare, "keeping the daemon's socket")?;
-        Ok(Self {
-            socket: UnixStream::from(socket),
-        })
+    pub(super) fn new(socket: UnixStream) -> Self {
+        Self { socket }
     }
 
     pub(super) fn receive(

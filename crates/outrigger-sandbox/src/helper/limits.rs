@@ -5,13 +5,17 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit};
 
+use super::as_dumpable;
 use crate::{Limits, Mode};
 
 /// Has the kernel end this process and all it will start before anything else, where memory runs out: what a command
 /// took, in files in memory too, goes with it, and the daemon stays.
-pub(super) fn give_way() {
-    // Refused nowhere known, and no reason not to run.
-    fs::write("/proc/self/oom_score_adj", "1000").unwrap_or_default();
+pub(super) fn give_way() -> io::Result<()> {
+    as_dumpable(|| {
+        // Refused nowhere known, and no reason not to run.
+        fs::write("/proc/self/oom_score_adj", "1000").unwrap_or_default();
+        Ok(())
+    })
 }
 
 /// Sets the limits, never above what the daemon itself may use.

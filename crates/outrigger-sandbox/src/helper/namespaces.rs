@@ -4,17 +4,17 @@
 //! reason, the kernel kills every process in there.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, PipeWriter, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
-use rustix::process::{DumpableBehavior, Signal};
+use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use super::control::Control;
 use super::raw::{self, Fork};
-use super::{During, Launch, SetupError, limits, mounts, overlays, supervisor};
+use super::{During, Launch, SetupError, as_dumpable, limits, mounts, overlays, supervisor};
 use crate::descriptors;
 use crate::layers::Step;
 use crate::outgoing::DNS;
@@ -48,7 +48,7 @@ impl Pod {
     }
 
     /// Makes sockets in the network and sends them to the daemon. No process of a command is near: this one was just
-    /// executed, and ends.
+    /// started, and ends.
     pub(super) fn send_sockets(
         &self,
         loopback: Loopback,
@@ -113,37 +113,39 @@ fn why_not(mounted: io::Result<()>) -> String {
     reason.chars().take(MAX_REASON_CHARS).collect()
 }
 
-/// Runs the program in new namespaces. Returns when none of its processes is left.
+/// Runs the program in new namespaces. Returns when none of its processes is left; the first process of the namespaces may
+/// be about to end, and the kernel to take them apart, which takes longer than many a program.
 pub(super) fn guard(launch: Launch<'_>) -> Result<(), SetupError> {
     match launch.pod {
         None => own_user_namespace(UnshareFlags::NEWPID)?,
         Some(pod) => {
-            let give_way = || {
-                limits::give_way();
-                Ok(())
-            };
-            as_dumpable(give_way).during(Step::Namespaces, "giving way")?;
+            limits::give_way().during(Step::Namespaces, "giving way")?;
             move_into_link_name_space(pod.user.as_fd(), Some(LinkNameSpaceType::User))
                 .during(Step::Namespaces, "entering the pod")?;
             raw::unshare(UnshareFlags::NEWPID).during(Step::Namespaces, "unshare")?;
         }
     }
+    let (mut left, alone) = io::pipe().during(Step::Prepare, "making a pipe")?;
     match raw::fork().during(Step::Namespaces, "starting the first process")? {
         Fork::Child => {
-            if let Err(error) = init(launch) {
+            drop(left);
+            if let Err(error) = init(launch, alone) {
                 launch.control.send(&Notice::Failed(error));
             }
             // Not a return: the child must not go on as a second guard.
             std::process::exit(0);
         }
         Fork::Parent(init) => {
+            drop(alone);
             let aside = super::step_aside().during(Step::Prepare, "stepping aside");
             if aside.is_err() {
                 rustix::process::kill_process(init, Signal::KILL).unwrap_or_default();
             }
-            // Ends after the kernel has killed and reaped the whole namespace, not before.
-            raw::wait(Some(init), true)
-                .during(Step::Namespaces, "waiting for the first process")?;
+            if left.read_exact(&mut [0]).is_err() {
+                // Others were left: this ends after the kernel has killed and reaped the whole namespace, not before.
+                raw::wait(Some(init), true)
+                    .during(Step::Namespaces, "waiting for the first process")?;
+            }
             aside
         }
     }
@@ -158,22 +160,15 @@ fn own_user_namespace(others: UnshareFlags) -> Result<(), SetupError> {
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
         fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-        limits::give_way();
         Ok(())
     };
-    as_dumpable(map).during(Step::Namespaces, "mapping the user into its namespace")
+    as_dumpable(map)
+        .and_then(|()| limits::give_way())
+        .during(Step::Namespaces, "mapping the user into its namespace")
 }
 
-/// Does something with files of this process in `/proc`. They belong to root while it is not dumpable, and the daemon is
-/// not; the view of the file system that comes later has a `/proc` that is not written to.
-fn as_dumpable(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
-    let done = work();
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    done
-}
-
-fn init(launch: Launch<'_>) -> Result<(), SetupError> {
+/// Supervises the program, and says through `alone` that there is no other process in the namespace, where that is so.
+fn init(launch: Launch<'_>, mut alone: PipeWriter) -> Result<(), SetupError> {
     // The guard's death is ours, and so everybody's.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .during(Step::Namespaces, "tying the namespace to its guard")?;
@@ -197,5 +192,11 @@ fn init(launch: Launch<'_>) -> Result<(), SetupError> {
         raw::bring_loopback_up().during(Step::Namespaces, "bringing loopback up")?;
     }
     mounts::build(launch.policy, launch.opened)?;
-    supervisor::run(launch)
+    supervisor::run(launch)?;
+    // Whoever loses his parent in here is a child of this process.
+    if raw::is_childless() {
+        // Read by nobody who has failed.
+        alone.write_all(&[0]).unwrap_or_default();
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "fork, unshare, mount_setattr, close_range, wait4, waitid, sigprocmask, signalfd, the flags of an interface and seccomp have no safe wrapper in rustix"
+    reason = "fork, unshare, mount_setattr, close_range, wait4, waitid, sigprocmask, signal, signalfd, the flags of an interface and seccomp have no safe wrapper in rustix"
 )]
 
 use std::io;
@@ -76,6 +76,21 @@ pub(super) fn set_signals_blocked(blocked: bool) -> io::Result<()> {
         libc::sigprocmask(how, &raw const set, std::ptr::null_mut())
     };
     done(result)
+}
+
+/// Sets whether children that have ended are kept until they are waited for, as they are where nothing else was said, or
+/// are nobody's concern.
+pub(super) fn set_children_kept(kept: bool) -> io::Result<()> {
+    let action = match kept {
+        true => libc::SIG_DFL,
+        false => libc::SIG_IGN,
+    };
+    // SAFETY: the call takes no pointer to memory; of both actions the kernel sees to itself, and no code of this process
+    // runs for the signal.
+    match unsafe { libc::signal(libc::SIGCHLD, action) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
 
 /// Sets attributes (`MOUNT_ATTR_*`) of the mount behind `mount`, and of those below it when `recursive`.
@@ -190,6 +205,11 @@ pub(crate) fn ended_child() -> io::Result<Option<Pid>> {
         (result, information.si_pid())
     };
     done(result).map(|()| process(number))
+}
+
+/// Whether this process has no child, not even one that has ended and was not waited for.
+pub(super) fn is_childless() -> bool {
+    ended_child().is_err_and(|error| error.raw_os_error() == Some(libc::ECHILD))
 }
 
 /// Has the kernel stop this process, and all that it starts, at each of these calls. Returns what tells of them.

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Pid, Signal};
+use rustix::process::{Pid, Signal};
 
 use super::control::Control;
 use super::raw::{self, Fork};
@@ -21,11 +21,11 @@ use crate::{Exit, Mode};
 pub(super) fn run(launch: Launch<'_>) -> Result<(), SetupError> {
     let mut above = Above {
         supervisor: rustix::process::getpid(),
-        daemon: None,
+        origin: None,
     };
     let has_namespace = launch.policy.mode == Mode::Full;
     if !has_namespace {
-        above.daemon = rustix::process::getppid();
+        above.origin = Some(launch.origin);
         rustix::process::set_child_subreaper(Some(above.supervisor))
             .during(Step::Prepare, "becoming the reaper")?;
     }
@@ -56,9 +56,6 @@ fn supervise(
     control: &Control,
     has_namespace: bool,
 ) -> Result<(), SetupError> {
-    // Its memory is not for what it watches to write.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
-        .during(Step::Prepare, "closing the supervisor's memory")?;
     super::step_aside().during(Step::Prepare, "stepping aside")?;
     let children = raw::child_signals().during(Step::Prepare, "listening to the kernel")?;
     let supervisor = Supervisor {

@@ -14,6 +14,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::control::line;
 use super::opened::Opened;
 use super::seccomp::Spared;
+use super::zygote::Origin;
 use super::{During, Launch, SetupError, landlock, limits, raw, seccomp};
 use crate::Mode;
 use crate::layers::{Layers, Step};
@@ -23,15 +24,25 @@ use crate::policy::{Notice, Policy};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Above {
     pub(super) supervisor: Pid,
-    /// The daemon; `None` in a namespace of the command's own, where it has no number.
-    pub(super) daemon: Option<Pid>,
+    /// The daemon and the zygote; `None` in a namespace of the command's own, where they have no numbers.
+    pub(super) origin: Option<Origin>,
 }
 
 impl Above {
     /// Whom the program must not send signals to. Process 1 is one of them: in a container its end is the daemon's.
     fn spared(self) -> Spared {
-        let above = [Some(Pid::INIT), Some(self.supervisor), self.daemon];
+        let zygote = self.origin.map(|it| it.zygote);
+        let above = [
+            Some(Pid::INIT),
+            Some(self.supervisor),
+            zygote,
+            self.daemon(),
+        ];
         Spared::of(above.into_iter().flatten())
+    }
+
+    fn daemon(self) -> Option<Pid> {
+        self.origin.and_then(|it| it.daemon)
     }
 }
 
@@ -62,7 +73,7 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
     raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")?;
     enter(policy, opened).during(Step::Directory, policy.command.cwd.display())?;
     if policy.mode < Mode::Full {
-        limits::give_way();
+        limits::give_way().during(Step::Prepare, "giving way")?;
     }
     if policy.mode == Mode::None {
         return spare_first_process(policy, above);
@@ -100,7 +111,7 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
 /// Keeps signals from a daemon that is process 1, as it is in a container: its end is the container's. Elsewhere a
 /// command without a sandbox may do what its user may, `sudo` too, which the filter would rule out.
 fn spare_first_process(policy: &Policy, above: Above) -> Result<Layers, SetupError> {
-    if above.daemon != Some(Pid::INIT) {
+    if above.daemon() != Some(Pid::INIT) {
         return Ok(Layers::default());
     }
     rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;

@@ -3,10 +3,10 @@
 //! The daemon holds one end of a socket. As long as it is open the command may live; closing it, on purpose or by
 //! dying, has the helper kill the tree. Nothing here depends on the thread that spawned.
 
-pub(crate) mod ahead;
 mod attend;
 pub(crate) mod children;
 mod groups;
+pub(crate) mod helpers;
 mod places;
 
 use std::fs::{self, DirBuilder};
@@ -23,10 +23,10 @@ use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::ahead::{Ahead, Given};
 use self::attend::Known;
 pub(crate) use self::groups::limits;
 use self::groups::make_group;
+use self::helpers::{Given, Helpers};
 use super::{Exit, Process, Purpose, Reached, Restored, SpawnError};
 use crate::cgroup::Groups;
 use crate::closed::Closed;
@@ -41,7 +41,7 @@ use crate::{Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Shared, cgr
 
 pub(super) type StdinPipe = pipe::Sender;
 
-/// The way to a helper and the task that attends to it.
+/// The way to a helper, and the task that attends to it.
 #[derive(Debug)]
 pub(super) struct Tree {
     requests: OwnedWriteHalf,
@@ -53,7 +53,7 @@ pub(super) struct Tree {
 #[derive(Debug)]
 pub(crate) struct State {
     groups: OnceCell<Arc<Groups>>,
-    ahead: Arc<Ahead>,
+    helpers: Arc<Helpers>,
     watches: Watches,
     closed: Closed,
     /// One token of it for each pod, until its folders are removed.
@@ -64,7 +64,7 @@ impl State {
     pub(crate) fn new(helper: &Path) -> Self {
         Self {
             groups: OnceCell::new(),
-            ahead: Arc::new(Ahead::new(helper.to_owned())),
+            helpers: Arc::new(Helpers::new(helper.to_owned())),
             watches: Watches::default(),
             closed: Closed::default(),
             pods: TaskTracker::new(),
@@ -161,9 +161,9 @@ pub(crate) async fn spawn(
         calls: theirs.as_ref(),
         places: &places,
     };
-    let assigned = shared.state.ahead.assign(&task, given);
+    let assigned = shared.state.helpers.assign(&task, given);
     let cleanup = task.cleanup;
-    let (mut helper, socket, stdin) = match assigned {
+    let (socket, pipes) = match assigned {
         Ok(assigned) => assigned,
         Err(error) => {
             cleanup.remove_empty_tmp();
@@ -177,20 +177,18 @@ pub(crate) async fn spawn(
     let attending = namespaces
         .zip(ours)
         .map(|(namespaces, socket)| namespaces.gateway().attend(socket, attended));
-    let (stdout, stderr) = (helper.child.stdout.take(), helper.child.stderr.take());
     let (tree, started) = attend::begin(
-        helper,
         socket,
         cleanup,
-        &shared.state.ahead,
+        &shared.state.helpers,
         watch,
         quota.map(quota::Watch::new),
         (pod.cloned(), attending),
     );
     let mut process = Process {
-        stdin,
-        stdout,
-        stderr,
+        stdin: pipes.stdin,
+        stdout: pipes.stdout,
+        stderr: pipes.stderr,
         layers: Layers::default(),
         tree,
     };
@@ -386,7 +384,7 @@ pub(crate) fn pod(shared: &Shared) -> Pod {
         caches: shared.settings.caches.clone(),
     };
     let alive = shared.state.pods.token();
-    Pod::new(Arc::clone(&shared.state.ahead), settings, alive)
+    Pod::new(Arc::clone(&shared.state.helpers), settings, alive)
 }
 
 /// Waits until the folders of all pods are removed. Must be called when no more are made.
@@ -405,11 +403,11 @@ pub(crate) async fn try_caches(shared: &Shared) -> Result<Vec<(PathBuf, bool)>, 
 
 /// Removes the folders of pods that a killed daemon left.
 pub(crate) async fn sweep(shared: &Shared) {
-    pod::sweep(&shared.state.ahead, shared.settings.temporary.clone()).await;
+    pod::sweep(&shared.state.helpers, shared.settings.temporary.clone()).await;
 }
 
 pub(crate) fn prepare_helper(shared: &Shared) {
-    shared.state.ahead.prepare();
+    shared.state.helpers.prepare();
 }
 
 impl Process {

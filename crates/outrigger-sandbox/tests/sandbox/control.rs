@@ -9,8 +9,8 @@ use outrigger_sandbox::{Command, Mode, Sandbox, Settings, SpawnError, Stdin};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 use crate::support::{
-    World, eventually, finish, is_empty, is_own_process, kill_helper, own_children, own_process,
-    processes_with, read, run,
+    World, children, eventually, finish, is_empty, is_own_process, kill, kill_helper, own_process,
+    processes_with, read, run, zygotes,
 };
 
 const MODES: [Mode; 4] = [Mode::Full, Mode::Fallback, Mode::Limits, Mode::None];
@@ -161,6 +161,8 @@ async fn a_daemon_that_is_killed_leaves_nothing() {
                 .find_map(|line| Some(line.unwrap().split_once("DIRECTORY ")?.1.to_owned()))
                 .unwrap();
             assert!(!processes_with(&mark).is_empty());
+            let zygotes = children(daemon.id());
+            assert_eq!(zygotes.len(), 1, "{zygotes:?}");
             let pid = daemon.id().to_string();
             assert!(
                 std::process::Command::new("kill")
@@ -171,6 +173,10 @@ async fn a_daemon_that_is_killed_leaves_nothing() {
             );
             daemon.wait().unwrap();
             eventually("the death of all", || processes_with(&mark).is_empty());
+            eventually("the end of what helpers are forks of", || {
+                let is_there = |it: &u32| fs::exists(format!("/proc/{it}")).unwrap();
+                !zygotes.iter().any(is_there)
+            });
             eventually("the removal of the private directory", || {
                 is_empty(directory.as_ref())
             });
@@ -242,7 +248,7 @@ async fn two_hundred_commands_leave_no_process_no_descriptor_and_no_directory() 
     for mode in MODES {
         let sandbox = world.sandbox(mode);
         run(&sandbox, &world.bash("true")).await;
-        no_child(mode).await;
+        no_helper(mode).await;
         let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
         let before = descriptors();
         for number in 0..50 {
@@ -259,25 +265,91 @@ async fn two_hundred_commands_leave_no_process_no_descriptor_and_no_directory() 
                 assert_eq!(output.stdout.text, "done\n", "{mode} {output:?}");
             }
         }
-        // Those that were dropped are reaped when the next one is waited for.
-        run(&sandbox, &world.bash("true")).await;
         eventually("no directory", || is_empty(&world.temporary()));
-        no_child(mode).await;
+        no_helper(mode).await;
         // Fewer where the first one's look after the start still had one open; a leak would be of fifty.
         let now = descriptors();
         assert!(now <= before, "{mode}: {now}, {before} before");
     }
 }
 
-/// Waits until the helper that is started ahead of the next command has been let go: until then it has descriptors.
-async fn no_child(mode: Mode) {
+/// Waits until there is nothing but what helpers are forks of, and the next one: until then descriptors of others are open.
+async fn no_helper(mode: Mode) {
+    let left = || match own_children().as_slice() {
+        [zygote] => children(*zygote).into_iter().skip(1).collect(),
+        several => several.to_vec(),
+    };
     for _ in 0..1000 {
-        if own_children().is_empty() {
+        if left().is_empty() {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    panic!("{mode}: children are left: {:?}", own_children());
+    panic!("{mode}: children are left: {:?}", left());
+}
+
+fn own_children() -> Vec<u32> {
+    children(std::process::id())
+}
+
+#[tokio::test]
+async fn what_helpers_are_forks_of_has_nothing_and_is_replaced() {
+    const NAME: &str = "control::what_helpers_are_forks_of_has_nothing_and_is_replaced";
+    if !is_own_process() {
+        let status = own_process(NAME)
+            .env("SOME_API_KEY", "canary")
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    let world = World::new();
+    let sandbox = world.sandbox(Mode::Full);
+    let mut lasting = world.bash("echo started; read x; echo $x");
+    lasting.stdin = Stdin::Piped;
+    let mut lasting = sandbox.spawn(&lasting).await.unwrap();
+    assert_eq!(line(&mut lasting).await, "started\n");
+    let [zygote] = zygotes()[..] else {
+        panic!("{:?}", zygotes());
+    };
+    // Nothing of its own, nothing of the command that runs.
+    let place = format!("/proc/{zygote}");
+    let open: Vec<_> = fs::read_dir(format!("{place}/fd"))
+        .unwrap()
+        .map(|it| fs::read_link(it.unwrap().path()).unwrap())
+        .collect();
+    let (sockets, null): (Vec<_>, Vec<_>) = open
+        .iter()
+        .partition(|it| it.to_string_lossy().starts_with("socket:"));
+    assert_eq!((sockets.len(), null.len()), (1, 3), "{open:?}");
+    assert!(null.iter().all(|it| it.ends_with("null")), "{open:?}");
+    assert_eq!(fs::read(format!("{place}/environ")).unwrap(), b"");
+    let others = fs::metadata(format!("{place}/mem")).unwrap();
+    assert_eq!(std::os::unix::fs::MetadataExt::uid(&others), 0);
+    // What runs goes on without it, and what comes next has another one.
+    kill(zygote);
+    assert_eq!(
+        run(&sandbox, &world.bash("echo next")).await.stdout.text,
+        "next\n"
+    );
+    assert!(!zygotes().contains(&zygote));
+    let mut stdin = lasting.stdin.take().unwrap();
+    stdin.write_all(b"still here\n").await.unwrap();
+    assert_eq!(finish(&mut lasting).await.stdout.text, "still here\n");
+    // It ends with whoever asks it for helpers.
+    drop((lasting, sandbox));
+    no_zygote().await;
+}
+
+async fn no_zygote() {
+    for _ in 0..1000 {
+        if zygotes().is_empty() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("left: {:?}", zygotes());
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What a command's end depends on: no signal reaches its supervisor and the daemon, with Landlock or without.
+//! What a command's end depends on: no signal reaches its supervisor, the zygote and the daemon, with Landlock or without.
 
 use outrigger_sandbox::Mode;
 
@@ -18,6 +18,9 @@ fn kinds() -> [(Mode, u8); 5] {
         (Mode::Full, newest),
     ]
 }
+
+/// The parent of a command's supervisor.
+const ZYGOTE: &str = "$(ps -o ppid= -p $PPID | tr -d ' ')";
 
 /// Ways to reach a process with a signal that does nothing, which is refused in the same way as one that kills.
 #[cfg(target_arch = "x86_64")]
@@ -61,7 +64,7 @@ const WAYS: [(&str, &str); 11] = [
 
 #[cfg(target_arch = "x86_64")]
 #[tokio::test]
-async fn no_signal_reaches_the_supervisor_and_the_daemon() {
+async fn no_signal_reaches_the_supervisor_the_zygote_and_the_daemon() {
     let world = World::new();
     let daemon = std::process::id().to_string();
     // One that is there before any command is: those of other tests come and go.
@@ -74,7 +77,7 @@ async fn no_signal_reaches_the_supervisor_and_the_daemon() {
     let number = told.recv().unwrap().as_raw_nonzero();
     let mut wrong = Vec::new();
     for (name, way) in WAYS {
-        for target in [&daemon, "$PPID"] {
+        for target in [&daemon, "$PPID", ZYGOTE] {
             let line = format!("export it={target} thread={number}; {way}");
             let free = run(&world.sandbox(Mode::None), &world.bash(&line)).await;
             // The supervisor leads its own group only after the program has started.
@@ -84,8 +87,8 @@ async fn no_signal_reaches_the_supervisor_and_the_daemon() {
                 ));
             }
             for (mode, landlock) in kinds() {
-                // In a namespace of its own a command sees the first process, and cannot kill it.
-                if mode == Mode::Full && target == "$PPID" {
+                // In a namespace of its own a command sees the first process, and cannot kill it; nothing is above that.
+                if mode == Mode::Full && target != daemon {
                     continue;
                 }
                 // The kernel answers "done" where all it would have reached were refused one by one.

@@ -184,15 +184,34 @@ pub(crate) fn processes_with(mark: &str) -> Vec<u32> {
     processes().filter(has_mark).collect()
 }
 
-/// The children of this process, zombies too. The kernel's own list (`/proc/PID/task/TID/children`) leaves some out while
+/// The children of a process, zombies too. The kernel's own list (`/proc/PID/task/TID/children`) leaves some out while
 /// others end.
-pub(crate) fn own_children() -> Vec<u32> {
-    let parent = format!("PPid:\t{}\n", std::process::id());
-    let is_own = |process: &u32| {
+pub(crate) fn children(process: u32) -> Vec<u32> {
+    let parent = format!("PPid:\t{process}\n");
+    let is_child = |process: &u32| {
         let status = fs::read_to_string(format!("/proc/{process}/status"));
         status.is_ok_and(|status| status.contains(&parent))
     };
-    processes().filter(is_own).collect()
+    processes().filter(is_child).collect()
+}
+
+/// The processes that helpers of this one are forks of, one for each sandbox that was used.
+pub(crate) fn zygotes() -> Vec<u32> {
+    let mut zygotes = children(std::process::id());
+    zygotes.retain(is_helper);
+    zygotes
+}
+
+fn is_helper(process: &u32) -> bool {
+    fs::read_to_string(format!("/proc/{process}/cmdline"))
+        .is_ok_and(|line| line.contains("__sandbox"))
+}
+
+pub(crate) fn kill(process: u32) {
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &process.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
 }
 
 /// Kills the helper of the command that became a program with the mark as its name (`exec -a`). Before that nothing can be
@@ -207,18 +226,10 @@ pub(crate) fn kill_helper(mark: &str) {
         program = processes().find(is_marked);
         program.is_some()
     });
-    let is_helper = |process: &u32| {
-        fs::read_to_string(format!("/proc/{process}/cmdline"))
-            .is_ok_and(|line| line.contains("__sandbox"))
-    };
     let above = |process: &u32| program.is_some_and(|program| descends(program, *process));
-    let mut children = own_children().into_iter();
-    let helper = children.find(|it| is_helper(it) && above(it));
-    let helper = helper.unwrap_or_else(|| panic!("no helper of {mark}"));
-    let killed = std::process::Command::new("kill")
-        .args(["-9", &helper.to_string()])
-        .status();
-    assert!(killed.unwrap().success());
+    let mut helpers = zygotes().into_iter().flat_map(children);
+    let helper = helpers.find(above);
+    kill(helper.unwrap_or_else(|| panic!("no helper of {mark}")));
 }
 
 fn descends(process: u32, ancestor: u32) -> bool {

@@ -20,8 +20,7 @@ use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::ahead::{Ahead, Given};
-use super::children::Started;
+use super::helpers::{self, Given, Helper, Helpers};
 use super::{Exit, Reached, Restored, SpawnError, Tree};
 use crate::git::watch::Watch;
 use crate::layers::{Layers, SetupError, Step};
@@ -51,14 +50,15 @@ pub(super) struct Known {
 /// A helper that runs, and what it does not see to itself.
 #[derive(Debug)]
 struct Running {
-    helper: Started,
+    /// Nothing until it has said that it is there.
+    helper: Option<Helper>,
     notices: FramedRead<OwnedReadHalf, LinesCodec>,
     cleanup: Cleanup,
-    ahead: Arc<Ahead>,
+    helpers: Arc<Helpers>,
     watch: Watch,
     quota: Option<quota::Watch>,
     /// Kept until nothing is left of the command: its pod, where it may write, and what makes connections for it.
-    _surroundings: (Option<Pod>, Option<DropGuard>),
+    surroundings: (Option<Pod>, Option<DropGuard>),
     known: watch::Sender<Known>,
     /// The process group of the program, where its number is the same for the daemon.
     group: Option<Pid>,
@@ -67,23 +67,22 @@ struct Running {
 
 /// Has a task attend to a helper; what is returned second says whether the program runs.
 pub(super) fn begin(
-    helper: Started,
     socket: UnixStream,
     cleanup: Cleanup,
-    ahead: &Arc<Ahead>,
+    helpers: &Arc<Helpers>,
     watch: Watch,
     quota: Option<quota::Watch>,
     surroundings: (Option<Pod>, Option<DropGuard>),
 ) -> (Tree, oneshot::Receiver<Result<Layers, SpawnError>>) {
     let (notices, requests) = socket.into_split();
     let running = Running {
-        helper,
+        helper: None,
         notices: FramedRead::new(notices, LinesCodec::new_with_max_length(MAX_NOTICE_BYTES)),
         cleanup,
-        ahead: Arc::clone(ahead),
+        helpers: Arc::clone(helpers),
         watch,
         quota,
-        _surroundings: surroundings,
+        surroundings,
         known: watch::Sender::default(),
         group: None,
         is_dead: false,
@@ -147,12 +146,18 @@ impl Running {
         }
         if !is_dead {
             // Its namespace ends with it.
-            self.helper.child.start_kill().unwrap_or_default();
-            self.helper.child.wait().await.map_or_else(drop, drop);
+            self.helper.iter().for_each(Helper::kill);
+            self.helper_ended().await;
         }
         let restored = std::mem::take(&mut self.watch).end().await;
+        drop(std::mem::take(&mut self.surroundings));
+        let patience = match is_dead && self.cleanup.private_tmp.is_none() {
+            // The helper's own end, and that of the namespaces, is nobody's concern.
+            true => Duration::ZERO,
+            false => REMOVAL_PATIENCE,
+        };
         let mut tidying = pin!(self.tidy_up(is_dead));
-        let is_tidy = timeout(REMOVAL_PATIENCE, &mut tidying).await.is_ok();
+        let is_tidy = timeout(patience, &mut tidying).await.is_ok();
         known.send_modify(|known| known.restored = Some(restored));
         if !is_tidy {
             tidying.await;
@@ -166,6 +171,9 @@ impl Running {
     }
 
     async fn started(&mut self) -> Result<Layers, SpawnError> {
+        let socket = self.notices.get_ref().as_ref();
+        let helper = self.helpers.arrived(socket).await;
+        self.helper = Some(helper.map_err(SpawnError::Helper)?);
         let mut layers = Layers::default();
         loop {
             match self.notice().await {
@@ -212,7 +220,7 @@ impl Running {
 
     /// Waits for the helper's end, and has another one see to what it left.
     async fn tidy_up(mut self, is_dead: bool) {
-        self.helper.child.wait().await.map_or_else(drop, drop);
+        self.helper_ended().await;
         let is_there = |path: &std::path::PathBuf| path.symlink_metadata().is_ok();
         if is_dead && !self.cleanup.private_tmp.as_ref().is_some_and(is_there) {
             return;
@@ -225,10 +233,14 @@ impl Running {
     async fn run_cleanup(self) -> Result<(), SpawnError> {
         self.cleanup.remove_empty_tmp();
         let task = Task::cleanup(self.cleanup);
-        let (mut another, socket, _) = self.ahead.assign(&task, Given::default())?;
-        let ended = another.child.wait().await;
-        drop(socket);
-        ended.map(drop).map_err(SpawnError::Helper)
+        let (socket, _) = self.helpers.assign(&task, Given::default())?;
+        helpers::ended(socket).await
+    }
+
+    async fn helper_ended(&mut self) {
+        if let Some(helper) = self.helper.take() {
+            helper.ended().await.unwrap_or_default();
+        }
     }
 }
 

@@ -1,0 +1,250 @@
+//! The helpers of commands and pods: where they are asked for, and what is left to do about one that runs.
+//!
+//! They are forks of one process, the zygote, which executes this binary once and then waits for requests: a fork takes
+//! less than an execution, most of which is the dynamic linker's. It is started by the first task at the latest, anew where
+//! somebody killed it, and ends with the daemon's end of its socket. One helper waits always, so that not even its fork is
+//! part of a command's time.
+
+use std::io::{self, PipeReader, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::fs::MemfdFlags;
+use rustix::process::{Signal, pidfd_send_signal};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::process::{ChildStderr, ChildStdout, Command as Spawner};
+use tokio::time::timeout;
+
+use super::{SpawnError, StdinPipe, children};
+use crate::helper::raw;
+use crate::pod::Namespaces;
+use crate::policy::Task;
+use crate::{HELPER_ARGUMENT, Stdin, descriptors};
+
+/// How long a fork of the zygote may take to say that it is there: milliseconds usually, more on a machine out of memory.
+const ARRIVAL_PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(crate) struct Helpers {
+    binary: PathBuf,
+    started: Mutex<Started>,
+}
+
+#[derive(Debug, Default)]
+struct Started {
+    zygote: Option<Zygote>,
+    /// The helper of the next task.
+    waiting: Option<Waiting>,
+}
+
+/// The descriptors that go with a task, besides its standard input.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Given<'a> {
+    pub(crate) pod: Option<&'a Namespaces>,
+    /// Where the daemon waits for what tells it of the command's stopped calls.
+    pub(crate) calls: Option<&'a BlockingStream>,
+    pub(crate) places: &'a [(PathBuf, OwnedFd)],
+}
+
+/// What is left here of the pipes of a program.
+#[derive(Debug, Default)]
+pub(crate) struct Pipes {
+    pub(crate) stdin: Option<StdinPipe>,
+    pub(crate) stdout: Option<ChildStdout>,
+    pub(crate) stderr: Option<ChildStderr>,
+}
+
+impl Helpers {
+    pub(crate) fn new(binary: PathBuf) -> Self {
+        Self {
+            binary,
+            started: Mutex::default(),
+        }
+    }
+
+    /// Has a helper take up a task with what goes with it. Returns the way to it, and the pipes of the program that it
+    /// runs, if it does. The helper's first word is to be read by [`Helpers::arrived`].
+    pub(crate) fn assign(
+        &self,
+        task: &Task,
+        given: Given<'_>,
+    ) -> Result<(UnixStream, Pipes), SpawnError> {
+        let text =
+            serde_json::to_vec(task).map_err(|error| SpawnError::Command(error.to_string()))?;
+        let pod = given.pod.into_iter().flat_map(Namespaces::descriptors);
+        let calls = given.calls.into_iter().map(AsFd::as_fd);
+        let places = given.places.iter().map(|(_, place)| place.as_fd());
+        let given: Vec<_> = pod.chain(calls).chain(places).collect();
+        let stdin = task.policy().map(|policy| policy.command.stdin);
+        self.begin(&text, stdin, &given).map_err(SpawnError::Helper)
+    }
+
+    fn begin(
+        &self,
+        task: &[u8],
+        stdin: Option<Stdin>,
+        given: &[BorrowedFd<'_>],
+    ) -> io::Result<(UnixStream, Pipes)> {
+        let memory = rustix::fs::memfd_create("outrigger-policy", MemfdFlags::CLOEXEC)?;
+        std::fs::File::from(memory.try_clone()?).write_all(task)?;
+        let input = match stdin {
+            Some(Stdin::Piped) => Some(io::pipe()?),
+            Some(Stdin::Null) | None => None,
+        };
+        let mut first = vec![memory.as_fd()];
+        first.extend(input.as_ref().map(|(reader, _)| reader.as_fd()));
+        first.extend(given);
+        let Waiting { socket, output } = self.helper(&first)?;
+        socket.set_nonblocking(true)?;
+        let mut pipes = Pipes::default();
+        if let Some((_, writer)) = input {
+            pipes.stdin = Some(StdinPipe::from_owned_fd(OwnedFd::from(writer))?);
+        }
+        if stdin.is_some() {
+            let [stdout, stderr] = output.map(OwnedFd::from);
+            pipes.stdout = Some(ChildStdout::from_std(stdout.into())?);
+            pipes.stderr = Some(ChildStderr::from_std(stderr.into())?);
+        }
+        Ok((UnixStream::from_std(socket)?, pipes))
+    }
+
+    /// Sends a first message to the helper that waits, or to a new one, and has the next one be made ready.
+    fn helper(&self, message: &[BorrowedFd<'_>]) -> io::Result<Waiting> {
+        let mut started = self.started.lock();
+        let takes = |it: &Waiting| descriptors::send(&it.socket, message).is_ok();
+        let helper = match started.waiting.take().filter(takes) {
+            Some(helper) => helper,
+            // There was none yet, or somebody killed it.
+            None => {
+                let helper = started.fork(&self.binary)?;
+                descriptors::send(&helper.socket, message)?;
+                helper
+            }
+        };
+        // The next task meets an error again.
+        started.waiting = started.fork(&self.binary).ok();
+        Ok(helper)
+    }
+
+    /// Has a helper wait for the next task.
+    pub(crate) fn prepare(&self) {
+        let mut started = self.started.lock();
+        if started.waiting.is_none() {
+            // The next task will meet an error again, and its user be told.
+            started.waiting = started
+                .fork(&self.binary)
+                .inspect_err(|error| tracing::debug!(%error, "no helper can be started"))
+                .ok();
+        }
+    }
+
+    /// Receives the first word of a helper. A zygote from which none comes in time is given up.
+    pub(crate) async fn arrived(&self, socket: &UnixStream) -> io::Result<Helper> {
+        let arrived = timeout(ARRIVAL_PATIENCE, Helper::arrived(socket)).await;
+        arrived.unwrap_or_else(|_| {
+            drop(self.started.lock().zygote.take());
+            Err(io::ErrorKind::TimedOut.into())
+        })
+    }
+}
+
+impl Started {
+    /// Asks for a helper; a new zygote where there is none that takes requests.
+    fn fork(&mut self, binary: &Path) -> io::Result<Waiting> {
+        let (socket, theirs) = BlockingStream::pair()?;
+        let [stdout, stderr] = [io::pipe()?, io::pipe()?];
+        let request = [theirs.as_fd(), stdout.1.as_fd(), stderr.1.as_fd()];
+        let takes = |it: &Zygote| descriptors::send(&it.socket, &request).is_ok();
+        if !self.zygote.as_ref().is_some_and(takes) {
+            let zygote = self.zygote.insert(Zygote::start(binary)?);
+            descriptors::send(&zygote.socket, &request)?;
+        }
+        Ok(Waiting {
+            socket,
+            output: [stdout.0, stderr.0],
+        })
+    }
+}
+
+/// A helper that was asked for and has no task. Dropping it ends it.
+#[derive(Debug)]
+struct Waiting {
+    socket: BlockingStream,
+    output: [PipeReader; 2],
+}
+
+/// The process of which helpers are forks. Dropping it ends it.
+#[derive(Debug)]
+struct Zygote {
+    /// Does not block: one that takes nothing is replaced.
+    socket: BlockingStream,
+    _process: children::Started,
+}
+
+impl Zygote {
+    /// Starts it with one end of a socket as its standard input.
+    ///
+    /// No other descriptor but the standard three is inherited, so that the standard library may use its fast way to
+    /// spawn, whose cost does not grow with the daemon's memory.
+    fn start(binary: &Path) -> io::Result<Self> {
+        let (socket, theirs) = BlockingStream::pair()?;
+        socket.set_nonblocking(true)?;
+        let process = children::Started::spawn(
+            Spawner::new(binary)
+                .arg(HELPER_ARGUMENT)
+                .env_clear()
+                .stdin(Stdio::from(OwnedFd::from(theirs)))
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()),
+        )?;
+        Ok(Self {
+            socket,
+            _process: process,
+        })
+    }
+}
+
+/// The process of a helper.
+#[derive(Debug)]
+pub(crate) struct Helper(OwnedFd);
+
+impl Helper {
+    /// Receives the first word of a helper: that it is there, with a descriptor of its process; or why there is none.
+    async fn arrived(socket: &UnixStream) -> io::Result<Self> {
+        let mut error = [0; 4];
+        let receive = || descriptors::receive(socket, &mut error);
+        let (bytes, given) = socket.async_io(Interest::READABLE, receive).await?;
+        match given.into_iter().next() {
+            Some(process) => Ok(Self(process)),
+            None if bytes == error.len() => {
+                Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)))
+            }
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    pub(crate) fn kill(&self) {
+        // Refused only where it has ended.
+        pidfd_send_signal(&self.0, Signal::KILL).unwrap_or_default();
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn ended(self) -> io::Result<()> {
+        raw::readable(self.0)?.readable().await.map(drop)
+    }
+}
+
+/// Waits for the end of a helper that is not spoken to.
+pub(crate) async fn ended(socket: UnixStream) -> Result<(), SpawnError> {
+    let helper = Helper::arrived(&socket).await;
+    let ended = match helper {
+        Ok(helper) => helper.ended().await,
+        Err(error) => Err(error),
+    };
+    ended.map_err(SpawnError::Helper)
+}
