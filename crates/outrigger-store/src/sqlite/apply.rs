@@ -5,12 +5,9 @@ mod files;
 mod fork;
 pub(super) mod import;
 
-use std::io::Write as _;
-
-use flate2::Compression;
-use flate2::write::DeflateEncoder;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::deflated::deflated;
 use super::words;
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
 use crate::{
@@ -18,9 +15,6 @@ use crate::{
 };
 
 pub(super) use calls::break_off;
-
-/// From how many bytes on a body is deflated.
-const DEFLATE: usize = 256;
 
 /// How many exchanges that ended and how many sends of a session are remembered.
 const KEPT_EXCHANGES: i64 = 512;
@@ -334,7 +328,7 @@ fn add(
 }
 
 fn body(connection: &Connection, body: &Body) -> rusqlite::Result<i64> {
-    let deflated = deflate(&body.text);
+    let deflated = deflated(&body.text);
     let data = deflated.as_deref().unwrap_or(body.text.as_bytes());
     let key: i64 = connection
         .prepare_cached("INSERT INTO body (deflated, data) VALUES (?1, ?2) RETURNING key")?
@@ -361,16 +355,6 @@ fn attachment(connection: &Connection, attachment: &Attachment) -> rusqlite::Res
     connection
         .prepare_cached("SELECT key FROM attachment WHERE hash = ?1")?
         .query_row([attachment.hash], |row| row.get(0))
-}
-
-/// Returns a long text deflated; writing to memory does not fail, and were it to, the text would be kept as it is.
-fn deflate(text: &str) -> Option<Vec<u8>> {
-    if text.len() < DEFLATE {
-        return None;
-    }
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(text.as_bytes()).ok()?;
-    encoder.finish().ok()
 }
 
 /// Removes messages from a place on, with what nothing names any more.

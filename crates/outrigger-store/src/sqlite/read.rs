@@ -6,14 +6,12 @@ mod calls;
 mod whole;
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::Read as _;
 use std::path::Path;
 
-use flate2::read::DeflateDecoder;
 use rusqlite::{Connection, Row, params};
 
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
-use super::{file, words};
+use super::{deflated, file, words};
 use crate::{
     Attachment, Body, Conversation, Cursor, Exchange, Hash, Listed, Listing, Message, Page, Queued,
     Sent, Session, Snippet, Stats, ToolCall,
@@ -21,9 +19,6 @@ use crate::{
 
 pub(super) use calls::{page as calls, ran};
 pub(super) use whole::{export, find};
-
-/// The most bytes that a body may have inflated: more than the largest message, less than memory.
-const MAX_BODY: u64 = 256 * 1024 * 1024;
 
 /// How many of the messages that have the words are looked through for sessions, the newest first.
 const HITS: i64 = 20_000;
@@ -411,18 +406,14 @@ fn rows<T>(
 fn text(row: &Row<'_>, deflated: usize, data: usize) -> rusqlite::Result<String> {
     let is_deflated: bool = row.get(deflated)?;
     let data = row.get_ref(data)?.as_blob_or_null()?.unwrap_or_default();
-    let mut text = String::new();
     let read = match is_deflated {
-        true => DeflateDecoder::new(data)
-            .take(MAX_BODY)
-            .read_to_string(&mut text),
-        false => (&mut &*data).read_to_string(&mut text),
+        true => deflated::inflated(data),
+        false => String::from_utf8(data.to_vec()).map_err(|error| error.to_string()),
     };
-    if let Err(error) = read {
+    Ok(read.unwrap_or_else(|error| {
         tracing::error!(%error, "what a message says cannot be read");
-        text.clear();
-    }
-    Ok(text)
+        String::new()
+    }))
 }
 
 fn natural(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {

@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, params};
 
-use super::{attachment, clear, conversation_of, deflate, integer};
+use super::super::deflated::deflated;
+use super::{attachment, clear, conversation_of, integer};
 use crate::FileChange;
 
 /// How many changes of a session are kept.
@@ -24,7 +25,7 @@ pub(super) fn add(
         Some(before) => (Some(attachment(connection, before)?), before.bytes.len()),
         None => (None, 0),
     };
-    let deflated = deflate(&change.diff);
+    let deflated = deflated(&change.diff);
     let diff = deflated.as_deref().unwrap_or(change.diff.as_bytes());
     connection
         .prepare_cached(
