@@ -8,6 +8,7 @@ pub(super) mod import;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::deflated::deflated;
+use super::import::{SLICE, SLICE_BYTES};
 use super::words;
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
 use crate::{
@@ -56,7 +57,7 @@ pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> Resu
             }
             Change::Delete => {
                 if let Some(key) = key.take() {
-                    delete(connection, key)?;
+                    take_away(connection, key)?;
                 }
             }
             Change::Revoke { id } => {
@@ -383,8 +384,34 @@ fn count(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Deletes a session: at once where that is no more than a slice. Of a larger one nothing is seen from here on, and it is
+/// removed in slices when nothing else is to do ([`import::remove`]).
+pub(super) fn take_away(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+    let (messages, bytes): (i64, i64) = connection
+        .prepare_cached(
+            "SELECT count(*), coalesce(sum(length(body.data) + (SELECT coalesce(sum(length(attachment.data)), 0) FROM attached \
+             JOIN attachment ON attachment.key = attached.attachment WHERE attached.body = body.key)), 0) \
+             + (SELECT coalesce(sum(bytes), 0) FROM file_change WHERE session = ?1 AND before IS NOT NULL) \
+             FROM (SELECT message.body FROM conversation JOIN message ON message.conversation = conversation.key \
+             WHERE conversation.session = ?1 LIMIT ?2) AS said JOIN body ON body.key = said.body",
+        )?
+        .query_row(params![session, SLICE as i64 + 1], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    if messages <= SLICE as i64 && bytes <= SLICE_BYTES as i64 {
+        return delete(connection, session);
+    }
+    // Its id is free for another one.
+    connection
+        .prepare_cached(
+            "UPDATE any_session SET is_whole = 0, id = 'removed ' || key WHERE key = ?1",
+        )?
+        .execute([session])?;
+    Ok(())
+}
+
 /// Removes a session with all that is of it.
-pub(super) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT OR IGNORE INTO gone SELECT message.body FROM message \
