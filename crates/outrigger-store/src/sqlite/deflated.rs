@@ -81,8 +81,8 @@ mod tests {
     fn what_an_earlier_version_deflated_is_read() {
         // "what was said " ten times, by miniz_oxide at level 1.
         let data = [
-            197, 199, 49, 13, 0, 0, 8, 3, 65, 43, 181, 246, 9, 3, 204, 37, 169, 125, 100, 48, 94, 154,
-            85, 176, 204, 148, 126, 117,
+            197, 199, 49, 13, 0, 0, 8, 3, 65, 43, 181, 246, 9, 3, 204, 37, 169, 125, 100, 48, 94,
+            154, 85, 176, 204, 148, 126, 117,
         ];
         assert_eq!(inflated(&data), Ok("what was said ".repeat(10)));
     }
