@@ -6,9 +6,10 @@ mod calls;
 mod whole;
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, Rows, params};
 
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
 use super::{deflated, file, words};
@@ -306,7 +307,8 @@ fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
     })
 }
 
-/// Returns the sessions that have the words: those in whose name they are, then by the newest message.
+/// Returns the sessions that have the words: those in whose name they are, then those in which they are said, then those in
+/// which the last of them begins a word; each by the newest message.
 fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqlite::Result<Page> {
     let limit = wanted.limit.max(1);
     let (labels, count) = joined(&wanted.labels);
@@ -337,20 +339,37 @@ fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqli
         has_labels("?5", "?6")
     );
     let mut hits = connection.prepare_cached(&sql)?;
-    let mut hits = hits.query(params![
-        words::expression(words),
-        !wanted.archived,
-        wanted.project,
-        HITS,
-        labels,
-        count
-    ])?;
+    for expression in words::expressions(words) {
+        let found = hits.query(params![
+            expression,
+            !wanted.archived,
+            wanted.project,
+            HITS,
+            labels,
+            count
+        ])?;
+        if add_hits(&mut sessions, found, limit)?.is_break() {
+            break;
+        }
+    }
+    Ok(Page {
+        sessions,
+        next: None,
+    })
+}
+
+/// Adds the sessions that hits are in, and what is said there; breaks off where there are more than the page takes.
+fn add_hits(
+    sessions: &mut Vec<Listed>,
+    mut hits: Rows<'_>,
+    limit: usize,
+) -> rusqlite::Result<ControlFlow<()>> {
     while let Some(row) = hits.next()? {
         let id = row.get_ref(0)?.as_str().unwrap_or("");
         let at = sessions.iter().position(|session| session.id == id);
         if at.is_none() {
             if sessions.len() >= limit {
-                break;
+                return Ok(ControlFlow::Break(()));
             }
             sessions.push(listed(row)?);
         }
@@ -365,10 +384,7 @@ fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqli
             });
         }
     }
-    Ok(Page {
-        sessions,
-        next: None,
-    })
+    Ok(ControlFlow::Continue(()))
 }
 
 pub(super) fn stats(connection: &Connection, path: &Path) -> rusqlite::Result<Stats> {
