@@ -10,6 +10,7 @@ FROM rust:1.95-bookworm AS build
 WORKDIR /source
 # The dependencies first, with an empty root crate: this layer stays until they change, and it is most of the build.
 COPY Cargo.toml Cargo.lock ./
+COPY .cargo .cargo
 COPY crates crates
 COPY benches benches
 RUN mkdir src && touch src/lib.rs \

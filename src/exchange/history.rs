@@ -230,7 +230,7 @@ impl History {
     /// once were not, so it is looked at each time.
     pub(crate) fn view(&self) -> Arc<Vec<Message>> {
         let mut kept = self.kept.lock();
-        if !is_valid(&kept.messages) {
+        if !is_valid(kept.messages.iter()) {
             let (repaired, repairs) = repair(kept.messages.to_vec());
             tracing::error!(?repairs, "the history was not valid");
             let bytes = room::bytes(&repaired);
@@ -255,7 +255,7 @@ impl Drop for History {
 }
 
 /// Returns whether every call is answered exactly once, right after its reply and in the order of the calls.
-pub(crate) fn is_valid(messages: &[Message]) -> bool {
+pub(crate) fn is_valid<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool {
     let mut pending: &[ToolCall] = &[];
     for message in messages {
         match (message, pending) {

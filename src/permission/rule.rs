@@ -249,7 +249,7 @@ impl Key {
             },
             (None, _) if !call.commands.is_empty() => Self::Commands {
                 tool,
-                commands: call.commands.iter().map(words).collect(),
+                commands: distinct(call.commands),
                 line: None,
             },
             (None, Some(Self::Tool { .. })) => Self::tool(tool),
@@ -399,6 +399,17 @@ fn words(command: &SimpleCommand) -> Vec<String> {
         Word::Literal(text) | Word::Dynamic(text) => text.clone(),
     };
     command.iter().map(text).collect()
+}
+
+/// Returns the words of commands, each once.
+fn distinct(commands: &[SimpleCommand]) -> Vec<Vec<String>> {
+    let mut distinct = Vec::new();
+    for words in commands.iter().map(words) {
+        if !distinct.contains(&words) {
+            distinct.push(words);
+        }
+    }
+    distinct
 }
 
 /// Returns words as they would be typed.

@@ -127,7 +127,14 @@ impl Session {
                 None => None,
             };
             let deleted = write(&store, &updates, &session_id, Change::Delete).await;
-            deleted.map_err(|error| unchanged(&error))?;
+            deleted.map_err(|error| {
+                let failed = failed(&error);
+                let message = format!(
+                    "{}; the session is kept, but what ran in it was cancelled: delete it again later",
+                    failed.message
+                );
+                SessionError { message, ..failed }
+            })?;
             Ok(Event::SessionDeleteResult(answer::SessionDeleted {
                 session_id,
             }))

@@ -6,8 +6,9 @@ use super::Session;
 use super::sends::KnownSend;
 use crate::conversation::{self, Admission, KeptSend};
 use crate::exchange::calls::audit_interrupted;
+use crate::exchange::compaction::Compacted;
 use crate::exchange::context::Origin;
-use crate::exchange::history::repair_with;
+use crate::exchange::history::{History, is_valid, repair_with};
 use crate::message::{
     ConversationId, Message, MessageId, Notice, Part, Severity, ToolCall, ToolId, ToolResult,
 };
@@ -114,11 +115,19 @@ impl Session {
             compacted,
         } = conversation;
         let id = &id;
+        let history = self.new_history(id);
         let damaged = messages.iter().filter(|message| message.is_none()).count();
+        // Nearly every one. What a long one says is neither copied nor compared with itself.
+        if damaged == 0 && is_valid(messages.iter().flatten()) {
+            history.restore(messages.into_iter().flatten().collect());
+            restore_compacted(&history, compacted.as_deref(), usize::MAX);
+            self.begin_conversation(id, Origin::Client, history);
+            return;
+        }
         // Each at its place in the store.
         let unreadable = || Message::User(vec![Part::text("[cannot be read]")]);
         let before = messages.iter().cloned();
-        let before = before
+        let before: Vec<Message> = before
             .map(|message| message.unwrap_or_else(unreadable))
             .collect();
         let messages = messages.into_iter().flatten().collect();
@@ -140,18 +149,14 @@ impl Session {
                 ),
             });
         }
-        let history = self.new_history(id);
+        let same = before.iter().zip(&messages);
+        let same = same.take_while(|(before, now)| before == now).count();
         history.restore(before);
         // What is other than before is written.
         if let Err(full) = history.replace(&MessageId::new(""), messages) {
             tracing::error!(conversation_id = %id, ?full, "there is no room for a conversation of the store");
         }
-        // Where messages are left out, its places are others.
-        if let Some(compacted) = compacted.filter(|_| damaged == 0)
-            && let Some(compacted) = read(&compacted, "a compaction")
-        {
-            history.restore_compacted(compacted);
-        }
+        restore_compacted(&history, compacted.as_deref(), same);
         self.begin_conversation(id, Origin::Client, history);
         // Once: from now on the history has their results.
         for (id, text) in broken_off {
@@ -241,6 +246,16 @@ impl Session {
                 }
             }
         }
+    }
+}
+
+/// Has the model of a conversation see no more of it than before, unless one of the messages that there were then is not as it
+/// was: the first `same` ones are.
+fn restore_compacted(history: &History, compacted: Option<&str>, same: usize) {
+    let read = |text| read::<Compacted>(text, "a compaction");
+    let compacted = compacted.and_then(read);
+    if let Some(compacted) = compacted.filter(|compacted| compacted.made_at <= same) {
+        history.restore_compacted(compacted);
     }
 }
 

@@ -241,8 +241,9 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "protocol",
             "ready",
             "runtime",
+            "terminal_text",
         ],
-        "a client: it reaches the daemon through the socket alone",
+        "a client: it reaches the daemon through the socket alone; `terminal_text` for what is pasted into a line",
     ),
 ];
 

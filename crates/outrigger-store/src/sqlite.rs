@@ -9,6 +9,7 @@
 
 mod apply;
 mod checkup;
+mod deflated;
 mod file;
 mod held;
 mod import;

@@ -229,11 +229,13 @@ fn a_host_and_a_file_are_for_themselves_alone() {
 #[test]
 fn a_denial_is_for_no_more_than_what_was_shown() {
     let touch = [command(&["touch", "a"])];
+    let twice = [command(&["touch", "a"]), command(&["touch", "a"])];
     let (tool, mcp) = (Key::tool("web_search"), mcp("1"));
     let asked = line(&[&["touch", "a"]], None);
     for (name, approval, commands, expected) in [
         ("bash", Some(&asked), &touch[..], Some(asked.clone())),
         ("bash", None, &touch[..], Some(asked.clone())),
+        ("bash", None, &twice[..], Some(asked.clone())),
         // Only an assignment, only a redirection, or a line that cannot be read: not all that bash may do.
         ("bash", None, &[], None),
         ("web_search", Some(&tool), &[], Some(tool.clone())),

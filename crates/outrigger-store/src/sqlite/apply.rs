@@ -5,12 +5,10 @@ mod files;
 mod fork;
 pub(super) mod import;
 
-use std::io::Write as _;
-
-use flate2::Compression;
-use flate2::write::DeflateEncoder;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::deflated::deflated;
+use super::import::{SLICE, SLICE_BYTES};
 use super::words;
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
 use crate::{
@@ -18,9 +16,6 @@ use crate::{
 };
 
 pub(super) use calls::break_off;
-
-/// From how many bytes on a body is deflated.
-const DEFLATE: usize = 256;
 
 /// How many exchanges that ended and how many sends of a session are remembered.
 const KEPT_EXCHANGES: i64 = 512;
@@ -62,7 +57,7 @@ pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> Resu
             }
             Change::Delete => {
                 if let Some(key) = key.take() {
-                    delete(connection, key)?;
+                    take_away(connection, key)?;
                 }
             }
             Change::Revoke { id } => {
@@ -344,7 +339,7 @@ fn add(
 }
 
 fn body(connection: &Connection, body: &Body) -> rusqlite::Result<i64> {
-    let deflated = deflate(&body.text);
+    let deflated = deflated(&body.text);
     let data = deflated.as_deref().unwrap_or(body.text.as_bytes());
     let key: i64 = connection
         .prepare_cached("INSERT INTO body (deflated, data) VALUES (?1, ?2) RETURNING key")?
@@ -371,16 +366,6 @@ fn attachment(connection: &Connection, attachment: &Attachment) -> rusqlite::Res
     connection
         .prepare_cached("SELECT key FROM attachment WHERE hash = ?1")?
         .query_row([attachment.hash], |row| row.get(0))
-}
-
-/// Returns a long text deflated; writing to memory does not fail, and were it to, the text would be kept as it is.
-fn deflate(text: &str) -> Option<Vec<u8>> {
-    if text.len() < DEFLATE {
-        return None;
-    }
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(text.as_bytes()).ok()?;
-    encoder.finish().ok()
 }
 
 /// Removes messages from a place on, with what nothing names any more.
@@ -412,8 +397,34 @@ fn count(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Deletes a session: at once where that is no more than a slice. Of a larger one nothing is seen from here on, and it is
+/// removed in slices when nothing else is to do ([`import::remove`]).
+pub(super) fn take_away(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+    let (messages, bytes): (i64, i64) = connection
+        .prepare_cached(
+            "SELECT count(*), coalesce(sum(length(body.data) + (SELECT coalesce(sum(length(attachment.data)), 0) FROM attached \
+             JOIN attachment ON attachment.key = attached.attachment WHERE attached.body = body.key)), 0) \
+             + (SELECT coalesce(sum(bytes), 0) FROM file_change WHERE session = ?1 AND before IS NOT NULL) \
+             FROM (SELECT message.body FROM conversation JOIN message ON message.conversation = conversation.key \
+             WHERE conversation.session = ?1 LIMIT ?2) AS said JOIN body ON body.key = said.body",
+        )?
+        .query_row(params![session, SLICE as i64 + 1], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    if messages <= SLICE as i64 && bytes <= SLICE_BYTES as i64 {
+        return delete(connection, session);
+    }
+    // Its id is free for another one.
+    connection
+        .prepare_cached(
+            "UPDATE any_session SET is_whole = 0, id = 'removed ' || key WHERE key = ?1",
+        )?
+        .execute([session])?;
+    Ok(())
+}
+
 /// Removes a session with all that is of it.
-pub(super) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT OR IGNORE INTO gone SELECT message.body FROM message \

@@ -6,14 +6,13 @@ mod calls;
 mod whole;
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use flate2::read::DeflateDecoder;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, Rows, params};
 
 use super::writer::{RESERVED_IDS, RESERVED_SEQ};
-use super::{file, words};
+use super::{deflated, file, words};
 use crate::{
     Attachment, Body, Conversation, Cursor, Exchange, Hash, Listed, Listing, Message, Page, Queued,
     Sent, Session, Snippet, Stats, ToolCall,
@@ -21,9 +20,6 @@ use crate::{
 
 pub(super) use calls::{page as calls, ran};
 pub(super) use whole::{export, find};
-
-/// The most bytes that a body may have inflated: more than the largest message, less than memory.
-const MAX_BODY: u64 = 256 * 1024 * 1024;
 
 /// How many of the messages that have the words are looked through for sessions, the newest first.
 const HITS: i64 = 20_000;
@@ -315,7 +311,8 @@ fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
     })
 }
 
-/// Returns the sessions that have the words: those in whose name they are, then by the newest message.
+/// Returns the sessions that have the words: those in whose name they are, then those in which they are said, then those in
+/// which the last of them begins a word; each by the newest message.
 fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqlite::Result<Page> {
     let limit = wanted.limit.max(1);
     let (labels, count) = joined(&wanted.labels);
@@ -346,20 +343,37 @@ fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqli
         has_labels("?5", "?6")
     );
     let mut hits = connection.prepare_cached(&sql)?;
-    let mut hits = hits.query(params![
-        words::expression(words),
-        !wanted.archived,
-        wanted.project,
-        HITS,
-        labels,
-        count
-    ])?;
+    for expression in words::expressions(words) {
+        let found = hits.query(params![
+            expression,
+            !wanted.archived,
+            wanted.project,
+            HITS,
+            labels,
+            count
+        ])?;
+        if add_hits(&mut sessions, found, limit)?.is_break() {
+            break;
+        }
+    }
+    Ok(Page {
+        sessions,
+        next: None,
+    })
+}
+
+/// Adds the sessions that hits are in, and what is said there; breaks off where there are more than the page takes.
+fn add_hits(
+    sessions: &mut Vec<Listed>,
+    mut hits: Rows<'_>,
+    limit: usize,
+) -> rusqlite::Result<ControlFlow<()>> {
     while let Some(row) = hits.next()? {
         let id = row.get_ref(0)?.as_str().unwrap_or("");
         let at = sessions.iter().position(|session| session.id == id);
         if at.is_none() {
             if sessions.len() >= limit {
-                break;
+                return Ok(ControlFlow::Break(()));
             }
             sessions.push(listed(row)?);
         }
@@ -374,10 +388,7 @@ fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqli
             });
         }
     }
-    Ok(Page {
-        sessions,
-        next: None,
-    })
+    Ok(ControlFlow::Continue(()))
 }
 
 pub(super) fn stats(connection: &Connection, path: &Path) -> rusqlite::Result<Stats> {
@@ -415,18 +426,14 @@ fn rows<T>(
 fn text(row: &Row<'_>, deflated: usize, data: usize) -> rusqlite::Result<String> {
     let is_deflated: bool = row.get(deflated)?;
     let data = row.get_ref(data)?.as_blob_or_null()?.unwrap_or_default();
-    let mut text = String::new();
     let read = match is_deflated {
-        true => DeflateDecoder::new(data)
-            .take(MAX_BODY)
-            .read_to_string(&mut text),
-        false => (&mut &*data).read_to_string(&mut text),
+        true => deflated::inflated(data),
+        false => String::from_utf8(data.to_vec()).map_err(|error| error.to_string()),
     };
-    if let Err(error) = read {
+    Ok(read.unwrap_or_else(|error| {
         tracing::error!(%error, "what a message says cannot be read");
-        text.clear();
-    }
-    Ok(text)
+        String::new()
+    }))
 }
 
 fn natural(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {

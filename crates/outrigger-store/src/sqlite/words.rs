@@ -50,16 +50,15 @@ pub(super) fn of_query(query: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns an expression of FTS5: each word quoted, the last one perhaps a beginning. Not of few letters: all that begins
-/// with them would be gathered first.
-pub(super) fn expression(words: &[String]) -> String {
+/// Returns expressions of FTS5, to be asked for one after the other while there is room: each word quoted, then the last one
+/// as a beginning. Not of few letters, and last: all that begins with them is gathered first, which takes as long as there
+/// are messages that have it (40 ms of 400,000).
+pub(super) fn expressions(words: &[String]) -> Vec<String> {
     let quoted = words.iter().map(|word| format!("\"{}\"", indexed(word)));
     let quoted = quoted.collect::<Vec<_>>().join(" ");
     let last = words.last().map_or(0, |word| word.chars().count());
-    match last >= SHORTEST_BEGINNING {
-        true => format!("{quoted}*"),
-        false => quoted,
-    }
+    let beginning = (last >= SHORTEST_BEGINNING).then(|| format!("{quoted}*"));
+    [quoted].into_iter().chain(beginning).collect()
 }
 
 /// Returns whether a character belongs to a script without spaces: kana and Han, with their extensions.
@@ -87,11 +86,11 @@ mod tests {
     #[test]
     fn a_query_has_no_operators() {
         for (query, expected) in [
-            ("one Two", "\"one\" \"two\"*"),
-            ("a\" OR b*", "\"a\" \"or\" \"b\""),
-            ("東京", "\" 東  京 \""),
+            ("one Two", vec!["\"one\" \"two\"", "\"one\" \"two\"*"]),
+            ("a\" OR b*", vec!["\"a\" \"or\" \"b\""]),
+            ("東京", vec!["\" 東  京 \""]),
         ] {
-            assert_eq!(expression(&of_query(query)), expected);
+            assert_eq!(expressions(&of_query(query)), expected);
         }
         assert!(of_query("\"*^-").is_empty());
     }

@@ -272,6 +272,7 @@ impl Writer {
                 for (index, job) in self.backlog.drain(..).enumerate() {
                     let removes = job.changes.iter().any(Change::removes);
                     self.has_removed |= removes;
+                    self.upkeep.has_left |= removes;
                     self.upkeep.has_free |= removes;
                     let bytes = bytes_of(&job.changes);
                     self.room.give_back(bytes);

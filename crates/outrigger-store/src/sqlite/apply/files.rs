@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, params};
 
-use super::{attachment, clear, conversation_of, deflate, integer};
+use super::super::deflated::deflated;
+use super::{attachment, clear, conversation_of, integer};
 use crate::FileChange;
 
 /// How many changes of a session are kept.
@@ -24,7 +25,7 @@ pub(super) fn add(
         Some(before) => (Some(attachment(connection, before)?), before.bytes.len()),
         None => (None, 0),
     };
-    let deflated = deflate(&change.diff);
+    let deflated = deflated(&change.diff);
     let diff = deflated.as_deref().unwrap_or(change.diff.as_bytes());
     connection
         .prepare_cached(
@@ -84,7 +85,7 @@ pub(super) fn unmade(
     let which = "key = (SELECT max(key) FROM file_change \
          WHERE session = ?1 AND exchange = ?2 AND call = ?3 AND root = ?4 AND path = ?5)";
     let parameters = params![session, exchange, call, root, path];
-    remove(connection, which, parameters)
+    remove(connection, which, parameters).map(drop)
 }
 
 /// Removes the changes in a conversation.
@@ -94,7 +95,17 @@ pub(super) fn forget(
     conversation: &str,
 ) -> rusqlite::Result<()> {
     let which = "session = ?1 AND conversation = ?2";
-    remove(connection, which, params![session, conversation])
+    remove(connection, which, params![session, conversation]).map(drop)
+}
+
+/// Removes some of the changes of a session; returns how many.
+pub(super) fn remove_some(
+    connection: &Connection,
+    session: i64,
+    most: i64,
+) -> rusqlite::Result<usize> {
+    let which = "key IN (SELECT key FROM file_change WHERE session = ?1 LIMIT ?2)";
+    remove(connection, which, params![session, most])
 }
 
 /// Notes that the content of all changes of a session goes with it.
@@ -106,12 +117,13 @@ fn remove(
     connection: &Connection,
     which: &str,
     parameters: &[&dyn rusqlite::ToSql],
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<usize> {
     loosen(connection, which, parameters)?;
-    connection
+    let removed = connection
         .prepare_cached(&format!("DELETE FROM file_change WHERE {which}"))?
         .execute(parameters)?;
-    clear(connection)
+    clear(connection)?;
+    Ok(removed)
 }
 
 /// Notes that the content of changes is named by them no more.

@@ -1,11 +1,11 @@
-//! A session that is written in slices and seen by nobody before it is whole.
+//! A session that is written in slices and seen by nobody before it is whole; and one that is removed in slices.
 
 use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::super::import::{SLICE, SLICE_BYTES, Slice};
-use super::{calls, delete, one, truncate};
+use super::{calls, delete, files, one, truncate};
 use crate::Change;
 
 /// Writes a slice.
@@ -34,8 +34,11 @@ pub(in crate::sqlite) fn slice(connection: &Connection, slice: &Slice) -> rusqli
     Ok(())
 }
 
-/// Removes about a slice of what an import wrote that broke off. Returns whether there was any; those that are under way
-/// are left.
+/// How many changes of files are removed at once: each may have a content of some megabytes.
+const FILES: i64 = 8;
+
+/// Removes about a slice of what an import wrote that broke off, or of a large session that was deleted. Returns whether
+/// there was any; imports that are under way are left.
 pub(in crate::sqlite) fn remove(
     connection: &Connection,
     under_way: &HashSet<String>,
@@ -61,13 +64,16 @@ pub(in crate::sqlite) fn remove(
         bytes += last;
     }
     if removed == 0 {
+        removed = files::remove_some(connection, session, FILES)?;
+    }
+    if removed == 0 {
         removed = connection
             .prepare_cached(
                 "DELETE FROM exchange WHERE session = ?1 AND id IN (SELECT id FROM exchange WHERE session = ?1 LIMIT ?2)",
             )?
             .execute(params![session, SLICE as i64])?;
     }
-    // What is left of it are its labels, and its calls, of which there are not many.
+    // What is left of it are its labels, answers and sends, and its calls, of which there are not many.
     if removed == 0 {
         delete(connection, session)?;
     }

@@ -1,8 +1,9 @@
-//! Sessions that are imported: in slices, seen when they are whole, and gone where they never were.
+//! Sessions that are imported: in slices, seen when they are whole, and gone where they never were. Large ones are deleted in
+//! slices, too.
 
 use super::super::import::{SLICE, SLICE_BYTES};
 use super::*;
-use crate::{CallStatus, Ended};
+use crate::{CallStatus, Ended, FileChange};
 
 /// How many messages the session has, so that it takes some slices.
 const MESSAGES: usize = 3 * SLICE;
@@ -211,6 +212,54 @@ async fn nothing_is_left_of_an_import_that_is_refused_late() {
     // One that becomes whole is not removed with them.
     store.import("whole", changes(|_| None)).await.unwrap();
     write(&store, "whole", vec![Change::Delete]).unwrap();
+    store.close().await.unwrap();
+    assert_eq!(rows(&path), before);
+}
+
+/// A change of a file whose content before is so large that the session is removed in slices because of it alone.
+fn large_change() -> Change {
+    Change::File(FileChange {
+        conversation: "a".to_owned(),
+        exchange: "m1".to_owned(),
+        call: "t1".to_owned(),
+        root: "/p".to_owned(),
+        path: "f".to_owned(),
+        about: "{}".to_owned(),
+        diff: String::new(),
+        before: Some(Attachment {
+            hash: [8; 32],
+            bytes: vec![8; SLICE_BYTES + 1],
+        }),
+        at_ms: 5,
+    })
+}
+
+#[tokio::test]
+async fn a_large_session_is_gone_at_once_and_removed_in_slices() {
+    let (_folder, path) = temporary();
+    let store = with_one(&path);
+    let before = rows(&path);
+    for long in [true, false] {
+        let changes: Changes = match long {
+            true => changes(|_| None),
+            false => {
+                let few = [create(1), said("a", "imported", 5), large_change()];
+                Box::new(few.map(Ok).into_iter())
+            }
+        };
+        store.import("new", changes).await.unwrap();
+        write(&store, "new", vec![Change::Delete]).unwrap();
+        assert_unseen(&path);
+        assert_eq!(store.open("new").await, Ok(None));
+    }
+    // Its id is another one's.
+    write(&store, "new", vec![create(7), said("a", "again", 7)]).unwrap();
+    store.close().await.unwrap();
+    drop(store);
+    let store = restart(&path);
+    let session = store.open("new").await.unwrap().unwrap();
+    assert_eq!(texts(&session, "a"), ["again"]);
+    write(&store, "new", vec![Change::Delete]).unwrap();
     store.close().await.unwrap();
     assert_eq!(rows(&path), before);
 }

@@ -61,3 +61,37 @@ async fn words_are_found_where_no_space_stands_between_them() {
         assert_eq!(found(&store, query).await == ["s"], is_found, "{query}");
     }
 }
+
+#[tokio::test]
+async fn a_word_comes_before_what_it_begins() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    for (at_ms, (id, text)) in [
+        ("old", "a cat sleeps"),
+        ("other", "a category"),
+        ("new", "the cat wakes"),
+        ("newest", "cats sleep"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let at_ms = i64::try_from(at_ms).unwrap();
+        write(&store, id, vec![create(at_ms), said("a", text, at_ms)]).unwrap();
+    }
+    for (query, limit, expected) in [
+        ("cat", 50, vec!["new", "old", "newest", "other"]),
+        ("cat", 3, vec!["new", "old", "newest"]),
+        ("cat", 1, vec!["new"]),
+        ("a cat", 50, vec!["old", "other"]),
+        ("cat sleep", 50, vec!["old"]),
+    ] {
+        let wanted = Listing {
+            limit,
+            ..wanted(query)
+        };
+        let page = store.list(wanted).await.unwrap();
+        let found: Vec<_> = page.sessions.iter().map(|it| it.id.as_str()).collect();
+        assert_eq!(found, expected, "{query} {limit}");
+        assert!(page.sessions.iter().all(|it| it.snippet.is_some()));
+    }
+}

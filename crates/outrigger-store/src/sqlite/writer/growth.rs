@@ -23,6 +23,10 @@ const SPARE: i64 = 256;
 const STEP: i64 = 512;
 pub(super) const LAST_STEPS: usize = 32;
 
+/// For how long what was deleted is removed at the end of the process, where that takes more steps; the next process removes
+/// the rest.
+pub(super) const REMOVE_FOR: Duration = Duration::from_secs(2);
+
 /// How many pages of the index of words are merged at once at the end, and for how long.
 const FORGET_PAGES: i64 = 1_000;
 const FORGET_FOR: Duration = Duration::from_secs(2);
@@ -37,7 +41,7 @@ pub(super) struct Upkeep {
     commits: u32,
     /// Whether the limits are to be looked at.
     is_due: bool,
-    /// Whether there may be something that an import left.
+    /// Whether there may be something that an import left, or a large session that was deleted.
     pub(super) has_left: bool,
     /// Whether there may be pages to give back.
     pub(super) has_free: bool,
@@ -106,9 +110,10 @@ impl Writer {
 
     /// Does one step of what is to be done.
     pub(super) fn keep_up(&mut self) {
-        let done = match (self.upkeep.is_due, self.upkeep.has_left) {
-            (true, _) => self.hold_limits(),
-            (false, true) => self.remove_some(),
+        // What is deleted is removed before it is asked whether that was enough.
+        let done = match (self.upkeep.has_left, self.upkeep.is_due) {
+            (true, _) => self.remove_some(),
+            (false, true) => self.hold_limits(),
             (false, false) => self.give_back(),
         };
         if let Err(error) = done {
@@ -231,10 +236,10 @@ impl Writer {
         let Some((key, session, updated_ms)) = first else {
             return Ok(false);
         };
-        apply::delete(&transaction, key)?;
+        apply::take_away(&transaction, key)?;
         transaction.commit()?;
         self.has_removed = true;
-        self.upkeep.has_free = true;
+        (self.upkeep.has_left, self.upkeep.has_free) = (true, true);
         self.upkeep.tell(Growth::Deleted {
             session,
             updated_ms,

@@ -1,9 +1,11 @@
-//! Slices of sessions that are imported, and the removal of those that never became whole.
+//! Slices of sessions that are imported, and the removal of those that never became whole or are no more.
+
+use std::time::Instant;
 
 use rusqlite::TransactionBehavior;
 
 use super::super::import::Slice;
-use super::growth::LAST_STEPS;
+use super::growth::{LAST_STEPS, REMOVE_FOR};
 use super::{Writer, apply, is_of_the_disk, problem};
 use crate::Error;
 
@@ -43,7 +45,7 @@ impl Writer {
         self.upkeep.has_left = true;
     }
 
-    /// Removes some of what imports have left that broke off.
+    /// Removes some of what imports have left that broke off, and of large sessions that were deleted.
     pub(super) fn remove_some(&mut self) -> rusqlite::Result<()> {
         self.upkeep.has_left = false;
         let Some(connection) = &mut self.connection else {
@@ -58,14 +60,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes what imports have left, as far as that does not take long.
+    /// Removes what is left of imports and of large sessions, as far as that does not take long.
     pub(super) fn remove_last(&mut self) {
         self.imports.clear();
         self.upkeep.has_left = true;
-        for _ in 0..LAST_STEPS {
-            if !self.upkeep.has_left || self.remove_some().is_err() {
+        let began = Instant::now();
+        let mut steps = 0;
+        while self.upkeep.has_left && (steps < LAST_STEPS || began.elapsed() < REMOVE_FOR) {
+            if self.remove_some().is_err() {
                 return;
             }
+            steps += 1;
         }
     }
 }
