@@ -256,6 +256,8 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
         steered: VecDeque::new(),
         cause: None,
     });
+    // Whoever sends all messages makes them fewer, too.
+    setup.compact_at = setup.compact_at.filter(|_| history.is_none());
     let (limit, setting) = time_limit(&setup, context);
     let stopwatch = Stopwatch::start(limit);
     let mut model_found = Ok(());

@@ -49,7 +49,7 @@ use turn::{ToolOffer, TurnRequest};
 const MAX_FINAL_TURNS: u32 = 4;
 
 /// The nudge sent when the model answers tool results with an empty reply.
-const NUDGE: &str = "Continue.";
+pub(crate) const NUDGE: &str = "Continue.";
 
 /// How an exchange ended.
 #[derive(Debug)]

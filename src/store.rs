@@ -186,15 +186,15 @@ impl Journal {
         }
     }
 
-    /// Notes what of a conversation its model does not see any more.
+    /// Notes what of a conversation its model does not see any more; `None` where it sees all.
     pub(crate) fn compacted(
         &self,
         conversation: &ConversationId,
-        compacted: &impl serde::Serialize,
+        compacted: Option<&impl serde::Serialize>,
     ) {
         self.write_one(|| Change::Compacted {
             conversation: conversation.to_string(),
-            compacted: json(compacted),
+            compacted: compacted.map(json),
         });
     }
 

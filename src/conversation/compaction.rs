@@ -1,6 +1,7 @@
 //! `chat:compact`: a compaction between exchanges.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
@@ -68,7 +69,11 @@ pub(super) async fn run(mailbox: &mut Mailbox, context: &Context, wanted: Compac
             }
         }
     }
-    let on_start = || answer(CompactState::Started);
+    let has_begun = AtomicBool::new(false);
+    let on_start = || {
+        has_begun.store(true, Ordering::Relaxed);
+        answer(CompactState::Started);
+    };
     let wish = Wish {
         trigger: CompactionTrigger::Manual,
         mode,
@@ -78,7 +83,8 @@ pub(super) async fn run(mailbox: &mut Mailbox, context: &Context, wanted: Compac
     let work = by_hand(&setup, context, &cancel, wish);
     let outcome = drive(mailbox, context, &stopwatch, work).await;
     mailbox.state.running = None;
-    if let Some(Outcome::Nothing) | None = outcome {
+    let is_answered = has_begun.load(Ordering::Relaxed);
+    if matches!(outcome, Some(Outcome::Nothing) | None) && !is_answered {
         answer(CompactState::NothingToDo);
     }
 }

@@ -116,6 +116,7 @@ impl ActorState {
             Command::Look(look) => look(View::new(self, context)),
             Command::Close => {
                 self.closed = true;
+                self.compact = None;
                 self.drop_waiting(context);
                 self.stop(StopReason::Cancelled, By::Cancel, context);
             }
@@ -241,6 +242,7 @@ impl ActorState {
             }
             (_, WhenBusy::Queue | WhenBusy::Steer) if is_full => Err(full(&id)),
             (_, WhenBusy::Queue | WhenBusy::Steer) => {
+                self.is_held = false;
                 let mut sent = sent(&setup.message_id, SendState::Queued);
                 self.queue.push_back(QueuedSend::new(setup, history));
                 sent.position = Some(self.queue.len());
@@ -283,6 +285,7 @@ impl ActorState {
 
     fn cancel(&mut self, queued: bool, reply_to: Option<&RequestId>, context: &Context) {
         let running = self.is_live();
+        self.compact = None;
         // It waits while a conversation of the same name winds up. Its client cancels it as one that runs, and without
         // `queued` nothing else would.
         let next = self.next.take();

@@ -5,7 +5,7 @@ use crate::protocol::event::Context;
 use crate::protocol::json_bytes;
 
 /// Bytes that make a token, roughly, where the provider has not counted yet.
-const BYTES_PER_TOKEN: usize = 3;
+pub(crate) const BYTES_PER_TOKEN: usize = 3;
 
 /// Tokens that a picture costs, roughly.
 const IMAGE_TOKENS: u64 = 1_600;
@@ -60,12 +60,18 @@ impl Gauge {
         }
     }
 
-    /// Takes the provider's own figures for a turn whose request and answer are estimated at so many tokens.
-    pub(crate) fn count(&mut self, usage: &Usage, estimated: u64) {
+    /// Takes the provider's own figures for a turn whose request is estimated at `sent` tokens, and with the answer at
+    /// `estimated`. What is counted beside the answer that is kept, such as reasoning, is no measure of an estimate; and a
+    /// server that leaves out what it had in a cache is not believed.
+    pub(crate) fn count(&mut self, usage: &Usage, sent: u64, estimated: u64) {
         self.counted = usage.input.map(|input| {
             let tokens = input.saturating_add(usage.output.unwrap_or(0));
-            let ratio = tokens.saturating_mul(1_000) / estimated.max(1);
+            let ratio = input.saturating_mul(1_000) / sent.max(1);
             self.ratio = Some(ratio.clamp(RATIO.0, RATIO.1));
+            let least = (estimated / 1_000).saturating_mul(RATIO.0);
+            let tokens = tokens.max(least);
+            // The window is larger than an overflow had made believe.
+            self.learnt.take_if(|(_, window)| tokens > *window);
             Counted { tokens, estimated }
         });
     }
@@ -84,7 +90,7 @@ impl Gauge {
         is_other
     }
 
-    /// Learns from an answer that says that so many tokens do not fit.
+    /// Learns from an answer that says that so many tokens, those that were asked for among them, do not fit.
     pub(crate) fn overflowed(&mut self, model: &str, used: u64) {
         self.learnt = Some((model.to_owned(), (used / 10).saturating_mul(LEARNT).max(1)));
     }
@@ -292,26 +298,28 @@ mod tests {
     fn what_was_counted_counts_and_what_came_since_is_estimated_by_it() {
         let mut gauge = Gauge::default();
         assert_eq!(gauge.used(900), 900);
-        gauge.count(&usage(Some(900), 300), 1_000);
-        assert_eq!(gauge.used(1_000), 1_200);
-        assert_eq!(gauge.used(1_100), 1_320);
-        assert_eq!(gauge.used(900), 1_080);
+        gauge.count(&usage(Some(1_200), 300), 1_000, 1_100);
+        assert_eq!(gauge.used(1_100), 1_500);
+        assert_eq!(gauge.used(1_200), 1_620);
+        assert_eq!(gauge.used(1_000), 1_380);
         gauge.forget();
         assert_eq!(gauge.used(1_500), 1_800);
         // Nobody is so far off: something else was counted.
         for (input, used) in [(0, 500), (100_000, 2_000)] {
-            gauge.count(&usage(Some(input), 0), 1_000);
+            gauge.count(&usage(Some(input), 0), 1_000, 1_000);
             gauge.forget();
             assert_eq!(gauge.used(1_000), used);
         }
-        gauge.count(&usage(None, 5), 1_000);
-        assert_eq!(gauge.used(10), 20);
+        gauge.count(&usage(Some(3), 0), 10_000, 10_000);
+        assert_eq!(gauge.used(10_000), 5_000);
+        gauge.count(&usage(None, 5), 1_000, 1_000);
+        assert_eq!(gauge.used(10), 5);
     }
 
     #[test]
     fn no_figure_of_a_client_or_a_provider_is_too_large() {
         let mut gauge = Gauge::default();
-        gauge.count(&usage(Some(u64::MAX), u64::MAX), u64::MAX);
+        gauge.count(&usage(Some(u64::MAX), u64::MAX), u64::MAX, u64::MAX);
         assert_eq!(gauge.used(u64::MAX), u64::MAX);
         gauge.overflowed("m", u64::MAX);
         let window = gauge.window("m", None).unwrap();
@@ -369,5 +377,9 @@ mod tests {
         assert_eq!(gauge.window("m", None), Some(450));
         assert_eq!(gauge.window("m", Some(1_000)), Some(450));
         assert_eq!(gauge.window("other", Some(1_000)), Some(1_000));
+        gauge.count(&usage(Some(449), 1), 450, 450);
+        assert_eq!(gauge.window("m", None), Some(450));
+        gauge.count(&usage(Some(451), 0), 450, 450);
+        assert_eq!(gauge.window("m", None), None);
     }
 }

@@ -183,6 +183,7 @@ impl Compactor<'_, '_> {
         let is_paused = breaker.is_open();
         drop(breaker);
         if is_first {
+            self.tell_start(attempt, CompactionKind::Summary);
             self.fail(
                 attempt,
                 CompactionKind::Summary,
@@ -225,8 +226,8 @@ impl Compactor<'_, '_> {
         if *places == attempt.before.pruned {
             return only.then_some(Outcome::Nothing);
         }
+        // The summary that there may be is still that of the compaction that made it.
         let candidate = Compacted {
-            id: attempt.id.to_string(),
             pruned: places.clone(),
             made_at: attempt.messages.len(),
             ..attempt.before.clone()
@@ -236,8 +237,15 @@ impl Compactor<'_, '_> {
             return None;
         }
         self.begin(attempt, CompactionKind::Prune, wish);
-        self.take(attempt, CompactionKind::Prune, candidate, tokens);
-        Some(Outcome::Done)
+        let is_taken = self.take(attempt, CompactionKind::Prune, candidate, tokens);
+        if !is_taken {
+            self.fail(attempt, CompactionKind::Prune, CompactionFailure::NoShrink);
+        }
+        Some(if is_taken {
+            Outcome::Done
+        } else {
+            Outcome::Failed
+        })
     }
 
     /// Puts a summary in the place of all but the last messages: by a model, else by code.
@@ -253,21 +261,17 @@ impl Compactor<'_, '_> {
         let soft = cut::cut(&attempt.messages, from, places, tail);
         let hard = cut::hardest(&attempt.messages);
         let is_manual = wish.trigger == CompactionTrigger::Manual;
+        let mut kind = CompactionKind::Summary;
         if hard.base <= from {
-            if !is_manual {
-                self.fail(
-                    attempt,
-                    CompactionKind::Summary,
-                    CompactionFailure::TooSmall,
-                );
+            if is_manual {
+                return Outcome::Nothing;
             }
-            return if is_manual {
-                Outcome::Nothing
-            } else {
-                Outcome::Failed
-            };
+            self.begin(attempt, kind, wish);
+            self.fail(attempt, kind, CompactionFailure::TooSmall);
+            return Outcome::Failed;
         }
-        let kind = CompactionKind::Summary;
+        let cuts = [soft, hard].into_iter().filter(|cut| cut.base > from);
+        let cuts: Vec<Cut> = cuts.collect();
         self.begin(attempt, kind, wish);
         self.emit(Event::ChatState(State::new(
             &self.context.conversation.id,
@@ -275,42 +279,22 @@ impl Compactor<'_, '_> {
             StateName::Compacting,
         )));
         if is_manual || !self.context.conversation.breaker.lock().is_without_model() {
-            let cuts = if soft.base > from {
-                vec![soft, hard]
-            } else {
-                vec![hard]
-            };
-            for cut in cuts {
-                let problem = match self.summary(attempt, cut, wish.instructions).await {
-                    Ok(text) => {
-                        let candidate = self.candidate(attempt, cut, places, Some(&text));
-                        let tokens = self.tokens(attempt, &candidate);
-                        if is_smaller(attempt, tokens) {
-                            self.context.conversation.breaker.lock().accepted();
-                            self.take(attempt, kind, candidate, tokens);
-                            return Outcome::Done;
-                        }
-                        format!(
-                            "it would leave {tokens} of {} tokens",
-                            attempt.before_tokens
-                        )
-                    }
-                    Err(NoSummary::Cancelled) => {
-                        self.fail(attempt, kind, CompactionFailure::Cancelled);
-                        return Outcome::Cancelled;
-                    }
-                    Err(NoSummary::Problem(problem)) => problem,
-                };
-                tracing::warn!(problem, "a summary is not taken");
+            match self.by_model(attempt, &cuts, places, wish).await {
+                Ok(true) => return Outcome::Done,
+                Ok(false) => {}
+                Err(NoSummary::Cancelled) => {
+                    self.fail(attempt, kind, CompactionFailure::Cancelled);
+                    return Outcome::Cancelled;
+                }
+                Err(NoSummary::Failed(problem) | NoSummary::Refused(problem)) => {
+                    tracing::warn!(problem, "a summary is not taken");
+                }
             }
-            self.context.conversation.breaker.lock().refused();
         }
-        let kind = CompactionKind::Mechanical;
-        for cut in [soft, hard].into_iter().filter(|cut| cut.base > from) {
+        kind = CompactionKind::Mechanical;
+        for cut in cuts {
             let candidate = self.candidate(attempt, cut, places, None);
-            let tokens = self.tokens(attempt, &candidate);
-            if is_smaller(attempt, tokens) {
-                self.take(attempt, kind, candidate, tokens);
+            if self.try_out(attempt, kind, candidate).is_ok() {
                 return Outcome::Done;
             }
         }
@@ -320,6 +304,65 @@ impl Compactor<'_, '_> {
         };
         self.fail(attempt, kind, failure);
         Outcome::Failed
+    }
+
+    /// Has a model sum up, once more with a harder cut where that comes to nothing; returns whether a summary was taken.
+    async fn by_model(
+        &mut self,
+        attempt: &mut Attempt,
+        cuts: &[Cut],
+        places: &BTreeSet<usize>,
+        wish: Wish<'_>,
+    ) -> Result<bool, NoSummary> {
+        let breaker = &self.context.conversation.breaker;
+        let mut has_answered = false;
+        for cut in cuts {
+            let problem = match self.summary(attempt, *cut, wish.instructions).await {
+                Ok(text) => {
+                    let candidate = self.candidate(attempt, *cut, places, Some(&text));
+                    match self.try_out(attempt, CompactionKind::Summary, candidate) {
+                        Ok(()) => {
+                            breaker.lock().accepted();
+                            return Ok(true);
+                        }
+                        Err(problem) => problem,
+                    }
+                }
+                Err(NoSummary::Refused(problem)) => problem,
+                Err(NoSummary::Failed(problem)) => {
+                    tracing::warn!(problem, "there is no summary");
+                    continue;
+                }
+                Err(cancelled @ NoSummary::Cancelled) => return Err(cancelled),
+            };
+            has_answered = true;
+            tracing::warn!(problem, "a summary is not taken");
+        }
+        // Neither a provider that fails nor a short conversation that somebody wants shorter says anything of the model.
+        if has_answered && wish.trigger != CompactionTrigger::Manual {
+            breaker.lock().refused();
+        }
+        Ok(false)
+    }
+
+    /// Has the model see that much, where it is enough less; else says why not.
+    fn try_out(
+        &self,
+        attempt: &Attempt,
+        kind: CompactionKind,
+        candidate: Compacted,
+    ) -> Result<(), String> {
+        let tokens = self.tokens(attempt, &candidate);
+        if !is_smaller(attempt, tokens) {
+            return Err(format!(
+                "it would leave {tokens} of {} tokens",
+                attempt.before_tokens
+            ));
+        }
+        match self.take(attempt, kind, candidate, tokens) {
+            true => Ok(()),
+            false => Err("it would not be a valid history".to_owned()),
+        }
     }
 
     fn candidate(
@@ -362,8 +405,14 @@ impl Compactor<'_, '_> {
         )
     }
 
-    /// Has the model see that much from now on.
-    fn take(&self, attempt: &Attempt, kind: CompactionKind, candidate: Compacted, tokens: u64) {
+    /// Has the model see that much from now on; returns whether it does.
+    fn take(
+        &self,
+        attempt: &Attempt,
+        kind: CompactionKind,
+        candidate: Compacted,
+        tokens: u64,
+    ) -> bool {
         let conversation = &self.context.conversation;
         let result = CompactionResult {
             after_tokens: tokens,
@@ -372,9 +421,14 @@ impl Compactor<'_, '_> {
             usage: attempt.usage.map(Into::into),
             cost_usd: attempt.cost.dollars(),
             duration_ms: millis(attempt.began.elapsed()),
-            summary: candidate.summary.as_ref().map(|text| shown(text)),
+            summary: match kind {
+                CompactionKind::Prune => None,
+                _ => candidate.summary.as_ref().map(|text| shown(text)),
+            },
         };
-        conversation.history.compact(candidate);
+        if !conversation.history.compact(candidate) {
+            return false;
+        }
         conversation.gauge.lock().forget();
         self.emit(Event::ChatCompaction(Box::new(Compaction {
             result: Some(result),
@@ -389,6 +443,7 @@ impl Compactor<'_, '_> {
             after = tokens,
             "conversation compacted"
         );
+        true
     }
 
     fn fail(&self, attempt: &Attempt, kind: CompactionKind, why: CompactionFailure) {
@@ -408,6 +463,10 @@ impl Compactor<'_, '_> {
         if let Some(on_start) = wish.on_start {
             on_start();
         }
+        self.tell_start(attempt, kind);
+    }
+
+    fn tell_start(&self, attempt: &Attempt, kind: CompactionKind) {
         let event = self.event(attempt, CompactionPhase::Started, kind);
         self.emit(Event::ChatCompaction(Box::new(event)));
     }

@@ -131,18 +131,17 @@ impl History {
         }
     }
 
-    /// Has the model see less from now on.
-    pub(crate) fn compact(&self, compacted: Compacted) {
+    /// Has the model see less from now on; returns whether it does.
+    pub(crate) fn compact(&self, compacted: Compacted) -> bool {
         let mut kept = self.kept.lock();
         let written = self.is_written().then(|| compacted.clone());
-        match kept.see(compacted) {
-            true => {
-                if let Some(compacted) = written {
-                    self.journal.compacted(&self.conversation, &compacted);
-                }
-            }
-            false => tracing::error!("a compaction would not be valid and is dropped"),
+        let is_valid = kept.see(compacted);
+        if !is_valid {
+            tracing::error!("a compaction would not be valid and is dropped");
+        } else if let Some(compacted) = written {
+            self.journal.compacted(&self.conversation, Some(&compacted));
         }
+        is_valid
     }
 
     /// Returns all that is remembered, and what of it the model does not see.
@@ -206,6 +205,10 @@ impl History {
         let mut kept = self.kept.lock();
         self.room.check(kept.bytes, bytes)?;
         self.rewrite(exchange, &kept.messages, &messages);
+        if kept.seen.is_some() && self.is_written() {
+            self.journal
+                .compacted(&self.conversation, None::<&Compacted>);
+        }
         kept.set(messages);
         self.resize(&mut kept, bytes);
         Ok(repairs)

@@ -23,6 +23,9 @@ use crate::telemetry::metrics;
 use crate::tool::{Metadata, ToolSet};
 use crate::units::millis;
 
+/// How often one turn is sent again since it did not fit: what is learnt from each refusal is a tenth less.
+const MAX_RECOVERIES: u32 = 3;
+
 /// The fewest tokens that an answer is limited to where the window is nearly full.
 const LEAST_ANSWER: u64 = 2_048;
 
@@ -107,7 +110,7 @@ impl Exchange<'_> {
     pub(super) async fn stream_turn(&mut self, request: &TurnRequest) -> Result<Turn, Leave> {
         let provider = &self.setup.provider_id;
         let (mut failures, mut retries, mut restarts) = (Failures::default(), 0, 0);
-        let mut has_overflowed = false;
+        let mut recoveries = 0;
         loop {
             match self.attempt(request).await {
                 Attempt::Whole(received) => {
@@ -122,9 +125,10 @@ impl Exchange<'_> {
                 Attempt::Broken(received, error)
                     if error.kind == ErrorKind::ContextLength
                         && !received.has_output()
-                        && !std::mem::replace(&mut has_overflowed, true)
+                        && recoveries < MAX_RECOVERIES
                         && self.recover_from_overflow(request).await? =>
                 {
+                    recoveries += 1;
                     metrics::provider_answered(provider, &word(&failure::meaning(error.kind).0));
                 }
                 Attempt::Broken(received, error) => {
@@ -216,7 +220,7 @@ impl Exchange<'_> {
 
     /// Returns the most tokens of the answer: no more than what is left of the window, which some providers refuse. The model's own
     /// limit is lowered where it is one of its own, and not the window.
-    fn max_tokens(&self, request: &TurnRequest) -> Option<u32> {
+    pub(super) fn max_tokens(&self, request: &TurnRequest) -> Option<u32> {
         let wanted = self.setup.max_tokens;
         let Some(shares) = window::shares(self.setup, self.context, &request.offer) else {
             return wanted;
@@ -316,7 +320,7 @@ impl Exchange<'_> {
         let sent = request.offer.tokens + conversation.history.tokens();
         let estimated = sent.saturating_add(estimate_reply(&whole.reply));
         let mut gauge = conversation.gauge.lock();
-        gauge.count(&whole.usage, estimated);
+        gauge.count(&whole.usage, sent, estimated);
         let window = gauge.window(&self.setup.model_key(), model.context_window);
         let used = gauge.used(estimated);
         drop(gauge);

@@ -34,7 +34,9 @@ impl Exchange<'_> {
         &mut self,
         request: &TurnRequest,
     ) -> Result<bool, Leave> {
-        let tokens = used(self.context, &request.offer);
+        // Servers refuse what is sent and asked for together.
+        let asked_for = self.max_tokens(request).map_or(0, u64::from);
+        let tokens = used(self.context, &request.offer).saturating_add(asked_for);
         let model = self.setup.model_key();
         let gauge = &self.context.conversation.gauge;
         gauge.lock().overflowed(&model, tokens);
@@ -84,14 +86,14 @@ pub(super) fn shares(setup: &Setup, context: &Context, offer: &ToolOffer) -> Opt
     let model = setup.provider.model(&setup.model);
     let gauge = context.conversation.gauge.lock();
     let window = gauge.window(&setup.model_key(), model.context_window)?;
-    let head = gauge_only(&gauge, offer.tokens);
+    let head = without_count(&gauge, offer.tokens);
     drop(gauge);
     let wanted = wanted(setup, context, model.max_output_tokens);
     Some(Shares::new(window, head, wanted))
 }
 
-/// Returns so many estimated tokens as the provider would count them.
-fn gauge_only(gauge: &Gauge, estimated: u64) -> u64 {
+/// Returns so many estimated tokens as the provider would count them, whatever it counted last.
+fn without_count(gauge: &Gauge, estimated: u64) -> u64 {
     let mut gauge = gauge.clone();
     gauge.forget();
     gauge.used(estimated)

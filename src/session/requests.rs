@@ -223,7 +223,13 @@ impl Session {
             may_wait: wanted.when_busy == WhenBusy::Queue,
             reply_to: id.cloned(),
         }));
-        self.command(&conversation_id, compact).await;
+        if !self.command(&conversation_id, compact).await {
+            let nothing = answer::Compacting {
+                conversation_id,
+                state: answer::CompactState::NothingToDo,
+            };
+            self.answer(id, Event::ChatCompactResult(nothing));
+        }
     }
 
     fn answer_deferred(&self, answer: Event, reply_to: Option<&RequestId>) {

@@ -205,9 +205,9 @@ fn limits(send: Limits, workflow: Option<&Workflow>) -> Limits {
 /// Returns from which hundredth of the window on a conversation is compacted; `None` for never.
 fn compact_at(limits: Limits, config: &Config) -> Option<u64> {
     let compaction = &config.compaction;
-    let configured = compaction.enabled.then(|| compaction.at.percent());
     let wanted = limits.compact_at.map(Share::percent);
-    wanted.or(configured).filter(|percent| *percent > 0)
+    let percent = wanted.unwrap_or_else(|| compaction.at.percent());
+    (compaction.enabled && percent > 0).then_some(percent)
 }
 
 /// A time limit of the configuration: its key, and its value.

@@ -251,10 +251,77 @@ async fn a_user_has_a_conversation_made_shorter() {
     assert_eq!(history(&mut client, "record").await, record);
     let asked = provider.requests().pop().unwrap();
     assert!(is_summary(&asked) && asked.to_string().contains("mind the port"));
-    // And it goes on from there.
+    // And it goes on from there: what was answered is not asked again.
     client.send(say("and now?")).await;
     let end = client.until("chat:stream-end").await;
     assert_eq!(end["payload"]["stopReason"], "end_turn");
+    let asked = provider.requests();
+    let next = asked
+        .iter()
+        .rev()
+        .find(|it| it.to_string().contains("and now?") && !it.to_string().contains(r#"call_0"#));
+    let messages = next.unwrap()["messages"].as_array().unwrap().clone();
+    let roles: Vec<&str> = messages
+        .iter()
+        .map(|it| it["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        roles,
+        ["system", "user", "assistant", "user", "assistant", "user"]
+    );
+    assert_eq!(messages[4]["content"], "read");
+}
+
+#[tokio::test]
+async fn a_history_of_the_clients_own_begins_anew_also_after_a_kill() {
+    let provider = Provider::start().await;
+    counting(&provider, 8);
+    let (daemon, mut client) = start(&provider, None, json!({})).await;
+    client.send(say("read on")).await;
+    client.until("chat:stream-end").await;
+    client
+        .ask(json!({"type": "chat:compact", "mode": "summary"}))
+        .await;
+    let mut told = client.until("chat:compaction").await;
+    while told["payload"]["phase"] == "started" {
+        told = client.until("chat:compaction").await;
+    }
+    assert_eq!(told["payload"]["phase"], "done");
+    // All that was said, and one message more: nothing of the record is other.
+    let mut own = say("go on");
+    own["history"] = history(&mut client, "record").await;
+    client.send(own).await;
+    client.until("chat:stream-end").await;
+    let record = history(&mut client, "record").await;
+    assert_eq!(history(&mut client, "model").await, record);
+    let session = client.session();
+    let daemon = daemon.after_kill().await;
+    let mut client = Client::connect(&daemon, &format!("?session={session}&after=0")).await;
+    assert_eq!(history(&mut client, "model").await, record);
+}
+
+#[tokio::test]
+async fn one_that_waits_goes_with_cancel_and_close() {
+    for ends in ["chat:cancel", "chat:close"] {
+        let provider = Provider::start().await;
+        let (turn, mut pause) = Turn::paused(&[json!({"content": "well"})], &[], "stop");
+        provider.then(turn);
+        let (_daemon, mut client) = start(&provider, None, json!({})).await;
+        client.send(say(&"read on ".repeat(500))).await;
+        pause.reached().await;
+        let waits = json!({"type": "chat:compact", "mode": "summary", "whenBusy": "queue"});
+        let queued = client.ask(waits).await;
+        assert_eq!(queued["payload"]["state"], "queued");
+        client.ask(json!({"type": ends})).await;
+        pause.go_on();
+        client.until("chat:stream-end").await;
+        // A conversation of this name that is used again has nothing before it.
+        counting(&provider, 1);
+        client.send(say("again")).await;
+        client.until("chat:stream-end").await;
+        assert_eq!(client.all("chat:compaction"), Vec::<Value>::new());
+        assert!(!provider.requests().iter().any(is_summary), "{ends}");
+    }
 }
 
 #[tokio::test]

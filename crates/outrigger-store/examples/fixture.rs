@@ -67,7 +67,7 @@ fn session() -> Vec<Change> {
         said("other", "東京 tower", Vec::new()),
         Change::Compacted {
             conversation: "default".to_owned(),
-            compacted: r#"{"base":2}"#.to_owned(),
+            compacted: Some(r#"{"base":2}"#.to_owned()),
         },
         Change::Began(Exchange {
             id: "m1".to_owned(),

@@ -55,8 +55,8 @@ pub enum Change {
     Compacted {
         /// Which conversation.
         conversation: String,
-        /// What it sees, as its owner writes it.
-        compacted: String,
+        /// What it sees, as its owner writes it; `None` for all of it.
+        compacted: Option<String>,
     },
     /// Removes messages of a conversation from this place on, and with them what its model does not see.
     Truncate {

@@ -10,7 +10,8 @@ use crate::units::Share;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompactionConfig {
-    /// Whether conversations are compacted by themselves. `chat:compact` does it all the same.
+    /// Whether conversations are compacted by themselves; `false` outranks `limits.compactAt`. `chat:compact` does it all the
+    /// same.
     pub enabled: bool,
     /// From which share of the model's window on; 0.3 to 0.99. It is earlier where an answer would not fit.
     pub at: Share<30, 99>,

@@ -1,10 +1,13 @@
 //! Asking a model for a summary.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use futures::StreamExt;
 
 use super::cut::Cut;
 use super::{Attempt, Compactor, summary, view};
 use crate::exchange::budget::estimate;
+use crate::exchange::context::{Context, Setup};
 use crate::exchange::failure;
 use crate::exchange::turn::jitter;
 use crate::message::{Message, Model, Usage};
@@ -16,10 +19,16 @@ use crate::telemetry::metrics;
 /// The most bytes of a model's answer that are read.
 const MAX_ANSWER: usize = 4 * summary::MAX_BYTES;
 
+/// Tokens that an answer may have beside the summary.
+const THINKING: u64 = 8_192;
+
 /// Why there is no summary.
 pub(super) enum NoSummary {
     Cancelled,
-    Problem(String),
+    /// The provider failed; what it said.
+    Failed(String),
+    /// It is not taken; what is wrong with it.
+    Refused(String),
 }
 
 impl Compactor<'_, '_> {
@@ -35,25 +44,34 @@ impl Compactor<'_, '_> {
         let seen = view::view(head, &attempt.before);
         let most_tokens = summary::most_tokens(&attempt.shares);
         let taken = attempt.shares.head.saturating_add(most_tokens);
-        let fits = attempt.shares.window.saturating_sub(taken);
+        let own = self
+            .setup
+            .provider
+            .model(model_of(self.setup, self.context))
+            .context_window;
+        let window = own.map_or(attempt.shares.window, |own| own.min(attempt.shares.window));
+        let fits = window.saturating_sub(taken);
         // The window is in the provider's tokens, and what is sent is estimated.
         let fits = self.context.conversation.gauge.lock().estimated(fits);
         let instructions = [config.instructions.as_str(), instructions].join("\n");
-        let messages = summary::request(&seen, fits, &instructions);
+        let messages = summary::request(&seen, fits, most_tokens, &instructions);
+        let sent = attempt.shares.head.saturating_add(estimate(&messages));
+        let left = window.saturating_sub(sent);
         let mut choice = match self.setup.provider.caches_by_settings() {
             true => ToolChoice::Auto,
             false => ToolChoice::None,
         };
         loop {
-            let answer = self.ask(attempt, &messages, choice, most_tokens).await?;
+            let answer = self
+                .ask(attempt, &messages, choice, (most_tokens, left))
+                .await?;
             if answer.text.trim().is_empty() && answer.has_calls && choice == ToolChoice::Auto {
                 choice = ToolChoice::None;
                 continue;
             }
-            let was_cut = answer.stop == Stop::MaxTokens;
-            return match summary::problem(&answer.text, was_cut, estimate(&seen)) {
+            return match summary::problem(&answer.text, answer.stop, estimate(&seen)) {
                 None => Ok(answer.text),
-                Some(problem) => Err(NoSummary::Problem(problem.to_owned())),
+                Some(problem) => Err(NoSummary::Refused(problem.to_owned())),
             };
         }
     }
@@ -64,34 +82,39 @@ impl Compactor<'_, '_> {
         attempt: &mut Attempt,
         messages: &[Message],
         choice: ToolChoice,
-        most_tokens: u64,
+        (most_tokens, left): (u64, u64),
     ) -> Result<Answer, NoSummary> {
-        let setup = self.setup;
-        let config = &self.context.services.config.compaction;
-        let model = config.model_of(&setup.provider_id).unwrap_or(&setup.model);
+        let (setup, model) = (self.setup, model_of(self.setup, self.context));
         let thinking = match setup.provider.caches_by_settings() {
             true => setup.thinking,
             false => None,
         };
-        let thought = thinking
-            .and_then(|thinking| thinking.budget_tokens)
-            .unwrap_or(0);
-        let most_tokens = u32::try_from(most_tokens).unwrap_or(u32::MAX);
+        // Many models think first, asked or not.
+        let thought = thinking.and_then(|thinking| thinking.budget_tokens);
+        let thought = thought.map_or(THINKING, |budget| u64::from(budget).max(THINKING));
+        let most = (most_tokens + thought).min(left).max(most_tokens);
         let request = Request {
             model,
             system: &setup.system,
             messages,
             tools: &self.offer.specs,
             tool_choice: choice,
-            max_tokens: Some(most_tokens.saturating_add(thought)),
+            max_tokens: u32::try_from(most).ok(),
             temperature: setup.temperature,
             thinking,
             cache_key: &setup.cache_key,
         };
         let mut failures = Failures::default();
         loop {
-            let answer = answer(&*setup.provider, request);
-            let Some(answered) = self.cancel.run_until_cancelled(answer).await else {
+            let has_begun = AtomicBool::new(false);
+            let answer = answer(&*setup.provider, request, &has_begun);
+            let answered = self.cancel.run_until_cancelled(answer).await;
+            if !matches!(answered, Some(Ok(_))) && has_begun.load(Ordering::Relaxed) {
+                // It is billed, and nobody says how much.
+                self.ledger.add_broken_turn();
+                attempt.cost.add_unknown();
+            }
+            let Some(answered) = answered else {
                 return Err(NoSummary::Cancelled);
             };
             let error = match answered {
@@ -109,7 +132,7 @@ impl Compactor<'_, '_> {
             let tries = failures.add(&error);
             let Some(delay) = next_delay(setup.max_retries, &error, tries, jitter()) else {
                 let redactor = &self.context.services.redactor;
-                return Err(NoSummary::Problem(
+                return Err(NoSummary::Failed(
                     redactor.redact(&error.message).into_owned(),
                 ));
             };
@@ -125,6 +148,13 @@ impl Compactor<'_, '_> {
     }
 }
 
+/// Returns the model that sums up.
+fn model_of<'a>(setup: &'a Setup, context: &'a Context) -> &'a str {
+    let config = &context.services.config.compaction;
+    let named = config.model_of(&setup.provider_id);
+    named.unwrap_or(&setup.model)
+}
+
 /// What a model answered.
 struct Answer {
     text: String,
@@ -133,11 +163,17 @@ struct Answer {
     usage: Usage,
 }
 
-async fn answer(provider: &dyn Provider, request: Request<'_>) -> Result<Answer, ProviderError> {
+async fn answer(
+    provider: &dyn Provider,
+    request: Request<'_>,
+    has_begun: &AtomicBool,
+) -> Result<Answer, ProviderError> {
     let mut stream = provider.stream(request).await?;
     let (mut text, mut has_calls) = (String::new(), false);
     while let Some(chunk) = stream.next().await {
-        match chunk? {
+        let chunk = chunk?;
+        has_begun.store(true, Ordering::Relaxed);
+        match chunk {
             Chunk::Text(more) => text.push_str(&more),
             Chunk::ToolCallStart { .. } => has_calls = true,
             Chunk::End(end) => {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::view::pruned;
+use crate::exchange::NUDGE;
 use crate::exchange::budget::message_tokens;
-use crate::message::Message;
+use crate::message::{Message, Part};
 
 /// Where the messages that stay begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +21,7 @@ pub(super) struct Cut {
 ///
 /// It is at a message of the user where one fits, else at a reply.
 pub(super) fn cut(messages: &[Message], from: usize, places: &BTreeSet<usize>, most: u64) -> Cut {
-    let last_said = messages
-        .iter()
-        .rposition(|message| matches!(message, Message::User(_)));
+    let last_said = messages.iter().rposition(is_users);
     let kept = last_said
         .and_then(|at| messages.get(at))
         .map_or(0, message_tokens);
@@ -35,6 +34,7 @@ pub(super) fn cut(messages: &[Message], from: usize, places: &BTreeSet<usize>, m
         match message {
             Message::User(_) if needed <= most => by_user = Some(place),
             Message::Reply(_) if needed <= most => by_reply = Some(place),
+            // What is not settled stays in any case, so its size stops nothing.
             _ if needed > most && is_answered(messages, place) => break,
             _ => {}
         }
@@ -54,15 +54,27 @@ pub(super) fn hardest(messages: &[Message]) -> Cut {
     cut(messages, messages.len(), &BTreeSet::new(), 0)
 }
 
-/// Returns the first message that the model has not seen or answered: its last calls, or what the user says.
+/// Returns the first message that is not settled: the model's last calls, whose results it may not have seen yet, or what the
+/// user said after its last answer. An answer that nothing follows stays too: it may be a pause, and else its request would look
+/// like a new one.
 fn open_from(messages: &[Message]) -> usize {
-    match messages.last() {
-        Some(Message::ToolResult(_)) => messages
-            .iter()
-            .rposition(|message| matches!(message, Message::Reply(_)))
-            .unwrap_or(messages.len()),
-        Some(Message::User(_)) => messages.len() - 1,
-        _ => messages.len(),
+    let replies = messages.iter().enumerate().rev();
+    let last = replies.into_iter().find_map(|(at, message)| match message {
+        Message::Reply(reply) => Some((at, !reply.calls.is_empty())),
+        _ => None,
+    });
+    match last {
+        Some((at, has_calls)) if has_calls || at + 1 == messages.len() => at,
+        Some((at, _)) => at + 1,
+        None => 0,
+    }
+}
+
+/// Returns whether a message is what the user said, and not the daemon in the user's name.
+fn is_users(message: &Message) -> bool {
+    match message {
+        Message::User(parts) => !matches!(parts.as_slice(), [Part::Text { text }] if text == NUDGE),
+        _ => false,
     }
 }
 
@@ -131,6 +143,28 @@ mod tests {
     fn all_of_a_conversation_that_waits_for_its_user_may_go() {
         let messages = exchange("t1");
         let cut = cut(&messages, 0, &BTreeSet::new(), 0);
-        assert_eq!((cut.base, cut.said), (4, Some(0)));
+        // But for the last answer and what it answers.
+        assert_eq!((cut.base, cut.said), (3, Some(0)));
+    }
+
+    #[test]
+    fn results_stay_that_the_user_or_a_nudge_came_after() {
+        let call = |id: &str| {
+            [
+                reply("", &[(id, "bash", json!({}))]),
+                result(id, "bash", &long(), false),
+            ]
+        };
+        for (last, kept) in [("stop that", None), (NUDGE, Some(0))] {
+            let messages = [
+                vec![said("go on")],
+                call("t1").to_vec(),
+                call("t2").to_vec(),
+                vec![said(last)],
+            ]
+            .concat();
+            let all = hardest(&messages);
+            assert_eq!((all.base, all.said), (3, kept), "{last}");
+        }
     }
 }

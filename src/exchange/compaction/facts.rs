@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::view::{main_argument, one_line};
-use crate::exchange::budget::{Shares, text_tokens};
+use crate::exchange::budget::{BYTES_PER_TOKEN, Shares, text_tokens};
 use crate::message::{Message, Part, ToolCall, ToolResult};
 
 /// The most files of each list, the newest ones.
@@ -65,26 +65,27 @@ fn users_words(before: &[Message], kept: Option<usize>, shares: &Shares) -> Stri
     let Some((first, later)) = said.split_first() else {
         return text;
     };
-    let first_room = shares.share(FIRST_SHARE).max(SAID_LEAST);
-    let is_first_shown = text_tokens(first.len()) <= first_room;
-    if is_first_shown {
-        let _ = write!(text, "The user's first message:\n{}\n", quote(first));
-    }
+    let room = shares.share(FIRST_SHARE).max(SAID_LEAST);
+    let _ = writeln!(
+        text,
+        "The user's first message:\n{}",
+        quote(&beginning(first, room))
+    );
     let mut room = shares.share(SAID_SHARE).max(SAID_LEAST);
     let fits = |words: &&String| {
         let tokens = text_tokens(words.len());
         let fits = tokens <= room;
-        room = room.saturating_sub(tokens);
+        room -= if fits { tokens } else { 0 };
         fits
     };
-    let shown: Vec<&String> = later.iter().rev().take_while(fits).collect();
+    let shown: Vec<&String> = later.iter().rev().filter(fits).collect();
     if !shown.is_empty() {
         text.push_str("What the user said after that, the last message first:\n");
         for words in &shown {
             let _ = writeln!(text, "{}\n", quote(words));
         }
     }
-    let left_out = said.len() - shown.len() - usize::from(is_first_shown);
+    let left_out = later.len() - shown.len();
     if left_out > 0 {
         let _ = writeln!(text, "({left_out} more messages of the user are left out.)");
     }
@@ -101,6 +102,16 @@ fn words(message: &Message) -> Option<String> {
         Part::Image { .. } => "[picture]",
     });
     Some(words.collect::<Vec<_>>().join("\n"))
+}
+
+/// Returns as much of a text as so many tokens hold.
+fn beginning(words: &str, tokens: u64) -> String {
+    let most = usize::try_from(tokens).unwrap_or(usize::MAX);
+    let end = words.floor_char_boundary(most.saturating_mul(BYTES_PER_TOKEN));
+    match words.get(..end) {
+        Some(beginning) if end < words.len() => format!("{beginning}… (cut here)"),
+        _ => words.to_owned(),
+    }
 }
 
 fn quote(words: &str) -> String {
@@ -215,10 +226,10 @@ mod tests {
         let long = "x".repeat(3_000);
         let messages = [said(&long), said("one"), said(&long), said("two")];
         let text = facts(&messages, 4, None, &shares(1_000));
-        assert!(text.contains("> two"), "{text}");
-        assert!(!text.contains("> one"), "{text}");
+        assert!(text.contains("x… (cut here)"), "{text}");
+        assert!(text.contains("> two\n\n> one"), "{text}");
         assert!(
-            text.contains("(3 more messages of the user are left out.)"),
+            text.contains("(1 more messages of the user are left out.)"),
             "{text}"
         );
     }

@@ -6,6 +6,7 @@ use super::facts::facts;
 use super::view::pruned;
 use crate::exchange::budget::{Shares, estimate, text_tokens};
 use crate::message::{Message, Part};
+use crate::provider::Stop;
 
 /// What the model is asked for, after the conversation as it saw it.
 const PROMPT: &str = include_str!("../../../config/compaction_prompt.txt");
@@ -37,11 +38,19 @@ pub(super) fn most_tokens(shares: &Shares) -> u64 {
 
 /// Returns the messages of a request for a summary of `seen`, what the model saw of the part that is cut away. The first
 /// ones are those of the request before, so that the provider has them in its cache, unless they do not fit `most` tokens.
-pub(super) fn request(seen: &[Message], most: u64, instructions: &str) -> Vec<Message> {
-    let prompt = match instructions.trim() {
-        "" => PROMPT.trim_end().to_owned(),
-        more => format!("{}\n\nAlso: {more}", PROMPT.trim_end()),
-    };
+pub(super) fn request(
+    seen: &[Message],
+    most: u64,
+    most_tokens: u64,
+    instructions: &str,
+) -> Vec<Message> {
+    // Three quarters of a word are a token.
+    let words = most_tokens * 3 / 4;
+    let mut prompt = format!("{} Use {words} words at most.", PROMPT.trim_end());
+    if !instructions.trim().is_empty() {
+        prompt.push_str("\n\nAlso: ");
+        prompt.push_str(instructions.trim());
+    }
     let most = most.saturating_sub(text_tokens(prompt.len()));
     let mut messages = fitting(seen, most);
     messages.push(Message::User(vec![Part::text(prompt)]));
@@ -86,16 +95,19 @@ fn fitting(seen: &[Message], most: u64) -> Vec<Message> {
     kept
 }
 
-/// Why a summary is not taken.
-pub(super) fn problem(summary: &str, was_cut: bool, tokens_before: u64) -> Option<&'static str> {
+/// Returns why a summary is not taken; `None` where it is.
+pub(super) fn problem(summary: &str, stop: Stop, tokens_before: u64) -> Option<&'static str> {
     let summary = summary.trim();
+    if matches!(stop, Stop::Refusal | Stop::ContentFilter) {
+        return Some("the model refused");
+    }
     if summary.is_empty() {
         return Some("it is empty");
     }
     if summary.len() < SHORTEST && tokens_before > LONG {
         return Some("it is too short for what it is to stand for");
     }
-    (was_cut && !summary.contains(LAST_HEADING)).then_some("it was cut off")
+    (stop == Stop::MaxTokens && !summary.contains(LAST_HEADING)).then_some("it was cut off")
 }
 
 /// Returns the text of the message that stands in the place of those before `base`; without a summary by a model it has what
@@ -126,10 +138,10 @@ mod tests {
     #[test]
     fn a_request_begins_with_what_was_sent_before() {
         let seen = [said("do it"), reply("done", &[])];
-        let messages = request(&seen, 10_000, "");
+        let messages = request(&seen, 10_000, 400, "");
         assert_eq!(messages.get(..2), Some(&seen[..]));
         assert_eq!(messages.len(), 3);
-        let Some(Message::User(parts)) = request(&seen, 10_000, "mind the tests").pop() else {
+        let Some(Message::User(parts)) = request(&seen, 10_000, 400, "mind the tests").pop() else {
             panic!("the prompt is the last message");
         };
         assert!(matches!(&parts[0], Part::Text { text } if text.ends_with("Also: mind the tests")));
@@ -147,30 +159,34 @@ mod tests {
             seen.push(result(&id, "bash", &"x".repeat(3_000), false));
         }
         for most in [30_000, 5_000, 2_500, 1_000, 400] {
-            let messages = request(&seen, most + 1_000, "");
+            let messages = request(&seen, most + 1_000, 400, "");
             assert!(is_valid(&messages), "{most}");
             let prompt = estimate(&messages[messages.len() - 1..]);
             assert!(estimate(&messages) - prompt <= most + 1_000, "{most}");
             assert_eq!(messages.first(), seen.first());
         }
         let huge = [said(&"x".repeat(90_000)), reply("no", &[])];
-        let messages = request(&huge, 2_000, "");
+        let messages = request(&huge, 2_000, 400, "");
         assert!(estimate(&messages) <= 2_000 + 20, "{messages:?}");
     }
 
     #[test]
     fn a_summary_that_says_nothing_is_not_taken() {
         let long = "x".repeat(300);
-        for (summary, was_cut, before, is_taken) in [
-            ("", false, 0, false),
-            (" \n", false, 0, false),
-            ("short", false, 9_000, true),
-            ("short", false, 11_000, false),
-            (long.as_str(), false, 11_000, true),
-            (long.as_str(), true, 11_000, false),
-            ("… Next step: none", true, 9_000, true),
+        let (end, cut) = (Stop::EndTurn, Stop::MaxTokens);
+        for (summary, stop, before, is_taken) in [
+            ("", end, 0, false),
+            (" \n", end, 0, false),
+            ("short", end, 9_000, true),
+            ("short", end, 11_000, false),
+            (long.as_str(), end, 11_000, true),
+            (long.as_str(), Stop::StopSequence, 11_000, true),
+            (long.as_str(), cut, 11_000, false),
+            (long.as_str(), Stop::Refusal, 11_000, false),
+            (long.as_str(), Stop::ContentFilter, 11_000, false),
+            ("… Next step: none", cut, 9_000, true),
         ] {
-            let problem = problem(summary, was_cut, before);
+            let problem = problem(summary, stop, before);
             assert_eq!(problem.is_none(), is_taken, "{summary:?} {problem:?}");
         }
     }

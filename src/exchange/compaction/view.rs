@@ -18,6 +18,9 @@ const LONG_INPUT: u64 = 1_000;
 /// The most characters of a call's main argument that are shown.
 const MAX_ARGUMENT: usize = 120;
 
+/// Tools that only read, which the model may well run again.
+const READERS: [&str; 4] = ["file_read", "file_list", "file_search", "web_search"];
+
 /// What the model is taken to have said to a summary, so that no two messages of the user follow each other.
 const UNDERSTOOD: &str = "Understood.";
 
@@ -154,7 +157,10 @@ fn result_line(result: &ToolResult, call: Option<&ToolCall>) -> String {
     let bytes: usize = result.content.iter().map(bytes_of).sum();
     let (outcome, advice) = match result.is_error {
         true => ("failed", ""),
-        false => ("ok", " Run it again if it is needed."),
+        false if READERS.contains(&result.name.as_str()) => {
+            ("ok", " Run it again if it is needed.")
+        }
+        false => ("ok", ""),
     };
     format!(
         "[{LEFT_OUT}: {}{argument}, {bytes} bytes, {outcome}.{advice}]",
@@ -214,7 +220,7 @@ mod tests {
         assert_eq!(seen[0], messages[0]);
         let short = json!({"path": "src/a.rs", "content": "[left out to save room: 4000 bytes]"});
         assert_eq!(seen[1], reply("writing", &[("t1", "file_write", short)]));
-        let line = "[left out to save room: file_write src/a.rs, 18842 bytes, ok. Run it again if it is needed.]";
+        let line = "[left out to save room: file_write src/a.rs, 18842 bytes, ok.]";
         assert_eq!(seen[2], result("t1", "file_write", line, false));
         assert_eq!(seen[3], messages[3]);
         let line = "[left out to save room: bash cargo test, 11 bytes, failed.]";

@@ -111,7 +111,7 @@ async fn what_a_model_does_not_see_goes_with_the_messages_that_there_were() {
     let store = start(&path);
     let compacted = || Change::Compacted {
         conversation: "default".to_owned(),
-        compacted: "two".to_owned(),
+        compacted: Some("two".to_owned()),
     };
     let changes = vec![
         create(1),
