@@ -30,7 +30,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Held, Limits, Listing, Page, Ran, Session, Stats, Store,
+    Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
 };
 pub use checkup::{Checkup, check_up};
 use held::HeldSessions;
@@ -41,7 +41,7 @@ use queue::{Handle, Job, Lasts, Work};
 pub const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// The newest schema.
-pub const SCHEMA: i64 = 1;
+pub const SCHEMA: i64 = 2;
 
 /// Reads at once: each has a connection, with its cache.
 const READERS: usize = 2;
@@ -273,6 +273,10 @@ impl Store for Sqlite {
 
     fn ran(&self, from_day: i64) -> BoxFuture<'static, Result<Ran, Error>> {
         self.read_all(move |connection| read::ran(connection, from_day))
+    }
+
+    fn usage(&self, wanted: UsageQuery) -> BoxFuture<'static, Result<Vec<UsageSum>, Error>> {
+        self.read_all(move |connection| read::usage(connection, &wanted))
     }
 
     fn rules(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>> {
