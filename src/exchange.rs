@@ -9,6 +9,7 @@
 //! `transcript` (what is emitted and remembered).
 
 pub(crate) mod accumulator;
+mod afford;
 pub(crate) mod background;
 pub(crate) mod budget;
 pub(crate) mod calls;
@@ -78,6 +79,8 @@ impl Ended {
 /// Why a loop of turns is left.
 enum Leave {
     Stop(StopReason),
+    /// With a last answer, without tools.
+    Finish(StopReason),
     Failed(StopReason, ChatError),
 }
 
@@ -112,6 +115,8 @@ struct Progress {
     violations: u32,
     /// Whether the model was nudged after an empty reply.
     nudged: bool,
+    /// Whether a last answer is given that a cap does not allow any more.
+    is_last: bool,
 }
 
 /// Runs an exchange, whose first message is remembered already, to its end.
@@ -139,7 +144,7 @@ pub(crate) async fn run(
     };
     exchange.look_up_model();
     let (stop, error) = match exchange.turns().await {
-        Leave::Stop(stop) => (stop, None),
+        Leave::Stop(stop) | Leave::Finish(stop) => (stop, None),
         Leave::Failed(stop, error) => (stop, Some(error)),
     };
     Ended {
@@ -166,8 +171,10 @@ impl Exchange<'_> {
                 return Leave::Failed(StopReason::Error, error);
             }
             let span = tracing::info_span!("turn", turn);
-            if let Err(leave) = self.turn(turn).instrument(span).await {
-                return leave;
+            match self.turn(turn).instrument(span).await {
+                Ok(()) => {}
+                Err(Leave::Finish(stop)) => return self.answer_without_tools(turn, stop).await,
+                Err(leave) => return leave,
             }
             if self.cancel.is_cancelled() {
                 return Leave::Stop(StopReason::Cancelled);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::message::{OnViolation, TrustLevel};
+use crate::message::{Money, OnViolation, TrustLevel};
 use crate::units::Timeout;
 
 pub mod decision;
@@ -52,6 +52,20 @@ pub struct Limits {
     /// Tokens of context kept free for the last answer.
     #[serde(alias = "context_reserve", skip_serializing_if = "Option::is_none")]
     pub context_reserve: Option<u64>,
+    /// Most that it may cost in US dollars, by the prices of the model.
+    #[serde(
+        default,
+        alias = "max_cost_usd",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_cost_usd: Option<Money>,
+    /// Most fresh tokens: input that no cache had, and output.
+    #[serde(
+        default,
+        alias = "max_fresh_tokens",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_fresh_tokens: Option<u64>,
 }
 
 /// Permissions by tool name, or by a pattern with `*` for MCP tools.

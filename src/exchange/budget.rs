@@ -111,7 +111,8 @@ fn parts_tokens(parts: &[Part]) -> u64 {
         .sum()
 }
 
-fn text_tokens(bytes: usize) -> u64 {
+/// Returns about how many tokens a text of so many bytes has.
+pub(crate) fn text_tokens(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64 + 1
 }
 

@@ -21,8 +21,8 @@ use super::transcript::Events;
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::message::{
-    BackgroundId, ConversationId, InputId, MessageId, OnViolation, Part, SessionId, Thinking,
-    ToolCall, ToolId, TrustLevel,
+    BackgroundId, BudgetId, ConversationId, InputId, MessageId, Model, Money, OnViolation, Part,
+    Pricing, SessionId, Thinking, ToolCall, ToolId, TrustLevel,
 };
 use crate::permission::Scope;
 use crate::protocol::ChatCode;
@@ -30,6 +30,7 @@ use crate::protocol::event::ChatError;
 use crate::provider::{ErrorKind, Provider, ProviderError};
 use crate::sandbox::Pod;
 use crate::sandbox::spill::Spill;
+use crate::spend::{Account, Outputs, Spend};
 use crate::store::Journal;
 use crate::telemetry::Redactor;
 use crate::tool::background::Jobs;
@@ -46,6 +47,8 @@ pub(crate) struct Setup {
     pub content: Vec<Part>,
     pub provider: Arc<dyn Provider>,
     pub provider_id: String,
+    /// What its models cost, by the operator's word.
+    pub pricing: Option<Pricing>,
     /// The first model that the instance lists, once it was asked for it.
     pub first_model: Arc<OnceCell<String>>,
     /// The model's id; empty until its exchange begins, where nobody names one.
@@ -64,6 +67,10 @@ pub(crate) struct Setup {
     pub timeout_tools: Duration,
     /// Tokens kept free for the last answer.
     pub context_reserve: u64,
+    /// Most that it may cost.
+    pub max_cost: Option<Money>,
+    /// Most fresh tokens that it may take.
+    pub max_fresh_tokens: Option<u64>,
     pub max_retries: u32,
     /// How often a turn that broke off after output is run again.
     pub restarts: u32,
@@ -75,6 +82,15 @@ impl Setup {
     /// Returns an error of this exchange.
     pub(crate) fn error(&self, code: ChatCode, message: impl Into<String>) -> ChatError {
         ChatError::new(&self.conversation_id, Some(&self.message_id), code, message)
+    }
+
+    /// Returns what is known of its model. What the operator says of prices outweighs it.
+    pub(crate) fn known_model(&self) -> Model {
+        let model = self.provider.model(&self.model);
+        Model {
+            pricing: self.pricing.or(model.pricing),
+            ..model
+        }
     }
 
     /// Returns the first model that the provider lists. It is asked once, by whoever comes first, and again where it
@@ -127,6 +143,7 @@ pub(crate) struct Services {
     pub spill: Spill,
     pub audit: Audit,
     pub room: Room,
+    pub spend: Spend,
 }
 
 #[derive(Clone)]
@@ -145,6 +162,8 @@ pub(crate) struct SessionContext {
     /// Whose open question is whose.
     pub questions: Arc<QuestionRegistry>,
     pub totals: Arc<Totals>,
+    /// What was spent in it.
+    pub account: Arc<Account>,
 }
 
 pub(crate) struct ConversationContext {
@@ -164,6 +183,10 @@ pub(crate) struct ConversationContext {
     pub announced: Mutex<Vec<ToolId>>,
     /// What its messages come to in tokens, as a provider counted them last, and how many messages that was.
     pub context_tokens: Mutex<Option<(u64, usize)>>,
+    /// What was spent in it.
+    pub account: Arc<Account>,
+    /// How long its last answers were.
+    pub outputs: Mutex<Outputs>,
 }
 
 /// Who made a conversation.
@@ -182,6 +205,7 @@ impl ConversationContext {
         origin: Origin,
         history: Arc<History>,
         memory: ConversationMemory,
+        account: Arc<Account>,
     ) -> Self {
         Self {
             id,
@@ -197,6 +221,8 @@ impl ConversationContext {
             questions: Questions::default(),
             announced: Mutex::default(),
             context_tokens: Mutex::default(),
+            account,
+            outputs: Mutex::default(),
         }
     }
 }
@@ -237,6 +263,7 @@ pub(crate) struct Ids {
     tools: AtomicU64,
     inputs: AtomicU64,
     background: AtomicU64,
+    budgets: AtomicU64,
 }
 
 impl Ids {
@@ -249,6 +276,7 @@ impl Ids {
             tools: last(),
             inputs: last(),
             background: last(),
+            budgets: last(),
         }
     }
 
@@ -270,6 +298,11 @@ impl Ids {
     /// Returns the next command's in the background: `b1`, `b2`, ….
     pub(crate) fn background(&self) -> BackgroundId {
         BackgroundId::new(format!("b{}", self.next(&self.background)))
+    }
+
+    /// Returns the next question's about money: `c1`, `c2`, ….
+    pub(crate) fn budget(&self) -> BudgetId {
+        BudgetId::new(format!("c{}", self.next(&self.budgets)))
     }
 
     /// Notes a call that a client's own history has: no later call gets its id.

@@ -8,7 +8,7 @@ use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use super::accumulator::{Accumulator, Turn};
-use super::budget::{estimate, estimate_head, estimate_reply};
+use super::budget::{estimate, estimate_head, estimate_reply, text_tokens};
 use super::calls::cancelled;
 use super::context::Setup;
 use super::{Exchange, Leave, failure};
@@ -40,7 +40,7 @@ pub(super) struct ToolOffer {
 pub(super) struct TurnRequest {
     pub(super) turn: u32,
     pub(super) offer: Arc<ToolOffer>,
-    choice: ToolChoice,
+    pub(super) choice: ToolChoice,
 }
 
 impl TurnRequest {
@@ -91,6 +91,7 @@ impl Exchange<'_> {
         let provider = &self.setup.provider_id;
         let (mut failures, mut retries, mut restarts) = (Failures::default(), 0, 0);
         loop {
+            self.ledger.reserved = Some(self.afford(request).await?);
             match self.attempt(request).await {
                 Attempt::Whole(received) => {
                     metrics::provider_answered(provider, "ok");
@@ -98,7 +99,7 @@ impl Exchange<'_> {
                 }
                 Attempt::Cancelled(received) => {
                     metrics::provider_answered(provider, "cancelled");
-                    self.abandon(received, "cancelled", &cancelled());
+                    self.abandon(request, received, "cancelled", &cancelled());
                     return Err(Leave::Stop(StopReason::Cancelled));
                 }
                 Attempt::Broken(received, error) => {
@@ -117,15 +118,17 @@ impl Exchange<'_> {
                         next_delay(self.setup.max_retries, &error, retries, jitter())
                     };
                     let Some(delay) = again else {
-                        return Err(self.give_up(received, &error));
+                        return Err(self.give_up(request, received, &error));
                     };
                     if received.has_output() {
-                        self.ledger.add_broken_turn();
+                        self.add_broken_turn(request, &received);
                         self.discard(request.turn, &error);
                     }
                     if !error.not_sent {
                         metrics::provider_retried(provider, &failure);
                     }
+                    // Others go meanwhile.
+                    drop(self.ledger.reserved.take());
                     self.wait_to_retry(retries + restarts, delay, &error)
                         .await?;
                 }
@@ -263,13 +266,13 @@ impl Exchange<'_> {
 
     fn finish_turn(&mut self, request: &TurnRequest, received: Accumulator) -> Turn {
         let whole = received.finish();
-        let estimated = || {
-            estimate_head(&self.setup.system, &request.offer.specs)
-                + estimate(&self.context.conversation.history.snapshot())
-                + estimate_reply(&whole.reply)
+        let is_counted = whole.usage.input.is_some() && whole.usage.output.is_some();
+        let estimate = match is_counted {
+            true => (0, 0),
+            false => (self.estimated_input(request), estimate_reply(&whole.reply)),
         };
-        let model = self.setup.provider.model(&self.setup.model);
-        self.ledger.add_turn(&whole.usage, &model, estimated);
+        let model = self.setup.known_model();
+        self.ledger.add_turn(&whole.usage, &model, estimate);
         self.progress.turns += 1;
         self.emit(Event::ChatUsage(TurnUsage {
             conversation_id: self.setup.conversation_id.clone(),
@@ -277,6 +280,7 @@ impl Exchange<'_> {
             turn: request.turn,
             tokens: whole.usage.into(),
             context: self.ledger.gauge.context(),
+            budget: self.ledger.budget_use(),
         }));
         tracing::info!(
             input = whole.usage.input,
@@ -288,23 +292,47 @@ impl Exchange<'_> {
         whole
     }
 
-    fn abandon(&mut self, received: Accumulator, reason: &str, metadata: &Metadata) {
+    /// Returns about how many tokens a request's prompt has.
+    pub(super) fn estimated_input(&self, request: &TurnRequest) -> u64 {
+        estimate_head(&self.setup.system, &request.offer.specs)
+            + estimate(&self.context.conversation.history.snapshot())
+    }
+
+    fn add_broken_turn(&mut self, request: &TurnRequest, received: &Accumulator) {
+        let model = self.setup.known_model();
+        let input = self.estimated_input(request);
+        self.ledger
+            .add_broken_turn(&model, input, text_tokens(received.bytes()));
+    }
+
+    fn abandon(
+        &mut self,
+        request: &TurnRequest,
+        received: Accumulator,
+        reason: &str,
+        metadata: &Metadata,
+    ) {
         self.progress.partial |= received.has_text();
         if !received.has_output() {
             return;
         }
-        self.ledger.add_broken_turn();
+        self.add_broken_turn(request, &received);
         let reply = received.finish().reply;
         let calls = reply.calls.clone();
         self.transcript.record_reply(reply);
         self.refuse_calls(&calls, reason, metadata);
     }
 
-    fn give_up(&mut self, received: Accumulator, error: &ProviderError) -> Leave {
+    fn give_up(
+        &mut self,
+        request: &TurnRequest,
+        received: Accumulator,
+        error: &ProviderError,
+    ) -> Leave {
         // Also where the client was shown no text: what it was shown is not whole.
         self.progress.partial |= received.has_output();
         let reason = "the model's answer broke off before this call could run";
-        self.abandon(received, reason, &Metadata::default());
+        self.abandon(request, received, reason, &Metadata::default());
         let mut shown = failure::from_provider(error, self.setup);
         shown.message = self.redacted(&shown.message);
         Leave::Failed(StopReason::Error, shown)

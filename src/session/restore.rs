@@ -171,6 +171,8 @@ impl Session {
             tool_calls: 0,
             usage: Tokens::default(),
             cost_usd: None,
+            spent_usd: None,
+            estimated: false,
             duration_ms: 0,
         })));
     }
@@ -234,7 +236,7 @@ impl Session {
 }
 
 /// Returns settings that hold without one another, so that one which is refused costs itself only.
-fn one_by_one(wanted: Configure) -> [Configure; 4] {
+fn one_by_one(wanted: Configure) -> [Configure; 5] {
     let Configure {
         trust_level,
         provider,
@@ -242,6 +244,7 @@ fn one_by_one(wanted: Configure) -> [Configure; 4] {
         layers,
         workflow,
         input_requests,
+        budget,
         ..
     } = wanted;
     [
@@ -256,6 +259,10 @@ fn one_by_one(wanted: Configure) -> [Configure; 4] {
         Configure {
             provider,
             model,
+            ..Configure::default()
+        },
+        Configure {
+            budget,
             ..Configure::default()
         },
         Configure {

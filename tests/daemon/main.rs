@@ -19,6 +19,7 @@ mod approvals;
 mod audit;
 mod background;
 mod bad_input;
+mod budget;
 mod by_hand;
 mod cancel;
 mod chaos;

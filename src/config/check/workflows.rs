@@ -66,6 +66,8 @@ fn limits(settings: &LimitSettings) -> Limits {
         max_turns: settings.max_turns.map(Number::get),
         timeout_ms: settings.timeout.map(|timeout| millis(timeout.0)),
         context_reserve: settings.context_reserve.map(Number::get),
+        max_cost_usd: settings.max_cost,
+        max_fresh_tokens: settings.max_fresh_tokens.map(Number::get),
     }
 }
 
