@@ -107,6 +107,7 @@ impl Stage {
                 context_reserve: 0,
                 max_cost: None,
                 max_fresh_tokens: None,
+                rates: crate::provider::rates::Rates::new(crate::config::RateLimits::default()),
                 pricing: None,
                 max_retries: 2,
                 restarts: 1,

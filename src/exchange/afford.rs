@@ -10,11 +10,13 @@ use super::{Exchange, Leave, failure};
 use crate::config::Unattended;
 use crate::message::{Money, Notice, Severity};
 use crate::protocol::budget::{BudgetChoice, BudgetConfirm};
-use crate::protocol::event::{By, Event, StateName, StopReason};
+use crate::protocol::event::{By, Event, State, StateName, StopReason};
 use crate::protocol::word;
 use crate::provider::ToolChoice;
+use crate::provider::rates::Admitted;
 use crate::spend::{Expected, Reached, Reservation};
 use crate::telemetry::metrics;
+use crate::units::millis;
 
 impl Exchange<'_> {
     /// Reserves what a request is expected to cost. Asks the user where that is more than a cap allows which they may
@@ -53,6 +55,28 @@ impl Exchange<'_> {
                 return Err(Leave::Finish(StopReason::Budget));
             }
         }
+    }
+
+    /// Waits until the instance may be asked; says so where that is not at once.
+    pub(super) async fn admit(&self, request: &TurnRequest) -> Result<Admitted, Leave> {
+        let Expected { input, output } = self.expected(request);
+        let session = self.context.session.id.as_str();
+        let tokens = input.saturating_add(output);
+        let mut entry = self.setup.rates.enter(session, tokens);
+        if entry.waits() {
+            let reason = format!(
+                "rate limit (ours): requests to provider `{}` wait for each other (max_parallel, max_requests_per_minute, \
+                 max_tokens_per_minute)",
+                self.setup.provider_id
+            );
+            self.emit(Event::ChatState(State {
+                delay_ms: entry.delay().map(millis),
+                reason: Some(reason),
+                ..self.state(StateName::Retrying)
+            }));
+        }
+        let admitted = self.cancel.run_until_cancelled(entry.admitted()).await;
+        admitted.ok_or(Leave::Stop(StopReason::Cancelled))
     }
 
     /// Returns about what a request takes.

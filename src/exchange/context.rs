@@ -27,6 +27,7 @@ use crate::message::{
 use crate::permission::Scope;
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
+use crate::provider::rates::Rates;
 use crate::provider::{ErrorKind, Provider, ProviderError};
 use crate::sandbox::Pod;
 use crate::sandbox::spill::Spill;
@@ -47,6 +48,8 @@ pub(crate) struct Setup {
     pub content: Vec<Part>,
     pub provider: Arc<dyn Provider>,
     pub provider_id: String,
+    /// How fast the instance is asked.
+    pub rates: Arc<Rates>,
     /// What its models cost, by the operator's word.
     pub pricing: Option<Pricing>,
     /// The first model that the instance lists, once it was asked for it.

@@ -12,7 +12,7 @@ use super::budget::{estimate, estimate_head, estimate_reply, text_tokens};
 use super::calls::cancelled;
 use super::context::Setup;
 use super::{Exchange, Leave, failure};
-use crate::message::{Message, ToolId, ToolSpec};
+use crate::message::{Message, ToolId, ToolSpec, Usage};
 use crate::protocol::event::{
     Delta, Event, State, StateName, StopReason, ToolInputDelta, TurnDiscarded, TurnUsage,
 };
@@ -92,10 +92,20 @@ impl Exchange<'_> {
         let (mut failures, mut retries, mut restarts) = (Failures::default(), 0, 0);
         loop {
             self.ledger.reserved = Some(self.afford(request).await?);
+            let mut admitted = self.admit(request).await?;
             match self.attempt(request).await {
                 Attempt::Whole(received) => {
                     metrics::provider_answered(provider, "ok");
-                    return Ok(self.finish_turn(request, received));
+                    let turn = self.finish_turn(request, received);
+                    if let Usage {
+                        input: Some(input),
+                        output: Some(output),
+                        ..
+                    } = turn.usage
+                    {
+                        admitted.took(input.saturating_add(output));
+                    }
+                    return Ok(turn);
                 }
                 Attempt::Cancelled(received) => {
                     metrics::provider_answered(provider, "cancelled");
@@ -128,7 +138,7 @@ impl Exchange<'_> {
                         metrics::provider_retried(provider, &failure);
                     }
                     // Others go meanwhile.
-                    drop(self.ledger.reserved.take());
+                    drop((self.ledger.reserved.take(), admitted));
                     self.wait_to_retry(retries + restarts, delay, &error)
                         .await?;
                 }

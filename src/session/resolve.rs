@@ -87,6 +87,7 @@ pub(crate) fn setup(
             .unwrap_or(config.chat.context_reserve),
         max_cost: limits.max_cost_usd.or(config.budget.exchange),
         max_fresh_tokens: limits.max_fresh_tokens,
+        rates: instance.rates,
         pricing: instance.config.pricing,
         max_retries: instance.config.max_retries,
         restarts: instance.config.restart_after_partial,

@@ -166,6 +166,9 @@ async fn afforded(
     let cost = known.pricing.map(|pricing| expected.cost(&pricing));
     let reserved = caps.reserve(cost.unwrap_or_default());
     let reserved = reserved.map_err(|reached| failure::cap_reached(&reached))?;
+    let tokens = input.saturating_add(expected.output);
+    let entry = instance.rates.enter(session.id.as_str(), tokens);
+    let _admitted = entry.admitted().await;
     title(&*instance.provider, asked, |usage, answered| {
         let request = Answered {
             kind: Kind::Title,

@@ -50,6 +50,7 @@ mod output;
 mod projects;
 mod proxies;
 mod ran;
+mod rates;
 mod real_projects;
 mod redaction;
 mod resume;
