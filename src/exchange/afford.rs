@@ -164,9 +164,16 @@ impl Exchange<'_> {
             limit_usd: stand.limit,
             next_usd: next,
             turn: request.turn,
-            choices: [Some(more), None]
-                .map(|extend_usd| BudgetChoice { extend_usd })
-                .to_vec(),
+            choices: vec![
+                BudgetChoice {
+                    extend_usd: Some(more),
+                    ..BudgetChoice::default()
+                },
+                BudgetChoice {
+                    unlimited: true,
+                    ..BudgetChoice::default()
+                },
+            ],
             expires_at: None,
         };
         let (decided, decision) = oneshot::channel();

@@ -2,9 +2,7 @@
 
 use super::style::{Piece, Style};
 use crate::message::{BudgetId, Money};
-use crate::protocol::budget::{
-    BudgetApprove, BudgetConfirm, BudgetOutcome, BudgetResolved, Extension,
-};
+use crate::protocol::budget::{BudgetApprove, BudgetConfirm, BudgetOutcome, BudgetResolved};
 
 /// Shows what is spent of what, and what waits.
 pub(crate) fn show(confirm: &BudgetConfirm) -> Vec<Piece> {
@@ -41,22 +39,28 @@ pub(crate) fn settled(resolved: &BudgetResolved) -> String {
 pub(crate) fn read(line: &str, request_id: &BudgetId) -> Option<BudgetApprove> {
     let mut words = line.split_whitespace();
     let (word, amount, more) = (words.next()?, words.next(), words.next());
-    let answer = |approved, extend_usd, finish| BudgetApprove {
-        request_id: request_id.clone(),
-        approved,
-        extend_usd,
-        finish,
+    let approve = BudgetApprove {
+        approved: true,
+        ..stop(request_id)
     };
     match (word.to_ascii_lowercase().as_str(), amount, more) {
-        ("y" | "yes", None, None) => Some(answer(true, Extension::Offered, false)),
-        ("y" | "yes", Some("all"), None) => Some(answer(true, Extension::Unlimited, false)),
+        ("y" | "yes", None, None) => Some(approve),
+        ("y" | "yes", Some("all"), None) => Some(BudgetApprove {
+            unlimited: true,
+            ..approve
+        }),
         ("y" | "yes", Some(amount), None) => {
             let dollars = amount.trim_start_matches('$').parse().ok()?;
-            let amount = Money::from_dollars(dollars)?;
-            Some(answer(true, Extension::By(amount), false))
+            Some(BudgetApprove {
+                extend_usd: Some(Money::from_dollars(dollars)?),
+                ..approve
+            })
         }
         ("n" | "no", None, None) => Some(stop(request_id)),
-        ("f" | "finish", None, None) => Some(answer(false, Extension::Offered, true)),
+        ("f" | "finish", None, None) => Some(BudgetApprove {
+            finish: true,
+            ..stop(request_id)
+        }),
         _ => None,
     }
 }
@@ -66,7 +70,8 @@ pub(crate) fn stop(request_id: &BudgetId) -> BudgetApprove {
     BudgetApprove {
         request_id: request_id.clone(),
         approved: false,
-        extend_usd: Extension::Offered,
+        extend_usd: None,
+        unlimited: false,
         finish: false,
     }
 }
@@ -79,23 +84,37 @@ mod tests {
     fn an_answer_is_yes_with_an_amount_or_a_way_to_stop() {
         let id = BudgetId::new("c1");
         let two = Money::from_dollars(2.0).unwrap();
+        let yes = BudgetApprove {
+            approved: true,
+            ..stop(&id)
+        };
+        let by_two = BudgetApprove {
+            extend_usd: Some(two),
+            ..yes.clone()
+        };
+        let all = BudgetApprove {
+            unlimited: true,
+            ..yes.clone()
+        };
+        let last = BudgetApprove {
+            finish: true,
+            ..stop(&id)
+        };
         for (line, expected) in [
-            ("y", Some((true, Extension::Offered, false))),
-            ("YES ", Some((true, Extension::Offered, false))),
-            ("y 2", Some((true, Extension::By(two), false))),
-            ("y $2.00", Some((true, Extension::By(two), false))),
-            ("y all", Some((true, Extension::Unlimited, false))),
-            ("n", Some((false, Extension::Offered, false))),
-            ("f", Some((false, Extension::Offered, true))),
+            ("y", Some(&yes)),
+            ("YES ", Some(&yes)),
+            ("y 2", Some(&by_two)),
+            ("y $2.00", Some(&by_two)),
+            ("y all", Some(&all)),
+            ("n", Some(&stop(&id))),
+            ("f", Some(&last)),
             ("y two", None),
             ("y 1 2", None),
             ("y -1", None),
             ("no idea", None),
             ("", None),
         ] {
-            let found = read(line, &id);
-            let found = found.map(|it| (it.approved, it.extend_usd, it.finish));
-            assert_eq!(found, expected, "{line}");
+            assert_eq!(read(line, &id).as_ref(), expected, "{line}");
         }
     }
 }

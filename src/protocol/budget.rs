@@ -1,7 +1,7 @@
 //! Money: the question whether more may be spent, its answer, and what was spent.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::event::By;
 use crate::message::{BudgetId, BudgetScope, ConversationId, MessageId, Money};
@@ -34,11 +34,15 @@ pub struct BudgetConfirm {
 }
 
 /// A way to go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
 pub struct BudgetChoice {
-    /// By how much the cap is raised; `null` for no cap any more.
+    /// By how much the cap is raised, in US dollars.
+    #[serde(alias = "extend_usd", skip_serializing_if = "Option::is_none")]
     pub extend_usd: Option<Money>,
+    /// Whether there is no cap any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unlimited: bool,
 }
 
 /// Payload of `chat:budget-approve`.
@@ -51,42 +55,15 @@ pub struct BudgetApprove {
     /// Whether it goes on.
     #[serde(default = "yes")]
     pub approved: bool,
-    /// By how much the cap is raised, in US dollars; `null` for no cap any more. Absent: by the first of the choices.
-    #[serde(
-        alias = "extend_usd",
-        default,
-        deserialize_with = "extension",
-        skip_serializing_if = "Extension::is_offered"
-    )]
-    #[schemars(with = "Option<Money>")]
-    pub extend_usd: Extension,
+    /// By how much the cap is raised, in US dollars. Absent: by the first of the choices.
+    #[serde(alias = "extend_usd", default, skip_serializing_if = "Option::is_none")]
+    pub extend_usd: Option<Money>,
+    /// Whether there is no cap any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unlimited: bool,
     /// Where it does not go on: whether the model may give a last answer, without tools.
     #[serde(default)]
     pub finish: bool,
-}
-
-/// By how much a cap is raised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Extension {
-    /// By what was offered first.
-    #[default]
-    Offered,
-    /// By so much.
-    By(Money),
-    /// There is no cap any more.
-    Unlimited,
-}
-
-impl Extension {
-    fn is_offered(&self) -> bool {
-        *self == Self::Offered
-    }
-}
-
-fn extension<'de, D: Deserializer<'de>>(from: D) -> Result<Extension, D::Error> {
-    let amount = Option::<Money>::deserialize(from)?;
-    Ok(amount.map_or(Extension::Unlimited, Extension::By))
 }
 
 fn yes() -> bool {

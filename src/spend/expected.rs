@@ -68,7 +68,7 @@ mod tests {
             (vec![10, 20], None, 1_000),
             (vec![2_000, 4_000], None, 6_000),
             (vec![2_000, 4_000], Some(500), 500),
-            (vec![u64::MAX, u64::MAX], None, u64::MAX),
+            (vec![u64::MAX, u64::MAX], None, u64::MAX - 1),
             // The first is forgotten.
             ([[1_000_000].as_slice(), &[1_000; 10]].concat(), None, 2_000),
         ] {

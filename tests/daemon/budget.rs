@@ -59,7 +59,7 @@ async fn a_cap_pauses_the_exchange_and_raising_it_goes_on_at_the_same_place() {
     }
     assert_eq!(
         confirm["choices"],
-        json!([{"extendUsd": 0.012}, {"extendUsd": null}])
+        json!([{"extendUsd": 0.012}, {"unlimited": true}])
     );
     let state = client.ask(json!({"type": "session:state"})).await;
     let state = &state["payload"];
@@ -111,7 +111,7 @@ async fn a_user_may_stop_at_a_cap_with_a_last_answer_or_without() {
             "budget",
             3,
         ),
-        ("c", json!({"extendUsd": null}), "extended", "end_turn", 3),
+        ("c", json!({"unlimited": true}), "extended", "end_turn", 3),
         ("d", Value::Null, "cancelled", "cancelled", 2),
     ] {
         let before = provider.requests().len();
@@ -207,7 +207,7 @@ async fn what_was_spent_counts_after_the_daemon_was_killed_while_it_asked() {
         (&json!("conversation"), &json!(0.01))
     );
     provider.then(Turn::text("well"));
-    answer(&mut client, &confirm, json!({"extendUsd": null})).await;
+    answer(&mut client, &confirm, json!({"unlimited": true})).await;
     let end = client.until("chat:stream-end").await;
     assert_eq!(end["payload"]["stopReason"], "end_turn");
     provider.then(Turn::text("more"));

@@ -7,7 +7,7 @@ use crate::exchange::context::Context;
 use crate::message::Money;
 use crate::protocol::SessionCode;
 use crate::protocol::budget::{
-    BudgetApprove, BudgetConfirm, BudgetOutcome, BudgetResolved, BudgetTaken, Extension,
+    BudgetApprove, BudgetConfirm, BudgetOutcome, BudgetResolved, BudgetTaken,
 };
 use crate::protocol::event::{By, Event, SessionError};
 use crate::spend::{Cap, Raise};
@@ -50,10 +50,10 @@ impl Questions {
         else {
             return Err(Action::Budget(answer).not_found());
         };
-        let by = match answer.extend_usd {
-            Extension::Offered => open.offered(),
-            Extension::By(amount) => Raise::By(amount),
-            Extension::Unlimited => Raise::Unlimited,
+        let by = match (answer.unlimited, answer.extend_usd) {
+            (true, _) => Raise::Unlimited,
+            (false, Some(amount)) => Raise::By(amount),
+            (false, None) => open.offered(),
         };
         if answer.approved && by == Raise::By(Money::ZERO) {
             let message = "field `extendUsd` must be more than 0; the question stays open";

@@ -216,7 +216,7 @@ fn a_cost_is_rounded_up_to_the_micro_dollar_and_not_for_a_binary_fraction() {
         (7, 3.0, 21),
         (3, 0.1, 1),
         (0, 3.0, 0),
-        (1_000_000, 0.000_000_3, 1),
+        (1_000_000, 0.000_001, 1),
         (u64::MAX, 1e9, i64::MAX),
         (5, f64::NAN, 0),
         (5, -1.0, 0),
