@@ -43,15 +43,16 @@ pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::sections::{
-    ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, ChatConfig, CompactionConfig,
-    Detached, ExposePolicy, FileReadConfig, GitPolicy, LogConfig, SandboxPolicy, ServerConfig,
-    SessionConfig, StoreSync, Unattended, WebSearchConfig,
+    ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
+    CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy, LogConfig, OnReach,
+    ProviderBudget, SandboxPolicy, ServerConfig, SessionConfig, StoreSync, Unattended, Unpriced,
+    WebSearchConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
 #[cfg(test)]
 pub(crate) use self::testing::for_tests;
-use crate::message::OnViolation;
+use crate::message::{OnViolation, Pricing};
 pub use crate::permission::NetworkPolicy;
 pub use crate::telemetry::LogFormat;
 
@@ -73,6 +74,8 @@ pub struct Config {
     pub compaction: CompactionConfig,
     /// When and how the user is asked.
     pub approval: ApprovalConfig,
+    /// How much may be spent.
+    pub budget: BudgetConfig,
     /// Provider instances, in the order of the configuration.
     pub providers: Vec<ProviderConfig>,
     /// Limits and settings of tools.
@@ -213,8 +216,33 @@ pub struct ProviderConfig {
     pub script: Option<PathBuf>,
     /// Extra certificate authority, a PEM file.
     pub ca_file: Option<PathBuf>,
+    /// What its models cost, by the operator's word.
+    pub pricing: Option<Pricing>,
+    /// How fast it may be asked.
+    pub rates: RateLimits,
     /// Directory that each exchange with the provider is recorded into (`--record`).
     pub record: Option<PathBuf>,
+}
+
+/// How fast a provider instance may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimits {
+    /// Most requests at once.
+    pub parallel: usize,
+    /// Most requests a minute; `None` for no limit.
+    pub requests_per_minute: Option<u64>,
+    /// Most tokens a minute, of input and output; `None` for no limit.
+    pub tokens_per_minute: Option<u64>,
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self {
+            parallel: 16,
+            requests_per_minute: None,
+            tokens_per_minute: None,
+        }
+    }
 }
 
 /// Which wire format a provider speaks.

@@ -3,6 +3,7 @@
 //! Nothing here parses arguments or configuration, and nothing exits the process; `main` does both.
 
 mod files;
+mod spent;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -38,6 +40,7 @@ use crate::sandbox::{self, HeldBy, Limits, Mode, Sandbox};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
 use crate::session::{self, Daemon, Sessions};
+use crate::spend::Spend;
 use crate::store::{self, Sqlite, Store as _, Updates};
 use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
@@ -323,6 +326,8 @@ fn build(
         files::watch(store, &notices);
         files::limit(store, config, &notices, &updates);
     }
+    let since = spent::since(store.as_ref().ok().cloned());
+    let spend = Spend::new(&config.budget, Arc::new(Timestamp::now), since);
     let not_kept = store.as_ref().err().cloned().unwrap_or_default();
     let common = Common {
         tools: config.tools.clone(),
@@ -372,6 +377,7 @@ fn build(
             spill: Spill::new(std::env::temp_dir(), QUOTA_BYTES),
             audit,
             room: Room::default(),
+            spend,
         },
         providers,
         pods_removed: async move { pods.pods_removed().await }.boxed().shared(),

@@ -9,6 +9,7 @@
 //! `window` (how a turn's request fits the model's window: `make_room`), `transcript` (what is emitted and remembered).
 
 pub(crate) mod accumulator;
+mod afford;
 pub(crate) mod background;
 pub(crate) mod budget;
 pub(crate) mod calls;
@@ -80,6 +81,8 @@ impl Ended {
 /// Why a loop of turns is left.
 enum Leave {
     Stop(StopReason),
+    /// With a last answer, without tools.
+    Finish(StopReason),
     Failed(StopReason, ChatError),
 }
 
@@ -114,6 +117,8 @@ struct Progress {
     violations: u32,
     /// Whether the model was nudged after an empty reply.
     nudged: bool,
+    /// Whether a last answer is given that a cap does not allow any more.
+    is_last: bool,
 }
 
 /// Runs an exchange, whose first message is remembered already, to its end.
@@ -142,7 +147,7 @@ pub(crate) async fn run(
     };
     exchange.look_up_model();
     let (stop, error) = match exchange.turns().await {
-        Leave::Stop(stop) => (stop, None),
+        Leave::Stop(stop) | Leave::Finish(stop) => (stop, None),
         Leave::Failed(stop, error) => (stop, Some(error)),
     };
     Ended {
@@ -173,8 +178,10 @@ impl Exchange<'_> {
                 Err(leave) => return leave,
             }
             let span = tracing::info_span!("turn", turn);
-            if let Err(leave) = self.turn(request).instrument(span).await {
-                return leave;
+            match self.turn(request).instrument(span).await {
+                Ok(()) => {}
+                Err(Leave::Finish(stop)) => return self.answer_without_tools(turn, stop).await,
+                Err(leave) => return leave,
             }
             if self.cancel.is_cancelled() {
                 return Leave::Stop(StopReason::Cancelled);

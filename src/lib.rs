@@ -69,6 +69,7 @@ pub mod process;
 pub mod ready;
 pub use outrigger_sandbox::secret;
 pub mod runtime;
+mod spend;
 pub mod telemetry;
 pub mod terminal_text;
 pub mod units;

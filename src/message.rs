@@ -5,6 +5,7 @@
 
 mod background;
 pub mod image;
+mod money;
 mod outcome;
 mod undo;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 pub use background::{BASH, BackgroundCommand, BackgroundStatus, ListeningPort, WITH_BASH};
 use clap::ValueEnum;
+pub use money::{BudgetScope, Money};
 pub use outcome::{ChangedFile, ChangedFiles, FileChange, Metadata, OutputStream};
 pub use outrigger_shell::DangerLevel;
 use schemars::JsonSchema;
@@ -71,6 +73,10 @@ id! {
 id! {
     /// Names a compaction: `k1`, `k2`, … within a session.
     CompactionId
+}
+id! {
+    /// Names a question whether more may be spent: `c1`, `c2`, … within a session.
+    BudgetId
 }
 id! {
     /// Names a session: 22 characters of base64url, not guessable.
@@ -225,6 +231,14 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Returns the tokens that no cache had: of input and output.
+    pub fn fresh(&self) -> u64 {
+        let input = self.input.unwrap_or(0);
+        let read = self.cache_read.unwrap_or(0);
+        let output = self.output.unwrap_or(0);
+        input.saturating_sub(read).saturating_add(output)
+    }
+
     /// Adds another turn's figures; a figure that neither has stays unknown.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::message::{OnViolation, TrustLevel};
+use crate::message::{Money, OnViolation, TrustLevel};
 use crate::units::{Share, Timeout};
 
 pub mod decision;
@@ -55,6 +55,20 @@ pub struct Limits {
     /// From which share of the model's window on the conversation is compacted, 0 to 1; 0 for never.
     #[serde(alias = "compact_at", skip_serializing_if = "Option::is_none")]
     pub compact_at: Option<Share>,
+    /// Most that it may cost in US dollars, by the prices of the model.
+    #[serde(
+        default,
+        alias = "max_cost_usd",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_cost_usd: Option<Money>,
+    /// Most fresh tokens: input that no cache had, and output.
+    #[serde(
+        default,
+        alias = "max_fresh_tokens",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_fresh_tokens: Option<u64>,
 }
 
 /// Permissions by tool name, or by a pattern with `*` for MCP tools.

@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod asyncapi;
+pub mod budget;
 pub mod code;
 pub mod command;
 pub mod content;
@@ -29,7 +30,7 @@ pub const EXPOSED_PORTS: &str = "exposed_ports";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 12] = [
+pub const FEATURES: [&str; 13] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -52,6 +53,8 @@ pub const FEATURES: [&str; 12] = [
     "session_open",
     // `chat:compact`, `chat:compaction`, `view` of `chat:history`, `limits.compactAt`.
     "compaction",
+    // `chat:budget-confirm` and its answer, `usage:report`, `budget` of `session:configure` and of `chat:usage`.
+    "budgets",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

@@ -22,6 +22,7 @@ pub mod models;
 mod notices;
 mod ollama;
 mod quirks;
+pub(crate) mod rates;
 mod record;
 pub mod registry;
 pub mod replay;

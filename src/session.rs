@@ -28,6 +28,7 @@ mod sends;
 mod sessions;
 mod title;
 mod transfer;
+mod usage;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,10 +48,11 @@ use crate::exchange::context::{
 use crate::exchange::history::History;
 use crate::exchange::memory::{ConversationMemory, Memory};
 use crate::exchange::transcript::Events;
-use crate::message::{ConversationId, Notice, Severity};
+use crate::message::{ConversationId, Money, Notice, Severity};
 use crate::protocol::RequestId;
 use crate::protocol::event::{Event, Ready};
 use crate::runtime::sleep_until;
+use crate::spend::Account;
 use crate::store::Sqlite;
 use crate::store::restored::Restored;
 use crate::telemetry::metrics;
@@ -94,6 +96,8 @@ struct Session {
     services: Services,
     defaults: Defaults,
     conversations: HashMap<ConversationId, ConversationHandle>,
+    /// What conversations spent that the store has and that have not begun anew.
+    spent: HashMap<ConversationId, Money>,
     /// Closed conversations that still shut down; the token fires when one is done.
     closing: HashMap<ConversationId, CancellationToken>,
     sends: VecDeque<KnownSend>,
@@ -131,6 +135,7 @@ struct ConversationHandle {
     gone: CancellationToken,
     history: Arc<History>,
     memory: ConversationMemory,
+    account: Arc<Account>,
 }
 
 impl Session {
@@ -150,6 +155,7 @@ impl Session {
         let ended = (!is_named).then_some(ended);
         let journal = feed.journal.clone();
         let ids = restored.map_or(0, |restored| restored.ids);
+        let (account, spent) = usage::restored(restored, &daemon.services.config);
         let memory = Memory::new(
             ready.session_id.clone(),
             journal.clone(),
@@ -175,7 +181,9 @@ impl Session {
                 quota: Arc::default(),
                 questions: Arc::default(),
                 totals: Arc::default(),
+                account,
             },
+            spent,
             services: Services {
                 // Outputs of other sessions are not pushed out by this one's.
                 spill: daemon.services.spill.for_another(),
@@ -425,6 +433,8 @@ impl Session {
         self.spare.store(false, Ordering::Relaxed);
         let (inbox, commands) = mpsc::channel(conversation::INBOX);
         let memory = self.shared.memory.for_conversation(id);
+        let most = self.services.config.budget.conversation;
+        let account = usage::account(most, &self.spent.remove(id));
         let context = Context {
             services: self.services.clone(),
             session: self.shared.clone(),
@@ -433,6 +443,7 @@ impl Session {
                 origin,
                 Arc::clone(&history),
                 memory.clone(),
+                Arc::clone(&account),
             ),
         };
         let cancel = self.cancel.child_token();
@@ -450,6 +461,7 @@ impl Session {
             gone,
             history,
             memory,
+            account,
         };
         self.conversations.insert(id.clone(), handle);
         inbox

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use outrigger_store::{Change, Exchange, Queued, Sent, TitleBy};
+use outrigger_store::{Change, Exchange, Queued, Sent, TitleBy, Usage};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -313,6 +313,23 @@ impl Journal {
         if self.is_on() && !names.is_empty() {
             self.write(unqueued(names).collect());
         }
+    }
+
+    /// Notes a request to a model, also of a session that is not kept: then without the names of it and its conversation.
+    pub(crate) fn used(&self, used: Usage) {
+        let Some(shared) = &self.0 else {
+            return;
+        };
+        if self.is_on() {
+            return self.write(vec![Change::Used(used)]);
+        }
+        let used = Usage {
+            conversation: String::new(),
+            exchange: String::new(),
+            ..used
+        };
+        let order = shared.order.lock();
+        shared.outbox.give(&order, vec![Change::Used(used)]);
     }
 
     /// Notes what the client configured.

@@ -6,6 +6,7 @@
 mod asking;
 mod joining;
 mod keeping;
+mod money;
 mod servers;
 mod sessions;
 
@@ -21,6 +22,7 @@ use crate::plain_text::line::{COMMANDS, Line, conversation, send};
 use crate::plain_text::question::Asked;
 use crate::plain_text::render::Screen;
 use crate::plain_text::style::{Piece, Style};
+use crate::protocol::budget::BudgetConfirm;
 use crate::protocol::command::{ChatCancel, Configure};
 use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
 use crate::protocol::{Command, SessionCode};
@@ -147,6 +149,8 @@ enum Typing {
     Verdict(Asked),
     /// The edited input of its call.
     Input(Asked),
+    /// Whether more may be spent.
+    Money(BudgetConfirm),
 }
 
 impl Talk {
@@ -179,6 +183,8 @@ impl Talk {
             }
             Event::ChatToolConfirm(confirm) => self.confirm(confirm),
             Event::ChatToolResolved(resolved) => self.settled(resolved, event),
+            Event::ChatBudgetConfirm(confirm) => self.asked_for_money(confirm),
+            Event::ChatBudgetResolved(resolved) => self.money_settled(resolved),
             Event::ChatToolExtended(it) if it.request_id.is_none() => {
                 let asked = Asked {
                     tool_id: it.tool_id.clone(),
@@ -246,6 +252,7 @@ impl Talk {
             (Typing::Message, None) => self.quit(true),
             (Typing::Verdict(asked), line) => self.verdict(&asked, line),
             (Typing::Input(asked), line) => self.typed_input(&asked, line),
+            (Typing::Money(confirm), line) => self.money(&confirm, line),
         }
         self.done()
     }
@@ -418,6 +425,7 @@ fn went_well(reason: StopReason) -> bool {
         | StopReason::ContextBudget => true,
         StopReason::Cancelled
         | StopReason::Timeout
+        | StopReason::Budget
         | StopReason::SandboxViolation
         | StopReason::Error => false,
     }

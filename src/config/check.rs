@@ -67,6 +67,14 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         findings.refuse(&["chat", "workflow"], message);
     }
     let compaction = compaction(settings.compaction, &mut providers, findings);
+    for name in settings.budget.provider.keys() {
+        providers::referred(
+            &["budget", "provider", name],
+            name,
+            &mut providers,
+            findings,
+        );
+    }
     let server = server::server(settings.server, findings);
     let audit_path = settings.audit.path.to_string_lossy().trim().to_owned();
     let audit = (!audit_path.is_empty()).then(|| AuditConfig {
@@ -96,6 +104,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         chat,
         compaction,
         approval: settings.approval,
+        budget: settings.budget,
         providers,
         tools,
         mcp: mcp::check(settings.mcp, findings),

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{ProviderConfig, ProviderKind};
+use super::{ProviderConfig, ProviderKind, RateLimits};
+use crate::message::{Pricing, Rates};
 
 /// Longest wait for headers and longest silence with a vendor in the cloud.
 const HOSTED: Duration = Duration::from_secs(120);
@@ -31,6 +32,9 @@ pub struct Preset {
     /// Whether it works without a key: a server on the user's machine.
     #[serde(default)]
     pub key_optional: bool,
+    /// Whether its models cost nothing, where it is on the user's machine.
+    #[serde(default)]
+    pub free: bool,
     /// The default model; empty to take the first that the endpoint lists.
     #[serde(default)]
     pub model: &'static str,
@@ -53,6 +57,7 @@ pub const SCRIPTED: Preset = Preset {
     base_url: "",
     key_variable: "",
     key_optional: true,
+    free: false,
     model: "",
 };
 
@@ -75,6 +80,11 @@ impl From<&Preset> for ProviderConfig {
             num_ctx: None,
             script: None,
             ca_file: None,
+            pricing: preset.free.then(|| Pricing {
+                rates: Rates::default(),
+                long: None,
+            }),
+            rates: RateLimits::default(),
             record: None,
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! The doc comments are the text of `docs/configuration.md`; defaults are in `config/default.toml`.
 
+mod budget;
 mod compaction;
 mod store;
 
@@ -24,6 +25,8 @@ use crate::sandbox::paths::Reach;
 use crate::telemetry::LogFormat;
 use crate::units::{DAY, KIB, MIB, Number, Percent, Size, Span};
 
+pub(crate) use budget::Dollars;
+pub use budget::{BudgetConfig, OnReach, ProviderBudget, Unpriced};
 pub use compaction::CompactionConfig;
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
@@ -103,7 +106,7 @@ pub struct SessionConfig {
     /// ended well.
     pub title_model: String,
     /// Keys of `[chat]`, e.g. `chat.trust_level`, that no client may loosen; `providers` for keys,
-    /// addresses and the choice of a provider.
+    /// addresses and the choice of a provider; `budget.exchange`, `budget.conversation` and `budget.session` for those caps.
     pub locked: Vec<String>,
 }
 

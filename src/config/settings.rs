@@ -13,12 +13,12 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
-use super::sections::{ProjectConfig, Reserve, Secret, StoreSettings, Turns, word};
+use super::sections::{Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Turns, word};
 use super::{
-    ApprovalConfig, AuditConfig, BashConfig, ChatConfig, CompactionConfig, FileReadConfig,
-    LogConfig, SandboxPolicy, ServerConfig, SessionConfig, WebSearchConfig,
+    ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, CompactionConfig,
+    FileReadConfig, LogConfig, SandboxPolicy, ServerConfig, SessionConfig, WebSearchConfig,
 };
-use crate::message::{DangerLevel, OnViolation, TrustLevel};
+use crate::message::{DangerLevel, Money, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
 
 /// Milliseconds of an hour: the longest wait for a server.
@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) compaction: CompactionConfig,
     /// When and how the user is asked.
     pub(crate) approval: ApprovalConfig,
+    /// How much may be spent.
+    pub(crate) budget: BudgetConfig,
     /// Provider instances by name; several of one kind are fine.
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
     /// Limits and settings of tools.
@@ -92,6 +94,37 @@ pub(crate) struct ProviderSettings {
     pub(crate) script: Option<String>,
     /// A PEM file with a certificate authority to trust besides the usual ones.
     pub(crate) ca_file: Option<String>,
+    /// What its models cost, whatever is known of them. Default: what the endpoint or the compiled-in table says; nothing
+    /// for Ollama on this machine.
+    pub(crate) pricing: Option<PricingSettings>,
+    /// Most requests at once; 1 to 10000. Default: 16.
+    pub(crate) max_parallel: Option<Number<1, 10_000>>,
+    /// Most requests a minute; 1 to 1000000. Default: no limit.
+    pub(crate) max_requests_per_minute: Option<Number<1, 1_000_000>>,
+    /// Most tokens a minute, of input and output; 1000 to 1000000000. Default: no limit.
+    pub(crate) max_tokens_per_minute: Option<Number<1_000, 1_000_000_000>>,
+}
+
+/// What the models of an instance cost, in US dollars for a million tokens.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct PricingSettings {
+    /// Input.
+    #[serde(deserialize_with = "Dollars::optional")]
+    #[schemars(with = "Dollars")]
+    pub(crate) input: Option<Money>,
+    /// Output.
+    #[serde(deserialize_with = "Dollars::optional")]
+    #[schemars(with = "Dollars")]
+    pub(crate) output: Option<Money>,
+    /// Input read from a cache. Default: as input.
+    #[serde(deserialize_with = "Dollars::optional")]
+    #[schemars(with = "Dollars")]
+    pub(crate) cache_read: Option<Money>,
+    /// Input written to a cache. Default: as input.
+    #[serde(deserialize_with = "Dollars::optional")]
+    #[schemars(with = "Dollars")]
+    pub(crate) cache_write: Option<Money>,
 }
 
 /// Which OpenAI API is spoken.
@@ -261,6 +294,12 @@ pub(crate) struct LimitSettings {
     pub(crate) context_reserve: Option<Reserve>,
     /// From which share of the model's window on the conversation is compacted, 0 to 1; 0 for never.
     pub(crate) compact_at: Option<Share>,
+    /// US dollars that it may cost.
+    #[serde(alias = "max_cost_usd", deserialize_with = "Dollars::optional")]
+    #[schemars(with = "Dollars")]
+    pub(crate) max_cost: Option<Money>,
+    /// Fresh tokens that it may take: input that no cache had, and output; 1000 to 1000000000.
+    pub(crate) max_fresh_tokens: Option<Number<1_000, 1_000_000_000>>,
 }
 
 /// What one tool may do in a workflow.

@@ -92,7 +92,7 @@ fn comma_separated(text: &str) -> Value {
 }
 
 fn is_number(expected: &str) -> bool {
-    matches!(expected, "u64" | "usize" | "u32" | "u16")
+    matches!(expected, "u64" | "usize" | "u32" | "u16" | "f64")
 }
 
 fn is_table(expected: &str) -> bool {
@@ -132,6 +132,7 @@ fn expectation(actual: &str, expected: &str) -> String {
         "a boolean" => "true or false".to_owned(),
         "a string" | "path string" => "a text in quotes".to_owned(),
         "a sequence" => "a list, as in [\"a\", \"b\"]".to_owned(),
+        "f64" => "a number".to_owned(),
         _ if is_number(expected) => "a whole number, 0 or more".to_owned(),
         _ if is_table(expected) => "a table of keys".to_owned(),
         _ if expected.starts_with("a duration") && actual.starts_with("integer ") => {

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 
-use crate::message::{Notice, Severity};
+use crate::message::{BudgetId, Notice, Severity};
+use crate::plain_text::budget;
 use crate::plain_text::exposed_line;
 use crate::plain_text::frame::Frame;
 use crate::plain_text::line::{COMMANDS, Line, conversation, first_word};
@@ -30,6 +31,7 @@ e {JSON}          yes with this input instead
 a, never          yes, no, and the same again; a project, never session, a in src: how far, and for which folder
 y t3, n t3, ...   the same for the question about t3, where several are open
 y HOST, n HOST    answer the question for this host
+y 2, y all, f     more may be spent: US dollars, or without a cap; f ends after a last answer
 /input on         be asked what MCP servers want to know in the middle of a call; off
 /answer {JSON}    give them that; /decline does not; with the id where several ask: /answer i2 {JSON}
 /cancel           stop what runs";
@@ -54,6 +56,8 @@ pub(super) struct Text {
     questions: VecDeque<ToolConfirm>,
     /// What servers ask, the oldest first.
     inputs: VecDeque<ToolInputRequest>,
+    /// The question whether more may be spent.
+    money: Option<BudgetId>,
     /// The beginning of a line whose end has not come yet.
     begun: String,
 }
@@ -76,6 +80,17 @@ impl Text {
                     .retain(|open| open.request_id != resolved.request_id);
                 self.screen.line(Style::Dim, inputs::settled(resolved))
             }
+            Event::ChatBudgetConfirm(confirm) => {
+                let mut pieces = budget::show(confirm);
+                let prompt = budget::prompt(confirm);
+                pieces.push(Piece::line(Style::Plain, prompt.trim_end_matches(" > ")));
+                self.money = Some(confirm.request_id.clone());
+                self.screen.block(pieces)
+            }
+            Event::ChatBudgetResolved(resolved) => {
+                self.money.take_if(|open| *open == resolved.request_id);
+                self.screen.line(Style::Dim, budget::settled(resolved))
+            }
             _ => self.screen.show(&event),
         };
         match &event {
@@ -86,6 +101,7 @@ impl Text {
                 // Whether they were answered may be among what was missed; what follows asks those again that are open.
                 self.questions.clear();
                 self.inputs.clear();
+                self.money = None;
             }
             _ => {}
         }
@@ -138,6 +154,10 @@ impl Text {
         }
         if let Some(answer) = inputs::typed(line, self.inputs.iter()) {
             return answer;
+        }
+        let money = self.money.as_ref();
+        if let Some(answer) = money.and_then(|open| budget::read(line, open)) {
+            return request(Command::ChatBudgetApprove(answer));
         }
         if !line.starts_with('/')
             && let Some(answer) = self.answer(line)

@@ -106,7 +106,7 @@ impl ActorState {
                 questions.act(action, reply_to.as_ref(), context);
             }
             Command::CancelTool(id) => {
-                let its = |open: &Open| open.tool_id == id;
+                let its = |open: &Open| open.tool_id.as_ref() == Some(&id);
                 let questions = &context.conversation.questions;
                 questions.withdraw(its, By::Cancel, context);
                 context.session.executions.cancel(&id);

@@ -267,6 +267,7 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         spill: crate::sandbox::spill::Spill::new(std::env::temp_dir(), 1 << 20),
         audit: crate::audit::Audit::default(),
         room: room.clone(),
+        spend: crate::spend::testing::unlimited(&CONFIG.budget),
     };
     let memory = Memory::for_tests();
     let session = SessionContext {
@@ -280,11 +281,13 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         quota: Arc::default(),
         questions: Arc::default(),
         totals: Arc::default(),
+        account: Arc::default(),
     };
     let id = ConversationId::new("c");
     let history = Arc::new(History::new(room, Journal::default(), id.clone()));
     let memory = memory.for_conversation(&id);
-    let conversation = ConversationContext::new(id, Origin::Daemon, history, memory);
+    let conversation =
+        ConversationContext::new(id, Origin::Daemon, history, memory, Arc::default());
     Context {
         services,
         session,

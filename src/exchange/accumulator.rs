@@ -107,6 +107,11 @@ impl Accumulator {
         self.end = Some(end);
     }
 
+    /// Returns how many bytes came, of text, thinking and calls.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(crate) fn has_output(&self) -> bool {
         !(self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty())
     }

@@ -233,6 +233,7 @@ fn parts_tokens(parts: &[Part]) -> u64 {
         .sum()
 }
 
+/// Returns about how many tokens a text of so many bytes has.
 pub(crate) fn text_tokens(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64 + 1
 }

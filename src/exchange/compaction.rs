@@ -419,7 +419,7 @@ impl Compactor<'_, '_> {
             messages_replaced: candidate.base,
             messages_kept: attempt.messages.len() - candidate.base,
             usage: attempt.usage.map(Into::into),
-            cost_usd: attempt.cost.dollars(),
+            cost_usd: attempt.cost.whole(),
             duration_ms: millis(attempt.began.elapsed()),
             summary: match kind {
                 CompactionKind::Prune => None,

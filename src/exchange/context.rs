@@ -23,15 +23,17 @@ use super::transcript::Events;
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::message::{
-    BackgroundId, CompactionId, ConversationId, InputId, MessageId, OnViolation, Part, SessionId,
-    Thinking, ToolCall, ToolId, TrustLevel,
+    BackgroundId, BudgetId, CompactionId, ConversationId, InputId, MessageId, Model, Money,
+    OnViolation, Part, Pricing, SessionId, Thinking, ToolCall, ToolId, TrustLevel,
 };
 use crate::permission::Scope;
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
+use crate::provider::rates::Rates;
 use crate::provider::{ErrorKind, Provider, ProviderError};
 use crate::sandbox::Pod;
 use crate::sandbox::spill::Spill;
+use crate::spend::{Account, Outputs, Spend};
 use crate::store::Journal;
 use crate::telemetry::Redactor;
 use crate::tool::background::Jobs;
@@ -48,6 +50,10 @@ pub(crate) struct Setup {
     pub content: Vec<Part>,
     pub provider: Arc<dyn Provider>,
     pub provider_id: String,
+    /// How fast the instance is asked.
+    pub rates: Arc<Rates>,
+    /// What its models cost, by the operator's word.
+    pub pricing: Option<Pricing>,
     /// The first model that the instance lists, once it was asked for it.
     pub first_model: Arc<OnceCell<String>>,
     /// The model's id; empty until its exchange begins, where nobody names one.
@@ -68,6 +74,10 @@ pub(crate) struct Setup {
     pub context_reserve: u64,
     /// From which hundredth of the model's window on the conversation is compacted; `None` for never.
     pub compact_at: Option<u64>,
+    /// Most that it may cost.
+    pub max_cost: Option<Money>,
+    /// Most fresh tokens that it may take.
+    pub max_fresh_tokens: Option<u64>,
     pub max_retries: u32,
     /// How often a turn that broke off after output is run again.
     pub restarts: u32,
@@ -84,6 +94,15 @@ impl Setup {
     /// Returns an error of this exchange.
     pub(crate) fn error(&self, code: ChatCode, message: impl Into<String>) -> ChatError {
         ChatError::new(&self.conversation_id, Some(&self.message_id), code, message)
+    }
+
+    /// Returns what is known of its model. What the operator says of prices outweighs it.
+    pub(crate) fn known_model(&self) -> Model {
+        let model = self.provider.model(&self.model);
+        Model {
+            pricing: self.pricing.or(model.pricing),
+            ..model
+        }
     }
 
     /// Returns the first model that the provider lists. It is asked once, by whoever comes first, and again where it
@@ -136,6 +155,7 @@ pub(crate) struct Services {
     pub spill: Spill,
     pub audit: Audit,
     pub room: Room,
+    pub spend: Spend,
 }
 
 #[derive(Clone)]
@@ -154,6 +174,8 @@ pub(crate) struct SessionContext {
     /// Whose open question is whose.
     pub questions: Arc<QuestionRegistry>,
     pub totals: Arc<Totals>,
+    /// What was spent in it.
+    pub account: Arc<Account>,
 }
 
 pub(crate) struct ConversationContext {
@@ -175,6 +197,10 @@ pub(crate) struct ConversationContext {
     pub gauge: Mutex<Gauge>,
     /// How its compactions went.
     pub breaker: Mutex<Breaker>,
+    /// What was spent in it.
+    pub account: Arc<Account>,
+    /// How long its last answers were.
+    pub outputs: Mutex<Outputs>,
 }
 
 /// Who made a conversation.
@@ -193,6 +219,7 @@ impl ConversationContext {
         origin: Origin,
         history: Arc<History>,
         memory: ConversationMemory,
+        account: Arc<Account>,
     ) -> Self {
         Self {
             id,
@@ -209,6 +236,8 @@ impl ConversationContext {
             announced: Mutex::default(),
             gauge: Mutex::default(),
             breaker: Mutex::default(),
+            account,
+            outputs: Mutex::default(),
         }
     }
 }
@@ -250,6 +279,7 @@ pub(crate) struct Ids {
     inputs: AtomicU64,
     background: AtomicU64,
     compactions: AtomicU64,
+    budgets: AtomicU64,
 }
 
 impl Ids {
@@ -263,6 +293,7 @@ impl Ids {
             inputs: last(),
             background: last(),
             compactions: last(),
+            budgets: last(),
         }
     }
 
@@ -289,6 +320,11 @@ impl Ids {
     /// Returns the next compaction's id: `k1`, `k2`, ….
     pub(crate) fn compaction(&self) -> CompactionId {
         CompactionId::new(format!("k{}", self.next(&self.compactions)))
+    }
+
+    /// Returns the next question's about money: `c1`, `c2`, ….
+    pub(crate) fn budget(&self) -> BudgetId {
+        BudgetId::new(format!("c{}", self.next(&self.budgets)))
     }
 
     /// Notes a call that a client's own history has: no later call gets its id.

@@ -2,10 +2,12 @@
 
 use super::context::Setup;
 use super::history::Full;
+use crate::message::BudgetScope;
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
 use crate::provider::retry::may_pass;
 use crate::provider::{ErrorKind, ProviderError, WiderWindow};
+use crate::spend::{Reached, Spend};
 
 pub(crate) fn from_provider(error: &ProviderError, setup: &Setup) -> ChatError {
     ChatError {
@@ -44,6 +46,67 @@ pub(crate) fn history_full(full: Full, setup: &Setup) -> ChatError {
     ChatError {
         hint: Some(hint.to_owned()),
         ..setup.error(ChatCode::HistoryFull, full.to_string())
+    }
+}
+
+/// Returns the error of a request that a cap does not allow, which nobody may raise here.
+pub(crate) fn budget_exhausted(reached: &Reached, setup: &Setup, spend: &Spend) -> ChatError {
+    let scope = reached.cap.scope;
+    let is_of_day = matches!(
+        scope,
+        BudgetScope::User | BudgetScope::Daemon | BudgetScope::Provider
+    );
+    let resets_at = is_of_day.then(|| format!("{:.3}", spend.days().next(spend.now())));
+    let hint = match scope {
+        BudgetScope::Exchange => "send a larger limits.maxCostUsd, or raise budget.exchange",
+        BudgetScope::Conversation => {
+            "go on in another conversation, or raise budget.conversation in the configuration"
+        }
+        BudgetScope::Session => {
+            "raise it with session:configure (budget.maxCostUsd), or budget.session in the configuration"
+        }
+        BudgetScope::User => "wait for the next day, or raise budget.user_day in the configuration",
+        BudgetScope::Daemon => {
+            "wait for the next day, or raise budget.daemon_day in the configuration"
+        }
+        BudgetScope::Provider => {
+            "wait for the next day, choose another provider, or raise budget.provider.NAME.day in the configuration"
+        }
+    };
+    ChatError {
+        hint: Some(hint.replace("NAME", &setup.provider_id)),
+        scope: Some(scope),
+        resets_at,
+        ..setup.error(ChatCode::BudgetExhausted, cap_reached(reached))
+    }
+}
+
+/// Says that a cap is reached.
+pub(crate) fn cap_reached(reached: &Reached) -> String {
+    format!(
+        "{} of {} are spent of what {} may cost, and the next request does not fit",
+        reached.stand.spent,
+        reached.stand.limit,
+        reached.cap.scope.words()
+    )
+}
+
+/// Returns the error of a model of which nobody knows what it costs, where this is capped.
+pub(crate) fn not_priced(scope: BudgetScope, setup: &Setup) -> ChatError {
+    let hint = "choose a model with `pricing` from model:list, set providers.NAME.pricing, or allow it with budget.unpriced = \"allow\"";
+    ChatError {
+        hint: Some(hint.replace("NAME", &setup.provider_id)),
+        provider: Some(setup.provider_id.clone()),
+        scope: Some(scope),
+        ..setup.error(
+            ChatCode::ModelNotPriced,
+            format!(
+                "what {} may cost is capped, and nobody knows what model `{}` of provider `{}` costs",
+                scope.words(),
+                setup.model,
+                setup.provider_id
+            ),
+        )
     }
 }
 

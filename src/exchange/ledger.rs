@@ -1,19 +1,43 @@
-//! The one place where tokens and cost are counted: for the exchange, its session and the figures.
+//! The one place where tokens and cost are counted: for the exchange, its session, the caps, the figures and the store.
 
+use std::sync::Arc;
+
+use outrigger_store::UsageTokens;
 use parking_lot::Mutex;
 
-use super::context::{Context, Setup};
-use crate::message::{Model, Pricing, Usage};
+use super::context::{Context, Services, SessionContext, Setup};
+use crate::message::{ConversationId, MessageId, Model, Money, Notice, Pricing, Severity, Usage};
+use crate::protocol::budget::BudgetUse;
+use crate::protocol::event::Event;
 use crate::provider::models;
+use crate::spend::{Account, Caps, Owners, Reservation, Warning};
 use crate::telemetry::metrics;
 
-/// What a dollar is counted in: a price of a tenth of a cent for a million tokens is one such part a token.
-const PARTS: f64 = 1e9;
+/// What a request to a model was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A turn of an exchange.
+    Turn,
+    /// A session's title.
+    Title,
+    /// A summary of what was said.
+    Compaction,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Title => "title",
+            Self::Compaction => "compaction",
+        }
+    }
+}
 
 /// The sum so far. It is a price only while every turn's part is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost {
-    dollars: Option<f64>,
+    sum: Option<Money>,
     incomplete: bool,
 }
 
@@ -22,8 +46,8 @@ impl Cost {
     pub(crate) fn add(&mut self, usage: &Usage, pricing: Option<&Pricing>) {
         match (usage.input, usage.output, pricing) {
             (Some(_), Some(_), Some(pricing)) => {
-                let dollars = models::cost(usage, pricing);
-                self.dollars = Some(self.dollars.unwrap_or(0.0) + dollars);
+                let cost = models::cost(usage, pricing);
+                self.sum = Some(self.sum.unwrap_or_default().plus(cost));
             }
             _ => self.incomplete = true,
         }
@@ -33,12 +57,9 @@ impl Cost {
         self.incomplete = true;
     }
 
-    /// US dollars, to the billionth; `None` where nothing was priced, or not all of it.
-    ///
-    /// A sum of binary fractions has digits that no price has (`0.00030160000000000004`): they end here.
-    pub(crate) fn dollars(&self) -> Option<f64> {
-        let dollars = self.dollars.filter(|_| !self.incomplete);
-        dollars.map(|dollars| (dollars * PARTS).round() / PARTS)
+    /// Returns the sum; `None` where nothing was priced, or not all of it.
+    pub(crate) fn whole(&self) -> Option<Money> {
+        self.sum.filter(|_| !self.incomplete)
     }
 }
 
@@ -46,12 +67,26 @@ impl Cost {
 pub(crate) struct Spent {
     pub usage: Usage,
     pub cost: Cost,
+    /// What counts against caps: also what is estimated. `None` where nothing has a price.
+    pub counted: Option<Money>,
+    /// Whether a part of that is estimated.
+    pub estimated: bool,
 }
 
 impl Spent {
-    fn add(&mut self, usage: &Usage, model: &Model) {
-        self.usage = self.usage.plus(*usage);
-        self.cost.add(usage, model.pricing.as_ref());
+    fn add(&mut self, request: &Answered<'_>) {
+        let pricing = request.model.pricing.as_ref();
+        match request.is_broken {
+            true => self.cost.add_unknown(),
+            false => {
+                self.usage = self.usage.plus(*request.usage);
+                self.cost.add(request.usage, pricing);
+            }
+        }
+        if let Some(cost) = request.cost() {
+            self.counted = Some(self.counted.unwrap_or_default().plus(cost));
+            self.estimated |= request.is_estimated();
+        }
     }
 }
 
@@ -59,70 +94,211 @@ impl Spent {
 pub(crate) struct Totals(Mutex<Spent>);
 
 impl Totals {
-    /// Adds a request that is no turn of an exchange, for a title.
-    pub(crate) fn add_aside(&self, provider_id: &str, usage: &Usage, model: &Model) {
-        self.0.lock().add(usage, model);
-        count(provider_id, usage);
-    }
-
     /// Writes what was used to the log, where something was.
     pub(crate) fn log(&self) {
-        let Spent { usage, cost } = *self.0.lock();
+        let Spent { usage, cost, .. } = *self.0.lock();
         if usage != Usage::default() {
             let (input, output) = (usage.input, usage.output);
             tracing::info!(
                 whose = "session",
                 input,
                 output,
-                cost_usd = cost.dollars(),
+                cost_usd = cost.whole().map(Money::dollars),
                 "used in all"
             );
         }
     }
 }
 
+/// A request to a model that was answered, if only in part.
+pub(crate) struct Answered<'a> {
+    pub kind: Kind,
+    pub conversation: &'a ConversationId,
+    /// Whose it was; `None` for none.
+    pub exchange: Option<&'a MessageId>,
+    pub provider_id: &'a str,
+    pub model: &'a Model,
+    /// What the provider counted.
+    pub usage: &'a Usage,
+    /// About how many tokens of input and output it took, where the provider does not say.
+    pub estimate: (u64, u64),
+    /// Whether it broke off: it is billed, and nobody says how much.
+    pub is_broken: bool,
+}
+
+impl Answered<'_> {
+    fn is_estimated(&self) -> bool {
+        self.usage.input.is_none() || self.usage.output.is_none()
+    }
+
+    /// Returns what the provider counted, and else the estimate.
+    fn counted(&self) -> Usage {
+        let (input, output) = self.estimate;
+        Usage {
+            input: self.usage.input.or(Some(input)),
+            output: self.usage.output.or(Some(output)),
+            ..*self.usage
+        }
+    }
+
+    /// Returns what it counts against caps; `None` where the model has no price.
+    fn cost(&self) -> Option<Money> {
+        let pricing = self.model.pricing.as_ref()?;
+        Some(models::cost(&self.counted(), pricing))
+    }
+}
+
+/// Counts a request of whatever kind: for the session, the caps, the figures and the store. Once for each.
+pub(crate) fn count(
+    request: &Answered<'_>,
+    caps: &Caps,
+    reserved: Option<Reservation>,
+    session: &SessionContext,
+    services: &Services,
+) {
+    session.totals.0.lock().add(request);
+    let cost = request.cost();
+    for (kind, count) in [
+        ("input", request.usage.input),
+        ("output", request.usage.output),
+        ("cache_read", request.usage.cache_read),
+        ("cache_write", request.usage.cache_write),
+    ] {
+        if let Some(count) = count {
+            metrics::tokens(request.provider_id, kind, count);
+        }
+    }
+    if let Some(cost) = cost {
+        metrics::spent(request.provider_id, request.kind.as_str(), cost.micros());
+        // In one step with what was reserved, so that nobody sees both.
+        let warnings = match reserved {
+            Some(reserved) => reserved.spend(cost),
+            None => caps.add(cost),
+        };
+        for warning in warnings {
+            warn(&warning, session);
+        }
+    }
+    let counted = request.counted();
+    session.journal.used(outrigger_store::Usage {
+        at_ms: services.spend.now().as_millisecond(),
+        conversation: request.conversation.to_string(),
+        exchange: request
+            .exchange
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        kind: request.kind.as_str().to_owned(),
+        provider: request.provider_id.to_owned(),
+        model: request.model.id.clone(),
+        tokens: UsageTokens {
+            input: counted.input.unwrap_or(0),
+            cache_read: counted.cache_read.unwrap_or(0),
+            cache_write: counted.cache_write.unwrap_or(0),
+            output: counted.output.unwrap_or(0),
+        },
+        micros: cost.map(Money::micros),
+        estimated: request.is_estimated(),
+    });
+}
+
+/// Tells the client, and the log, that most of a cap is spent.
+fn warn(warning: &Warning, session: &SessionContext) {
+    let Warning { scope, stand } = warning;
+    let message = format!(
+        "{} of {} are spent of what {} may cost",
+        stand.spent,
+        stand.limit,
+        scope.words()
+    );
+    tracing::warn!(?scope, "{message}");
+    session.events.emit(Event::SessionNotice(Notice {
+        severity: Severity::Warning,
+        code: "budget_warning".to_owned(),
+        message,
+    }));
+}
+
 pub(crate) struct Ledger<'a> {
     context: &'a Context,
-    provider_id: &'a str,
+    setup: &'a Setup,
     pub spent: Spent,
+    /// What its requests count against.
+    pub caps: Caps,
+    /// What the request that runs is expected to cost.
+    pub reserved: Option<Reservation>,
 }
 
 impl<'a> Ledger<'a> {
     pub(crate) fn new(context: &'a Context, setup: &'a Setup) -> Self {
+        let exchange = Arc::new(Account::limited(setup.max_cost));
+        let owners = Owners {
+            exchange: Some(&exchange),
+            conversation: Some(&context.conversation.account),
+            session: &context.session.account,
+            provider: &setup.provider_id,
+        };
+        let locked = &context.services.config.session;
+        let caps = context
+            .services
+            .spend
+            .caps(owners, |key| locked.is_locked(key));
         Self {
             context,
-            provider_id: &setup.provider_id,
+            setup,
             spent: Spent::default(),
+            caps,
+            reserved: None,
         }
     }
 
-    /// Adds a request that was answered to its end: a turn, or one for a summary.
-    pub(crate) fn add_request(&mut self, usage: &Usage, model: &Model) {
-        self.add(|spent| spent.add(usage, model));
-        count(self.provider_id, usage);
+    /// Adds a turn that ended well; `estimate` is about what input and output it took, where the provider does not say.
+    pub(crate) fn add_turn(&mut self, usage: &Usage, model: &Model, estimate: (u64, u64)) {
+        let output = usage.output.unwrap_or(estimate.1);
+        self.context.conversation.outputs.lock().add(output);
+        self.add(Kind::Turn, usage, model, estimate, false);
     }
 
     /// Adds a turn that broke off: it is billed, and nobody says how much.
-    pub(crate) fn add_broken_turn(&mut self) {
-        self.add(|spent| spent.cost.add_unknown());
+    pub(crate) fn add_broken_turn(&mut self, model: &Model, input: u64, output: u64) {
+        let unknown = Usage::default();
+        self.add(Kind::Turn, &unknown, model, (input, output), true);
     }
 
-    fn add(&mut self, change: impl Fn(&mut Spent)) {
-        change(&mut self.spent);
-        change(&mut self.context.session.totals.0.lock());
+    /// Adds a request of the exchange.
+    pub(crate) fn add(
+        &mut self,
+        kind: Kind,
+        usage: &Usage,
+        model: &Model,
+        estimate: (u64, u64),
+        is_broken: bool,
+    ) {
+        let request = Answered {
+            kind,
+            conversation: &self.setup.conversation_id,
+            exchange: Some(&self.setup.message_id),
+            provider_id: &self.setup.provider_id,
+            model,
+            usage,
+            estimate,
+            is_broken,
+        };
+        self.spent.add(&request);
+        let Context {
+            services, session, ..
+        } = self.context;
+        let reserved = self.reserved.take();
+        count(&request, &self.caps, reserved, session, services);
     }
-}
 
-fn count(provider_id: &str, usage: &Usage) {
-    for (kind, count) in [
-        ("input", usage.input),
-        ("output", usage.output),
-        ("cache_read", usage.cache_read),
-        ("cache_write", usage.cache_write),
-    ] {
-        if let Some(count) = count {
-            metrics::tokens(provider_id, kind, count);
-        }
+    /// Returns how much is spent of the cap of which least is left.
+    pub(crate) fn budget_use(&self) -> Option<BudgetUse> {
+        let (scope, stand) = self.caps.tightest()?;
+        Some(BudgetUse {
+            scope,
+            spent_usd: stand.spent,
+            limit_usd: stand.limit,
+        })
     }
 }
 
@@ -149,18 +325,12 @@ mod tests {
             ..Usage::default()
         };
         let mut cost = Cost::default();
-        let mut longest = 0;
         for _ in 0..1000 {
             cost.add(&usage, Some(&pricing));
-            let shown = serde_json::to_string(&cost.dollars()).unwrap();
-            longest = shown
-                .split_once('.')
-                .map_or(0, |(_, digits)| digits.len())
-                .max(longest);
         }
-        assert!(longest <= 9, "{longest}");
-        // 12 tokens at $3, 100 at $0.3, 11 at $3.75 and 57 at $15 a million, a thousand times.
-        assert_eq!(cost.dollars(), Some(0.962_25));
+        // 12 tokens at $3, 100 at $0.3, 11 at $3.75 and 57 at $15 a million, rounded up, a thousand times.
+        let shown = serde_json::to_string(&cost.whole()).unwrap();
+        assert_eq!(shown, "0.963");
     }
 
     #[test]
@@ -178,13 +348,13 @@ mod tests {
         };
         let million = Some(1_000_000);
         let mut cost = Cost::default();
-        assert_eq!(cost.dollars(), None);
+        assert_eq!(cost.whole(), None);
         cost.add(&usage(million, million), Some(&pricing));
         cost.add(&usage(million, Some(0)), Some(&pricing));
-        assert_eq!(cost.dollars(), Some(4.0));
+        assert_eq!(cost.whole(), Money::from_dollars(4.0));
         let mut broken = cost;
         broken.add_unknown();
-        assert_eq!(broken.dollars(), None);
+        assert_eq!(broken.whole(), None);
         for (usage, pricing) in [
             (usage(None, million), Some(&pricing)),
             (usage(million, None), Some(&pricing)),
@@ -192,7 +362,7 @@ mod tests {
         ] {
             let mut cost = cost;
             cost.add(&usage, pricing);
-            assert_eq!(cost.dollars(), None, "{usage:?}");
+            assert_eq!(cost.whole(), None, "{usage:?}");
         }
     }
 }

@@ -3,10 +3,11 @@
 //! A question is in the table before it is announced, so that no answer comes too early, and it leaves the table when
 //! it is settled, which happens once. An answer to a question that is not open gets an error and needs no bookkeeping.
 //! Only the conversation's task and what runs in it look here, so the lock is never waited for. What differs between the
-//! kinds is in [`approval`] and [`input`]; a further kind is one more variant of [`Question`] and [`QuestionId`] with a
+//! kinds is in [`approval`], [`input`] and [`budget`]; a further kind is one more variant of [`Question`] and [`QuestionId`] with a
 //! file of its own.
 
 pub(crate) mod approval;
+pub(crate) mod budget;
 mod deadline;
 mod form;
 pub(crate) mod input;
@@ -20,7 +21,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::context::Context;
-use crate::message::{InputId, ToolId};
+use crate::message::{BudgetId, InputId, ToolId};
+use crate::protocol::budget::BudgetApprove;
 use crate::protocol::command::{ToolApprove, ToolExtend};
 use crate::protocol::event::{By, Event, SessionError, StateName, ToolExtended};
 use crate::protocol::input::ToolInput;
@@ -29,13 +31,14 @@ use crate::provider::MAX_CALLS;
 use crate::runtime::sleep_until;
 
 use approval::{ApprovalQuestion, Checked};
+use budget::BudgetQuestion;
 use deadline::Deadline;
 use input::InputQuestion;
 pub(crate) use registry::QuestionRegistry;
 
-/// The most questions that are open in one conversation: an approval for each call of a turn, and a session's requests
-/// for input.
-const MAX_OPEN: usize = MAX_CALLS + registry::MAX_INPUTS;
+/// The most questions that are open in one conversation: an approval for each call of a turn, a session's requests
+/// for input, and whether more may be spent.
+const MAX_OPEN: usize = MAX_CALLS + registry::MAX_INPUTS + 1;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum QuestionId {
@@ -45,6 +48,8 @@ pub(crate) enum QuestionId {
     Host(ToolId, String),
     /// What a running call asks for.
     Input(InputId),
+    /// Whether more may be spent.
+    Budget(BudgetId),
 }
 
 /// A question to the user. Dropping its sender counts as cancelled.
@@ -53,12 +58,15 @@ pub(crate) enum Question {
     Approval(Box<ApprovalQuestion>),
     /// What a running call asks for.
     Input(Box<InputQuestion>),
+    /// Whether more may be spent.
+    Budget(Box<BudgetQuestion>),
 }
 
 /// What a client does about an open question.
 pub(crate) enum Action {
     Approve(ToolApprove),
     Input(ToolInput),
+    Budget(BudgetApprove),
     Extend(ToolExtend),
 }
 
@@ -78,6 +86,7 @@ impl Action {
         match self {
             Self::Approve(verdict) => verdict.question(),
             Self::Input(input) => QuestionId::Input(input.request_id.clone()),
+            Self::Budget(answer) => QuestionId::Budget(answer.request_id.clone()),
             Self::Extend(ToolExtend {
                 request_id: Some(id),
                 ..
@@ -105,6 +114,10 @@ impl Action {
             Self::Input(input) => (
                 SessionCode::InputNotFound,
                 format!("no request for input `{}`", input.request_id),
+            ),
+            Self::Budget(answer) => (
+                SessionCode::BudgetNotFound,
+                format!("no question about money `{}`", answer.request_id),
             ),
             Self::Extend(ToolExtend {
                 tool_id,
@@ -134,7 +147,8 @@ pub(crate) struct Questions {
 
 pub(crate) struct Open {
     pub id: QuestionId,
-    pub tool_id: ToolId,
+    /// The call that it is about; one about money is about none.
+    pub tool_id: Option<ToolId>,
     question: Question,
     deadline: Deadline,
     /// The approval whose edited input is being checked.
@@ -170,7 +184,12 @@ impl Questions {
             return;
         }
         let now = Instant::now();
-        let deadline = Deadline::new(now, &context.services.config.approval);
+        let config = &context.services.config;
+        let timeout = match &question {
+            Question::Approval(_) | Question::Input(_) => config.approval.timeout,
+            Question::Budget(_) => config.budget.ask_timeout,
+        };
+        let deadline = Deadline::new(now, timeout);
         *question.expires_at() = deadline.expires_at(now);
         if let Question::Approval(it) = &mut question {
             it.confirm.remember = it.matter.offer(&context.conversation.memory.on_offer());
@@ -197,6 +216,7 @@ impl Questions {
                 None => return,
             },
             Action::Input(input) => self.give(input, context),
+            Action::Budget(answer) => self.afford(answer, context),
             Action::Extend(extend) => self.extend(extend, context),
         };
         let answer = answer.unwrap_or_else(Event::SessionError);
@@ -209,7 +229,7 @@ impl Questions {
         let action = Action::Extend(extend);
         let found = self.find(&action.question());
         let is_meant = |open: &MappedMutexGuard<'_, Open>| {
-            open.tool_id == tool_id && open.question.host() == host.as_deref()
+            open.tool_id.as_ref() == Some(&tool_id) && open.question.host() == host.as_deref()
         };
         let Some(mut open) = found.filter(is_meant) else {
             return Err(action.not_found());
@@ -219,7 +239,7 @@ impl Questions {
         if moved {
             *open.question.expires_at() = open.deadline.expires_at(now);
         }
-        let extended = open.extended();
+        let extended = open.extended(tool_id);
         let answer = Event::ChatToolExtendResult(answer::Extended {
             tool_id: extended.tool_id.clone(),
             request_id: extended.request_id.clone(),
@@ -265,11 +285,13 @@ impl Questions {
     /// Returns the state of an exchange by its open questions; `None` where there is none.
     pub(crate) fn state(&self) -> Option<StateName> {
         let open = self.open.lock();
-        let is_approval = |open: &Open| matches!(open.question, Question::Approval(_));
-        match open.iter().any(is_approval) {
-            true => Some(StateName::AwaitingApproval),
-            false => (!open.is_empty()).then_some(StateName::AwaitingInput),
-        }
+        let states = open.iter().map(|open| match open.question {
+            Question::Approval(_) => (0, StateName::AwaitingApproval),
+            Question::Input(_) => (1, StateName::AwaitingInput),
+            Question::Budget(_) => (2, StateName::AwaitingBudget),
+        });
+        let first = states.min_by_key(|(order, _)| *order);
+        first.map(|(_, state)| state)
     }
 
     /// Returns every open question as it is announced now, the oldest first.
@@ -312,6 +334,7 @@ impl Questions {
             match self.close(&id, context) {
                 Some(Question::Approval(approval)) => approval.settle_unanswered(how, context),
                 Some(Question::Input(input)) => input.settle_unanswered(how, context),
+                Some(Question::Budget(budget)) => budget.settle_unanswered(how, context),
                 None => {}
             }
         }
@@ -320,17 +343,18 @@ impl Questions {
 
 impl Open {
     /// Returns the event that says when it expires now.
-    fn extended(&mut self) -> ToolExtended {
+    fn extended(&mut self, tool_id: ToolId) -> ToolExtended {
         let (conversation_id, message_id) = match &self.question {
             Question::Approval(it) => (&it.confirm.conversation_id, &it.confirm.message_id),
             Question::Input(it) => (&it.request.conversation_id, &it.request.message_id),
+            Question::Budget(it) => (&it.confirm.conversation_id, &it.confirm.message_id),
         };
         ToolExtended {
             conversation_id: conversation_id.clone(),
             message_id: message_id.clone(),
-            tool_id: self.tool_id.clone(),
+            tool_id,
             request_id: match &self.id {
-                QuestionId::Approval(_) | QuestionId::Host(..) => None,
+                QuestionId::Approval(_) | QuestionId::Host(..) | QuestionId::Budget(_) => None,
                 QuestionId::Input(id) => Some(id.clone()),
             },
             host: self.question.host().map(str::to_owned),
@@ -341,16 +365,21 @@ impl Open {
 
 impl Question {
     /// Returns its id, and whose call's it is.
-    fn ids(&self) -> (QuestionId, ToolId) {
+    fn ids(&self) -> (QuestionId, Option<ToolId>) {
         match self {
             Self::Approval(approval) => {
                 let tool_id = &approval.confirm.tool_id;
-                (QuestionId::of_call(tool_id, self.host()), tool_id.clone())
+                let id = QuestionId::of_call(tool_id, self.host());
+                (id, Some(tool_id.clone()))
             }
             Self::Input(input) => {
                 let request = &input.request;
                 let id = QuestionId::Input(request.request_id.clone());
-                (id, request.tool_id.clone())
+                (id, Some(request.tool_id.clone()))
+            }
+            Self::Budget(budget) => {
+                let id = budget.confirm.request_id.clone();
+                (QuestionId::Budget(id), None)
             }
         }
     }
@@ -359,7 +388,7 @@ impl Question {
     fn host(&self) -> Option<&str> {
         match self {
             Self::Approval(approval) => approval.confirm.host.as_deref(),
-            Self::Input(_) => None,
+            Self::Input(_) | Self::Budget(_) => None,
         }
     }
 
@@ -367,6 +396,7 @@ impl Question {
         match self {
             Self::Approval(approval) => &mut approval.confirm.expires_at,
             Self::Input(input) => &mut input.request.expires_at,
+            Self::Budget(budget) => &mut budget.confirm.expires_at,
         }
     }
 
@@ -374,6 +404,7 @@ impl Question {
         match self {
             Self::Approval(approval) => Event::ChatToolConfirm(Box::new(approval.confirm.clone())),
             Self::Input(input) => Event::ChatToolInputRequest(Box::new(input.request.clone())),
+            Self::Budget(budget) => Event::ChatBudgetConfirm(Box::new(budget.confirm.clone())),
         }
     }
 }

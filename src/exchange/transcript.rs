@@ -140,7 +140,9 @@ impl Transcript {
             turns: ended.turns,
             tool_calls: ended.tool_calls,
             usage: ended.spent.usage.into(),
-            cost_usd: ended.spent.cost.dollars(),
+            cost_usd: ended.spent.cost.whole(),
+            spent_usd: ended.spent.counted,
+            estimated: ended.spent.estimated,
             duration_ms,
         };
         if let Some(message) = self.held_back {

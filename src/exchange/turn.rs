@@ -8,11 +8,11 @@ use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use super::accumulator::{Accumulator, Turn};
-use super::budget::{Shares, estimate_head, estimate_reply};
+use super::budget::{Shares, estimate_head, estimate_reply, text_tokens};
 use super::calls::cancelled;
 use super::context::{Context, Setup};
 use super::{Exchange, Leave, failure, window};
-use crate::message::{Message, ToolId, ToolSpec};
+use crate::message::{Message, ToolId, ToolSpec, Usage};
 use crate::protocol::event::{
     Delta, Event, State, StateName, StopReason, ToolInputDelta, TurnDiscarded, TurnUsage,
 };
@@ -66,7 +66,7 @@ impl ToolOffer {
 pub(super) struct TurnRequest {
     pub(super) turn: u32,
     pub(super) offer: Arc<ToolOffer>,
-    choice: ToolChoice,
+    pub(super) choice: ToolChoice,
 }
 
 impl TurnRequest {
@@ -112,24 +112,38 @@ impl Exchange<'_> {
         let (mut failures, mut retries, mut restarts) = (Failures::default(), 0, 0);
         let mut recoveries = 0;
         loop {
+            self.ledger.reserved = Some(self.afford(request).await?);
+            let mut admitted = self.admit(request).await?;
             match self.attempt(request).await {
                 Attempt::Whole(received) => {
                     metrics::provider_answered(provider, "ok");
-                    return Ok(self.finish_turn(request, received));
+                    let turn = self.finish_turn(request, received);
+                    if let Usage {
+                        input: Some(input),
+                        output: Some(output),
+                        ..
+                    } = turn.usage
+                    {
+                        admitted.took(input.saturating_add(output));
+                    }
+                    return Ok(turn);
                 }
                 Attempt::Cancelled(received) => {
                     metrics::provider_answered(provider, "cancelled");
-                    self.abandon(received, "cancelled", &cancelled());
+                    self.abandon(request, received, "cancelled", &cancelled());
                     return Err(Leave::Stop(StopReason::Cancelled));
                 }
                 Attempt::Broken(received, error)
                     if error.kind == ErrorKind::ContextLength
                         && !received.has_output()
-                        && recoveries < MAX_RECOVERIES
-                        && self.recover_from_overflow(request).await? =>
+                        && recoveries < MAX_RECOVERIES =>
                 {
                     recoveries += 1;
                     metrics::provider_answered(provider, &word(&failure::meaning(error.kind).0));
+                    drop((self.ledger.reserved.take(), admitted));
+                    if !self.recover_from_overflow(request).await? {
+                        return Err(self.give_up(request, received, &error));
+                    }
                 }
                 Attempt::Broken(received, error) => {
                     let failure = word(&failure::meaning(error.kind).0);
@@ -147,15 +161,17 @@ impl Exchange<'_> {
                         next_delay(self.setup.max_retries, &error, retries, jitter())
                     };
                     let Some(delay) = again else {
-                        return Err(self.give_up(received, &error));
+                        return Err(self.give_up(request, received, &error));
                     };
                     if received.has_output() {
-                        self.ledger.add_broken_turn();
+                        self.add_broken_turn(request, &received);
                         self.discard(request.turn, &error);
                     }
                     if !error.not_sent {
                         metrics::provider_retried(provider, &failure);
                     }
+                    // Others go meanwhile.
+                    drop((self.ledger.reserved.take(), admitted));
                     self.wait_to_retry(retries + restarts, delay, &error)
                         .await?;
                 }
@@ -313,12 +329,18 @@ impl Exchange<'_> {
 
     fn finish_turn(&mut self, request: &TurnRequest, received: Accumulator) -> Turn {
         let whole = received.finish();
-        let model = self.setup.provider.model(&self.setup.model);
-        self.ledger.add_request(&whole.usage, &model);
+        let is_counted = whole.usage.input.is_some() && whole.usage.output.is_some();
         let conversation = &self.context.conversation;
-        conversation.breaker.lock().turn();
         let sent = request.offer.tokens + conversation.history.tokens();
-        let estimated = sent.saturating_add(estimate_reply(&whole.reply));
+        let answered = estimate_reply(&whole.reply);
+        let estimate = match is_counted {
+            true => (0, 0),
+            false => (sent, answered),
+        };
+        let model = self.setup.known_model();
+        self.ledger.add_turn(&whole.usage, &model, estimate);
+        conversation.breaker.lock().turn();
+        let estimated = sent.saturating_add(answered);
         let mut gauge = conversation.gauge.lock();
         gauge.count(&whole.usage, sent, estimated);
         let window = gauge.window(&self.setup.model_key(), model.context_window);
@@ -331,6 +353,7 @@ impl Exchange<'_> {
             turn: request.turn,
             tokens: whole.usage.into(),
             context: Shares::context(window, used),
+            budget: self.ledger.budget_use(),
         }));
         tracing::info!(
             input = whole.usage.input,
@@ -342,23 +365,46 @@ impl Exchange<'_> {
         whole
     }
 
-    fn abandon(&mut self, received: Accumulator, reason: &str, metadata: &Metadata) {
+    /// Returns about how many tokens a request's prompt has.
+    fn estimated_input(&self, request: &TurnRequest) -> u64 {
+        request.offer.tokens + self.context.conversation.history.tokens()
+    }
+
+    fn add_broken_turn(&mut self, request: &TurnRequest, received: &Accumulator) {
+        let model = self.setup.known_model();
+        let input = self.estimated_input(request);
+        self.ledger
+            .add_broken_turn(&model, input, text_tokens(received.bytes()));
+    }
+
+    fn abandon(
+        &mut self,
+        request: &TurnRequest,
+        received: Accumulator,
+        reason: &str,
+        metadata: &Metadata,
+    ) {
         self.progress.partial |= received.has_text();
         if !received.has_output() {
             return;
         }
-        self.ledger.add_broken_turn();
+        self.add_broken_turn(request, &received);
         let reply = received.finish().reply;
         let calls = reply.calls.clone();
         self.transcript.record_reply(reply);
         self.refuse_calls(&calls, reason, metadata);
     }
 
-    fn give_up(&mut self, received: Accumulator, error: &ProviderError) -> Leave {
+    fn give_up(
+        &mut self,
+        request: &TurnRequest,
+        received: Accumulator,
+        error: &ProviderError,
+    ) -> Leave {
         // Also where the client was shown no text: what it was shown is not whole.
         self.progress.partial |= received.has_output();
         let reason = "the model's answer broke off before this call could run";
-        self.abandon(received, reason, &Metadata::default());
+        self.abandon(request, received, reason, &Metadata::default());
         let mut shown = failure::from_provider(error, self.setup);
         shown.message = self.redacted(&shown.message);
         Leave::Failed(StopReason::Error, shown)

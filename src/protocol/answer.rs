@@ -7,6 +7,7 @@ mod sessions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::budget::{BudgetConfirm, SessionBudget};
 use super::command::{ExportFormat, Layer};
 use super::content::WireMessage;
 use super::event::{Project, StateName, ToolConfirm};
@@ -52,6 +53,9 @@ pub struct Configured {
     /// Whether nothing of the session is kept.
     #[serde(default)]
     pub ephemeral: bool,
+    /// How much the session may spend; absent where there is no cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<SessionBudget>,
 }
 
 /// Payload of `session:state-result`.
@@ -64,6 +68,9 @@ pub struct SessionState {
     /// Every open request for input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<ToolInputRequest>,
+    /// Every open question whether more may be spent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetConfirm>,
 }
 
 /// One conversation in `session:state-result`.

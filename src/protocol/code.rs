@@ -21,6 +21,8 @@ pub enum SessionCode {
     RuleNotFound,
     /// No request for input with this id is open.
     InputNotFound,
+    /// No question about money with this id is open.
+    BudgetNotFound,
     /// No tool, or no call, has this name or id.
     ToolNotFound,
     /// No conversation has this id.
@@ -85,6 +87,10 @@ pub enum ChatCode {
     ProviderProtocol,
     /// The provider refused the request (400, 404, 422).
     ProviderInvalidRequest,
+    /// A cap on what may be spent is reached.
+    BudgetExhausted,
+    /// Money is capped, and nobody knows what the model costs.
+    ModelNotPriced,
     /// The conversation does not fit the model's context.
     ContextOverflow,
     /// The conversation, or all together, have as many bytes as they may have.

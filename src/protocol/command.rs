@@ -16,6 +16,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::budget::{BudgetApprove, SessionBudget, UsageReport};
 use super::content::{Content, WireMessage};
 use super::input::ToolInput;
 use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, TrustLevel};
@@ -97,6 +98,9 @@ pub enum Command {
     /// Answers a `chat:tool-input-request`.
     #[serde(rename = "chat:tool-input")]
     ChatToolInput(ToolInput),
+    /// Answers a `chat:budget-confirm`.
+    #[serde(rename = "chat:budget-approve")]
+    ChatBudgetApprove(BudgetApprove),
     /// Gives an open question more time, because somebody is at it.
     #[serde(rename = "chat:tool-extend")]
     ChatToolExtend(ToolExtend),
@@ -142,6 +146,9 @@ pub enum Command {
     /// Asks for execution records as a text for other programs.
     #[serde(rename = "tool:export")]
     ToolExport(ToolExport),
+    /// Asks what requests to models took and cost, in sum, of all sessions.
+    #[serde(rename = "usage:report")]
+    UsageReport(UsageReport),
     /// Lists what calls did to files, newest first.
     #[serde(rename = "files:changes")]
     FilesChanges(FilesChanges),
@@ -214,6 +221,9 @@ pub struct Configure {
     /// `resumeGraceMs` after its last socket. There is no way back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ephemeral: Option<bool>,
+    /// How much the session may spend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<SessionBudget>,
 }
 
 /// A layer of events; `exchange` is always on and not named.

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::answer;
+use super::budget::{BudgetConfirm, BudgetResolved, BudgetTaken, UsageReported};
 use super::command::Layer;
 use super::input::{InputTaken, ToolInputRequest, ToolInputResolved};
 use super::record;
@@ -89,6 +90,10 @@ pub enum Event {
     #[serde(rename = "chat:tool-extend-result")]
     ChatToolExtendResult(answer::Extended),
 
+    /// Answers `chat:budget-approve`.
+    #[serde(rename = "chat:budget-approve-result")]
+    ChatBudgetApproveResult(BudgetTaken),
+
     /// A send waits for its turn.
     #[serde(rename = "chat:queued")]
     ChatQueued(Queued),
@@ -116,6 +121,12 @@ pub enum Event {
     /// What a call asked for is settled.
     #[serde(rename = "chat:tool-input-resolved")]
     ChatToolInputResolved(ToolInputResolved),
+    /// A cap does not allow the next request to the model, and the user is asked.
+    #[serde(rename = "chat:budget-confirm")]
+    ChatBudgetConfirm(Box<BudgetConfirm>),
+    /// The question whether more may be spent is settled.
+    #[serde(rename = "chat:budget-resolved")]
+    ChatBudgetResolved(BudgetResolved),
     /// A question lapses later than was announced.
     #[serde(rename = "chat:tool-extended")]
     ChatToolExtended(ToolExtended),
@@ -225,6 +236,9 @@ pub enum Event {
     /// Answers `tool:export`.
     #[serde(rename = "tool:export-result")]
     ToolExportResult(answer::Export),
+    /// Answers `usage:report`.
+    #[serde(rename = "usage:report-result")]
+    UsageReportResult(UsageReported),
     /// Answers `files:changes`.
     #[serde(rename = "files:changes-result")]
     FilesChangesResult(answer::FileChanges),
@@ -280,6 +294,8 @@ impl Event {
             Self::ChatToolResolved(it) => &it.conversation_id,
             Self::ChatToolInputRequest(it) => &it.conversation_id,
             Self::ChatToolInputResolved(it) => &it.conversation_id,
+            Self::ChatBudgetConfirm(it) => &it.conversation_id,
+            Self::ChatBudgetResolved(it) => &it.conversation_id,
             Self::ChatToolExtended(it) => &it.conversation_id,
             Self::ChatToolStart(it) => &it.conversation_id,
             Self::ChatToolDelta(it) => &it.conversation_id,

@@ -8,10 +8,13 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::message::{Model, Pricing, Usage};
+use crate::message::{Model, Money, Pricing, Usage};
 
 /// Prices are for this many tokens.
 pub(super) const PRICED_TOKENS: f64 = 1_000_000.0;
+
+/// Parts of a micro-dollar that a price of one token is rounded to.
+const PARTS: u128 = 1_000_000;
 
 /// Models by vendor and id.
 type Table = BTreeMap<String, BTreeMap<String, KnownModel>>;
@@ -98,10 +101,10 @@ pub fn complete(model: &mut Model, preset: &str) {
     }
 }
 
-/// Returns what a turn cost, in US dollars: tokens from a cache or written to one at their own price,
+/// Returns what a turn cost, rounded up to the micro-dollar: tokens from a cache or written to one at their own price,
 /// at the price of input where there is none. Figures that are not known count as 0. A prompt longer
 /// than the price's limit has all of its turn at the long prices.
-pub fn cost(usage: &Usage, pricing: &Pricing) -> f64 {
+pub fn cost(usage: &Usage, pricing: &Pricing) -> Money {
     let input = usage.input.unwrap_or(0);
     let long = pricing.long.filter(|long| input > long.above);
     let rates = long.map_or(pricing.rates, |long| long.rates);
@@ -116,8 +119,13 @@ pub fn cost(usage: &Usage, pricing: &Pricing) -> f64 {
         (written_1h, rates.cache_write_1h.unwrap_or(write_price)),
         (usage.output.unwrap_or(0), rates.output),
     ];
-    let dollars = parts.iter().map(|(tokens, price)| *tokens as f64 * price);
-    dollars.sum::<f64>() / PRICED_TOKENS
+    // Dollars for a million tokens are micro-dollars for one. Whole parts of them, so that no binary fraction rounds up.
+    let parts = parts.map(|(tokens, price)| {
+        let price = (price * PARTS as f64).round() as u128;
+        price.saturating_mul(u128::from(tokens))
+    });
+    let sum = parts.into_iter().fold(0_u128, u128::saturating_add);
+    Money::from_micros(i64::try_from(sum.div_ceil(PARTS)).unwrap_or(i64::MAX))
 }
 
 /// Whether the rest of an id names a version of the same model, which does not change its price.

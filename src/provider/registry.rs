@@ -19,6 +19,7 @@ use super::anthropic::Anthropic;
 use super::compat::Server;
 use super::http::Clients;
 use super::ollama::Ollama;
+use super::rates::Rates;
 use super::scripted::Scripted;
 use crate::config::presets::{self, SCRIPTED};
 use crate::config::{Config, ProviderConfig, ProviderKind};
@@ -51,6 +52,8 @@ pub struct Instance {
     pub provider: Arc<dyn Provider>,
     /// The first model that it lists, once it was asked for it.
     pub first_model: Arc<OnceCell<String>>,
+    /// How fast it is asked.
+    pub(crate) rates: Arc<Rates>,
 }
 
 /// Why an instance cannot be set up as requested.
@@ -151,9 +154,13 @@ impl Providers {
             config.api_key = (!key.is_empty()).then(|| SecretString::from(key));
         }
         let info = self.info(&config);
-        let instance = Instance::new(config, &self.shared.clients);
+        let mut instance = Instance::new(config, &self.shared.clients);
         match known.and_then(|known| instances.get_mut(known)) {
-            Some(old) => *old = instance,
+            Some(old) => {
+                // Its requests that run still count.
+                instance.rates = Arc::clone(&old.rates);
+                *old = instance;
+            }
             None => instances.push(instance),
         }
         Ok(info)
@@ -180,11 +187,13 @@ impl Providers {
 impl Instance {
     fn new(config: ProviderConfig, clients: &Clients) -> Self {
         let config = Arc::new(config);
+        let rates = Rates::new(config.rates);
         let provider = make(Arc::clone(&config), clients.clone());
         Self {
             config,
             provider,
             first_model: Arc::default(),
+            rates,
         }
     }
 }

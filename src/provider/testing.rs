@@ -30,6 +30,8 @@ pub(super) fn config(kind: ProviderKind, preset: &str, base_url: &str) -> Provid
         num_ctx: None,
         script: None,
         ca_file: None,
+        pricing: None,
+        rates: crate::config::RateLimits::default(),
         record: None,
     }
 }

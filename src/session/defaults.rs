@@ -1,10 +1,11 @@
 //! What a session's client configured for the sends to come. Pure.
 
-use super::resolve::{is_looser, is_other, refuse_locked};
+use super::resolve::{is_looser, is_more, is_other, refuse_locked};
 use crate::config::Config;
 use crate::message::{OnViolation, TrustLevel};
 use crate::permission::Workflow;
 use crate::protocol::answer::Configured;
+use crate::protocol::budget::SessionBudget;
 use crate::protocol::command::{Configure, Layer};
 use crate::protocol::event::SessionError;
 
@@ -16,6 +17,8 @@ pub(crate) struct Defaults {
     pub model: Option<String>,
     /// Named workflow; empty for none.
     pub workflow: String,
+    /// How much the session may spend.
+    pub budget: Option<SessionBudget>,
 }
 
 impl Defaults {
@@ -25,6 +28,7 @@ impl Defaults {
             provider: None,
             model: None,
             workflow: config.chat.workflow.clone(),
+            budget: None,
         }
     }
 
@@ -36,6 +40,7 @@ impl Defaults {
             provider: self.provider.clone(),
             model: self.model.clone(),
             workflow: workflow.cloned(),
+            budget: self.budget,
             ..Configure::default()
         }
     }
@@ -67,8 +72,16 @@ impl Defaults {
             ("chat.provider", is_other(&wanted.provider, provider)),
             ("chat.model", is_other(&wanted.model, &chat.model)),
             ("chat.workflow", is_other(&wanted.workflow, &chat.workflow)),
+            (
+                "budget.session",
+                is_more(
+                    wanted.budget.and_then(|budget| budget.max_cost_usd),
+                    config.budget.session,
+                ),
+            ),
         ];
         refuse_locked(&changes, config)?;
+        self.budget = wanted.budget.or(self.budget);
         self.trust_level = wanted.trust_level.or(self.trust_level);
         if let Some(provider) = &wanted.provider {
             if self.provider.as_ref() != Some(provider) {
@@ -108,6 +121,7 @@ impl Defaults {
             project: None,
             project_error: None,
             ephemeral: true,
+            budget: None,
         }
     }
 }

@@ -107,7 +107,9 @@ impl Live {
             let asks = |state: &State| {
                 matches!(
                     state.state,
-                    StateName::AwaitingApproval | StateName::AwaitingInput
+                    StateName::AwaitingApproval
+                        | StateName::AwaitingInput
+                        | StateName::AwaitingBudget
                 )
             };
             !state.is_some_and(asks)

@@ -12,6 +12,7 @@ use crate::exchange::context::Origin;
 use crate::exchange::executions::NoOutput;
 use crate::exchange::questions::Action;
 use crate::message::ConversationId;
+use crate::protocol::budget::SessionBudget;
 use crate::protocol::command::{self, Command, WhenBusy};
 use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, SessionError};
@@ -31,6 +32,9 @@ impl Session {
                 return self.question(Action::Approve(verdict), id).await;
             }
             Command::ChatToolInput(input) => return self.question(Action::Input(input), id).await,
+            Command::ChatBudgetApprove(answer) => {
+                return self.question(Action::Budget(answer), id).await;
+            }
             Command::ChatToolExtend(extend) => {
                 return self.question(Action::Extend(extend), id).await;
             }
@@ -73,6 +77,7 @@ impl Session {
             Command::ToolMetrics(wanted) => return self.tool_metrics(&wanted, id),
             Command::ToolExport(wanted) => return self.tool_export(wanted, id),
             Command::ToolOutput(wanted) => return self.output(wanted, id),
+            Command::UsageReport(wanted) => return self.usage_report(&wanted, id),
             Command::FilesChanges(wanted) => return self.file_changes(wanted, id),
             Command::FilesRevert(wanted) => return self.revert_files(wanted, id),
             Command::McpList(_) => Ok(Event::McpListResult(answer::McpServers {
@@ -125,6 +130,9 @@ impl Session {
             project,
             project_error,
             ephemeral: !self.shared.journal.is_on(),
+            budget: self.shared.account.stand().map(|stand| SessionBudget {
+                max_cost_usd: Some(stand.limit),
+            }),
             ..self.defaults.in_force(
                 &self.daemon.services.config,
                 self.daemon.providers.default_id(),
@@ -141,6 +149,7 @@ impl Session {
             conversations: Vec::new(),
             approvals: Vec::new(),
             inputs: Vec::new(),
+            budgets: Vec::new(),
         };
         let mut ids: Vec<_> = self.conversations.keys().cloned().collect();
         ids.sort();
@@ -162,6 +171,7 @@ impl Session {
                 match question {
                     Event::ChatToolConfirm(approval) => state.approvals.push(*approval),
                     Event::ChatToolInputRequest(input) => state.inputs.push(*input),
+                    Event::ChatBudgetConfirm(budget) => state.budgets.push(*budget),
                     _ => {}
                 }
             }
@@ -278,6 +288,9 @@ impl Session {
         }
         let provider = self.daemon.providers.default_id();
         self.defaults.configure(wanted, config, provider)?;
+        if let Some(most) = wanted.budget.and_then(|budget| budget.max_cost_usd) {
+            self.shared.account.set_limit(Some(most));
+        }
         if let Some(wanted) = &wanted.layers {
             self.feed.log().layers = resolve::layers(wanted);
         }

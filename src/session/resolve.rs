@@ -8,7 +8,7 @@ use super::providers::no_provider;
 use super::scope::scope;
 use crate::config::{ChatConfig, Config, ProviderConfig, ProviderKind};
 use crate::exchange::context::Setup;
-use crate::message::{MessageId, Part, SessionId, TrustLevel, image};
+use crate::message::{MessageId, Money, Part, SessionId, TrustLevel, image};
 use crate::permission::{Limits, Workflow};
 use crate::protocol::SessionCode;
 use crate::protocol::command::{ChatSend, Layer};
@@ -87,6 +87,10 @@ pub(crate) fn setup(
             .context_reserve
             .unwrap_or(config.chat.context_reserve),
         compact_at: compact_at(limits, config),
+        max_cost: limits.max_cost_usd.or(config.budget.exchange),
+        max_fresh_tokens: limits.max_fresh_tokens,
+        rates: instance.rates,
+        pricing: instance.config.pricing,
         max_retries: instance.config.max_retries,
         restarts: instance.config.restart_after_partial,
         cache_key: format!("{session}-{}", send.conversation_id),
@@ -154,6 +158,12 @@ fn check(send: &ChatSend) -> Result<(), SessionError> {
     if send.limits.timeout_ms == Some(0) {
         return Err(invalid("field `limits.timeoutMs` must be at least 1"));
     }
+    if send.limits.max_cost_usd == Some(Money::ZERO) {
+        return Err(invalid("field `limits.maxCostUsd` must be more than 0"));
+    }
+    if send.limits.max_fresh_tokens == Some(0) {
+        return Err(invalid("field `limits.maxFreshTokens` must be at least 1"));
+    }
     Ok(())
 }
 
@@ -199,6 +209,14 @@ fn limits(send: Limits, workflow: Option<&Workflow>) -> Limits {
             .min(),
         context_reserve: send.context_reserve.max(theirs.context_reserve),
         compact_at: send.compact_at.or(theirs.compact_at),
+        max_cost_usd: [send.max_cost_usd, theirs.max_cost_usd]
+            .into_iter()
+            .flatten()
+            .min(),
+        max_fresh_tokens: [send.max_fresh_tokens, theirs.max_fresh_tokens]
+            .into_iter()
+            .flatten()
+            .min(),
     }
 }
 
@@ -338,7 +356,9 @@ fn allow_limits(
     let reserve = reserve.filter(|_| theirs.context_reserve.is_none());
     let timeout = sent.timeout_ms.filter(|_| theirs.timeout_ms.is_none());
     let (key, longest) = if has_tools { TOOLS } else { PLAIN };
+    let cost = sent.max_cost_usd.filter(|_| theirs.max_cost_usd.is_none());
     let changes = [
+        ("budget.exchange", is_more(cost, config.budget.exchange)),
         (
             "chat.max_turns",
             turns.is_some_and(|turns| turns > chat.max_turns),
@@ -357,6 +377,11 @@ fn allow_limits(
 
 pub(super) fn is_other(wanted: &Option<String>, configured: &str) -> bool {
     wanted.as_ref().is_some_and(|wanted| wanted != configured)
+}
+
+/// Returns whether more is wanted than a cap of the configuration.
+pub(super) fn is_more(wanted: Option<Money>, cap: Option<Money>) -> bool {
+    wanted.zip(cap).is_some_and(|(wanted, cap)| wanted > cap)
 }
 
 pub(super) fn is_looser(trust: Option<TrustLevel>, config: &Config) -> bool {

@@ -187,6 +187,8 @@ impl Session {
             tool_calls: 0,
             usage: Tokens::default(),
             cost_usd: None,
+            spent_usd: None,
+            estimated: false,
             duration_ms: 0,
         })));
     }
@@ -260,7 +262,7 @@ fn restore_compacted(history: &History, compacted: Option<&str>, same: usize) {
 }
 
 /// Returns settings that hold without one another, so that one which is refused costs itself only.
-fn one_by_one(wanted: Configure) -> [Configure; 4] {
+fn one_by_one(wanted: Configure) -> [Configure; 5] {
     let Configure {
         trust_level,
         provider,
@@ -268,6 +270,7 @@ fn one_by_one(wanted: Configure) -> [Configure; 4] {
         layers,
         workflow,
         input_requests,
+        budget,
         ..
     } = wanted;
     [
@@ -282,6 +285,10 @@ fn one_by_one(wanted: Configure) -> [Configure; 4] {
         Configure {
             provider,
             model,
+            ..Configure::default()
+        },
+        Configure {
+            budget,
             ..Configure::default()
         },
         Configure {

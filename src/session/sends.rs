@@ -5,12 +5,15 @@ use sha2::{Digest as _, Sha256};
 use super::{MAX_CONVERSATIONS, Session, resolve};
 use crate::conversation::{self, Admission, KeptSend, SharedAdmission};
 use crate::exchange::context::{Origin, Setup};
+use crate::exchange::failure;
 use crate::message::{ConversationId, MessageId};
 use crate::permission::Limits;
 use crate::protocol::answer::Sent;
 use crate::protocol::command::ChatSend;
-use crate::protocol::event::{Event, SessionError};
-use crate::protocol::{RequestId, SessionCode};
+use crate::protocol::event::{ChatError, Event, SessionError};
+use crate::protocol::{RequestId, SessionCode, word};
+use crate::spend::Owners;
+use crate::telemetry::metrics;
 
 /// Ids of sends that are remembered, so that none runs twice.
 const REMEMBERED_SENDS: usize = 256;
@@ -44,6 +47,9 @@ impl Session {
             Ok(setup) => setup,
             Err(error) => return self.answer(id, Event::SessionError(error)),
         };
+        if let Some(error) = self.exhausted(&setup).await {
+            return self.answer(id, Event::ChatError(Box::new(error)));
+        }
         let conversation_id = send.conversation_id.clone();
         self.closing.retain(|_, gone| !gone.is_cancelled());
         if !self.conversations.contains_key(&conversation_id)
@@ -88,6 +94,26 @@ impl Session {
         };
         let command = conversation::Command::Send(Box::new(send));
         drop(inbox.send(command).await);
+    }
+
+    /// Returns the error of a send of whose cap nothing is left, before anything is remembered of it.
+    async fn exhausted(&self, setup: &Setup) -> Option<ChatError> {
+        let (spend, config) = (&self.services.spend, &self.services.config);
+        spend.restored().await;
+        let conversation = self.conversations.get(&setup.conversation_id);
+        let owners = Owners {
+            exchange: None,
+            conversation: conversation.map(|handle| &handle.account),
+            session: &self.shared.account,
+            provider: &setup.provider_id,
+        };
+        let caps = spend.caps(owners, |key| config.session.is_locked(key));
+        let reached = caps.exhausted()?;
+        metrics::budget_reached(&word(&reached.cap.scope));
+        Some(ChatError {
+            message_id: None,
+            ..failure::budget_exhausted(&reached, setup, spend)
+        })
     }
 
     /// Settles what a send leaves open.

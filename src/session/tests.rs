@@ -106,6 +106,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         providers: Providers::for_tests(&config, &provider),
         workspaces: Arc::new(workspace::testing::workspaces(&config, tools())),
         services: Services {
+            spend: crate::spend::testing::unlimited(&config.budget),
             config: Arc::new(config),
             locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),

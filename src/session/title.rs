@@ -9,12 +9,16 @@ use futures::StreamExt;
 use tokio::sync::watch;
 
 use super::Session;
+use crate::exchange::budget::text_tokens;
+use crate::exchange::context::{Services, SessionContext};
 use crate::exchange::failure;
-use crate::exchange::ledger::Totals;
-use crate::message::{ConversationId, Message, Part, Thinking, Usage};
+use crate::exchange::ledger::{Answered, Kind, count};
+use crate::message::{ConversationId, Message, Model, Part, Thinking, Usage};
 use crate::protocol::event::{Event, StopReason};
 use crate::protocol::word;
+use crate::provider::registry::Instance;
 use crate::provider::{Chunk, ErrorKind, Provider, ProviderError, Request, ToolChoice};
+use crate::spend::{Expected, Owners};
 use crate::store;
 use crate::telemetry::metrics;
 
@@ -55,8 +59,10 @@ impl Session {
     /// Has a model name the session after how it began, where it is kept.
     pub(super) fn ask_for_title(&self) {
         let settings = &self.daemon.services.config.session;
-        let began = self.first_end.borrow().clone();
-        let handle = began.and_then(|id| self.conversations.get(&id));
+        let Some(conversation) = self.first_end.borrow().clone() else {
+            return;
+        };
+        let handle = self.conversations.get(&conversation);
         let shown = handle.and_then(|handle| shown(&handle.history.snapshot()));
         let (Some(shown), Some((id, model))) = (shown, settings.title_model()) else {
             return;
@@ -68,7 +74,7 @@ impl Session {
             return tracing::warn!("no title: provider {id:?} of session.title_model is gone");
         };
         let (id, model) = (id.to_owned(), model.to_owned());
-        let (journal, totals) = (self.shared.journal.clone(), Arc::clone(&self.shared.totals));
+        let (shared, services) = (self.shared.clone(), self.services.clone());
         let redactor = self.services.redactor.clone();
         let permits = Arc::clone(&self.daemon.titles);
         let cancel = self.cancel.child_token();
@@ -76,8 +82,13 @@ impl Session {
             let Ok(_permit) = permits.acquire().await else {
                 return;
             };
-            match title(&*instance.provider, &id, &model, &shown, &totals).await {
-                Ok(title) => journal.suggest_title(title),
+            let asked = Asked {
+                id: &id,
+                model: &model,
+                shown: &shown,
+            };
+            match afforded(&instance, asked, &conversation, &shared, &services).await {
+                Ok(title) => shared.journal.suggest_title(title),
                 Err(problem) => tracing::warn!(
                     provider = id,
                     model,
@@ -113,15 +124,74 @@ fn shown(messages: &[Message]) -> Option<String> {
     ))
 }
 
-/// Returns the title that a model gives, or why there is none.
+/// What is asked of whom.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    /// The provider instance.
+    id: &'a str,
+    model: &'a str,
+    shown: &'a str,
+}
+
+/// Returns the title that a model gives, where the caps allow it; nobody is asked for more.
+async fn afforded(
+    instance: &Instance,
+    asked: Asked<'_>,
+    conversation: &ConversationId,
+    session: &SessionContext,
+    services: &Services,
+) -> Result<String, String> {
+    let spend = &services.spend;
+    spend.restored().await;
+    let owners = Owners {
+        exchange: None,
+        conversation: None,
+        session: &session.account,
+        provider: asked.id,
+    };
+    let caps = spend.caps(owners, |_| true);
+    let known = instance.provider.model(asked.model);
+    let known = Model {
+        pricing: instance.config.pricing.or(known.pricing),
+        ..known
+    };
+    let input = text_tokens(SYSTEM.len() + asked.shown.len());
+    let expected = Expected {
+        input,
+        output: u64::from(MAX_TOKENS),
+    };
+    if known.pricing.is_none() && caps.tightest().is_some() && !spend.allows_unpriced() {
+        return Err("money is capped, and the model has no price".to_owned());
+    }
+    let cost = known.pricing.map(|pricing| expected.cost(&pricing));
+    let reserved = caps.reserve(cost.unwrap_or_default());
+    let reserved = reserved.map_err(|reached| failure::cap_reached(&reached))?;
+    let tokens = input.saturating_add(expected.output);
+    let entry = instance.rates.enter(session.id.as_str(), tokens);
+    let _admitted = entry.admitted().await;
+    title(&*instance.provider, asked, |usage, answered| {
+        let request = Answered {
+            kind: Kind::Title,
+            conversation,
+            exchange: None,
+            provider_id: asked.id,
+            model: &known,
+            usage,
+            estimate: (input, text_tokens(answered)),
+            is_broken: false,
+        };
+        count(&request, &caps, Some(reserved), session, services);
+    })
+    .await
+}
+
+/// Returns the title that a model gives, or why there is none; `count` gets what that took, and the bytes of the answer.
 async fn title(
     provider: &dyn Provider,
-    id: &str,
-    model: &str,
-    shown: &str,
-    totals: &Totals,
+    asked: Asked<'_>,
+    count: impl FnOnce(&Usage, usize),
 ) -> Result<String, String> {
-    match tokio::time::timeout(TIMEOUT, ask(provider, id, model, shown, totals)).await {
+    match tokio::time::timeout(TIMEOUT, ask(provider, asked, count)).await {
         Ok(Ok(answer)) => {
             store::title(&unquoted(&answer)).ok_or_else(|| "it answered nothing".to_owned())
         }
@@ -133,10 +203,8 @@ async fn title(
 /// Asks a model; counts what that took.
 async fn ask(
     provider: &dyn Provider,
-    id: &str,
-    model: &str,
-    shown: &str,
-    totals: &Totals,
+    Asked { id, model, shown }: Asked<'_>,
+    count: impl FnOnce(&Usage, usize),
 ) -> Result<String, ProviderError> {
     let messages = [Message::User(vec![Part::text(shown)])];
     let request = Request {
@@ -168,9 +236,9 @@ async fn ask(
     };
     let answered = answered.await;
     match &answered {
-        Ok((_, usage)) => {
+        Ok((text, usage)) => {
             metrics::provider_answered(id, "ok");
-            totals.add_aside(id, usage, &provider.model(model));
+            count(usage, text.len());
         }
         Err(error) => metrics::provider_answered(id, &word(&failure::meaning(error.kind).0)),
     }
@@ -222,7 +290,12 @@ mod tests {
             ),
         ] {
             let model = Scripted(Mutex::new([(moves, finish)].into()));
-            let titled = title(&model, "p", "m", "how it began", &Totals::default()).await;
+            let asked = Asked {
+                id: "p",
+                model: "m",
+                shown: "how it began",
+            };
+            let titled = title(&model, asked, |_, _| ()).await;
             assert_eq!(titled, expected, "{finish:?}");
         }
     }

@@ -9,7 +9,7 @@ use outrigger_store::{Conversation, Exchange, Session};
 use serde::de::DeserializeOwned;
 
 use super::{body, calls};
-use crate::message::{ConversationId, Message, MessageId, SessionId, ToolId};
+use crate::message::{ConversationId, Message, MessageId, Money, SessionId, ToolId};
 use crate::permission::rule::{Key, Place, Rule};
 use crate::protocol::RequestId;
 use crate::protocol::answer;
@@ -45,6 +45,8 @@ pub(crate) struct Restored {
     pub sent: Vec<Sent>,
     /// The answers that count in it and its conversations.
     pub rules: Vec<Rule>,
+    /// What its conversations spent; what others of it did, that are forgotten, is under an empty name.
+    pub spent: Vec<(ConversationId, Money)>,
 }
 
 /// A conversation as it was.
@@ -97,6 +99,11 @@ impl From<Session> for Restored {
             queued: Vec::new(),
             sent: Vec::new(),
             rules: rules(&session.rules, &Place::Session),
+            spent: session
+                .spent
+                .into_iter()
+                .map(|(id, micros)| (ConversationId::new(id), Money::from_micros(micros)))
+                .collect(),
         };
         for call in session.calls {
             let record = read(&call.record, "a call");

@@ -36,6 +36,13 @@ impl Slow {
 }
 
 impl Store for Slow {
+    fn usage(
+        &self,
+        _: outrigger_store::UsageQuery,
+    ) -> BoxFuture<'static, Result<Vec<outrigger_store::UsageSum>, Error>> {
+        unreachable!()
+    }
+
     fn write(&self, _: &str, changes: Vec<Change>, done: Done) {
         self.0.lock().push((changes, done));
     }

@@ -4,13 +4,16 @@
 //! are now is a number of its own ([`Gauge`]), read when somebody asks. Labels are words of the contract, names of
 //! provider instances and names of tools that there are: never an id, a model, or what a model made up.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus::core::Collector as _;
+use prometheus::proto::MetricFamily;
 use prometheus::{
-    HistogramVec, IntCounterVec, IntGauge, TextEncoder, register_histogram_vec,
+    CounterVec, HistogramVec, IntCounterVec, IntGauge, Opts, TextEncoder, register_histogram_vec,
     register_int_counter_vec,
 };
 
@@ -151,6 +154,7 @@ pub fn render(tasks: usize, store_log: Option<u64>) -> prometheus::Result<String
         gauge.set(now);
         families.extend(gauge.collect());
     }
+    families.extend(spent_in_all()?);
     TextEncoder::new().encode_to_string(&families)
 }
 
@@ -266,6 +270,42 @@ pub fn tokens(provider: &str, kind: &'static str, count: u64) {
     TOTAL.with_label_values(&[provider, kind]).inc_by(count);
 }
 
+/// Counts what a request cost, in micro-dollars; `kind` is what it was for.
+pub fn spent(provider: &str, kind: &'static str, micros: i64) {
+    let key = (provider.to_owned(), kind);
+    let mut spent = SPENT.lock();
+    let sum = spent.entry(key).or_default();
+    *sum = sum.saturating_add(micros);
+}
+
+/// Counts a request that a cap did not allow, by what that is for.
+pub fn budget_reached(scope: &str) {
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Requests to a model that a cap did not allow, by `scope`.";
+        counter("outrigger_budget_reached_total", help, &["scope"])
+    });
+    TOTAL.with_label_values(&[scope]).inc();
+}
+
+/// Micro-dollars by provider and kind: whole numbers, so that their sum is that of the ledger.
+static SPENT: Mutex<BTreeMap<(String, &'static str), i64>> = Mutex::new(BTreeMap::new());
+
+/// Returns what was spent as a figure in dollars; `None` where nothing was.
+fn spent_in_all() -> prometheus::Result<Vec<MetricFamily>> {
+    let spent = SPENT.lock();
+    if spent.is_empty() {
+        return Ok(Vec::new());
+    }
+    let help = "US dollars that requests to models cost, by `provider` and `kind`.";
+    let options = Opts::new("outrigger_spend_usd_total", help);
+    let dollars = CounterVec::new(options, &["provider", "kind"])?;
+    for ((provider, kind), micros) in spent.iter() {
+        let counter = dollars.with_label_values(&[provider.as_str(), kind]);
+        counter.inc_by(*micros as f64 / 1e6);
+    }
+    Ok(dollars.collect())
+}
+
 /// Counts a call that was settled; `tool` is a tool that there is, or `unknown`. One that did not run has no duration.
 pub fn tool_settled(tool: &str, outcome: &str, ran: Option<Duration>) {
     static TOTAL: Counter = LazyLock::new(|| {
@@ -323,6 +363,8 @@ mod tests {
         compacted_to(1, 2);
         tool_settled("bash", "success", Some(Duration::from_secs(1)));
         approval_settled("approved", Duration::from_secs(1));
+        spent("p", "turn", 300);
+        budget_reached("exchange");
         let figures = render(1, Some(1)).unwrap();
         let named: Vec<&str> = figures
             .lines()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use outrigger::config::{ProviderConfig, ProviderKind};
+use outrigger::config::{ProviderConfig, ProviderKind, RateLimits};
 use outrigger::provider::{Clients, Provider, registry};
 use secrecy::SecretString;
 
@@ -43,5 +43,7 @@ fn config(kind: ProviderKind, preset: &str, base_url: &str) -> Arc<ProviderConfi
         script: None,
         ca_file: None,
         record: None,
+        pricing: None,
+        rates: RateLimits::default(),
     })
 }

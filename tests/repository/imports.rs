@@ -66,6 +66,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "",
     ),
     (
+        "spend",
+        &["message", "config", "provider"],
+        "`provider` for what tokens cost",
+    ),
+    (
         "tool",
         &[
             "runtime",
@@ -107,6 +112,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "exchange",
         &[
+            "spend",
             "store",
             "runtime",
             "audit",
@@ -131,6 +137,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "session",
         &[
+            "spend",
             "store",
             "runtime",
             "conversation",
@@ -197,6 +204,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "sandbox",
             "server",
             "session",
+            "spend",
             "telemetry",
             "tool",
             "units",

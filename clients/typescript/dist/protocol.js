@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 66f0dbcd1b0eda6c387656c7858959d0b191ba1a7711eedb5347fd3402f78fc5
+// SHA-256 of it: 15919f83a6a026397c3fd9ffa8251efb06ef6ba8abeaf4a8a325ad36266e5bed
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use outrigger_store::sqlite::{Sqlite, Sync};
 use outrigger_store::{
     Attachment, Body, CallFacts, CallStatus, Change, Ended, Error, Exchange, FileChange, Message,
-    Owner, Queued, Rule, Sent, Store as _, TitleBy, ToolCall,
+    Owner, Queued, Rule, Sent, Store as _, TitleBy, ToolCall, Usage, UsageTokens,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -106,6 +106,21 @@ fn session() -> Vec<Change> {
             at_ms: 4,
         }),
     ];
+    changes.push(Change::Used(Usage {
+        at_ms: 4,
+        conversation: "default".to_owned(),
+        exchange: "m1".to_owned(),
+        kind: "turn".to_owned(),
+        provider: "p".to_owned(),
+        model: "large".to_owned(),
+        tokens: UsageTokens {
+            input: 100,
+            output: 50,
+            ..UsageTokens::default()
+        },
+        micros: Some(1_500),
+        estimated: false,
+    }));
     // One that was settled, and one that ran when the process ended.
     changes.push(call("t1", CallStatus::Ended(Ended::Success)));
     changes.push(call("t2", CallStatus::Running));

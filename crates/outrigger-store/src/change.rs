@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::call::{CallFacts, ToolCall};
 use crate::file_change::FileChange;
+use crate::usage::Usage;
 
 /// The SHA-256 of an attachment.
 pub type Hash = [u8; 32];
@@ -140,6 +141,8 @@ pub enum Change {
         /// See `root`.
         path: String,
     },
+    /// A request to a model was made, whether the session is kept or not.
+    Used(Usage),
     /// Makes the session of another one: its messages up to a place, none copied. What counts in that one does not here,
     /// and what was done to files stays with it.
     Fork {
@@ -292,6 +295,8 @@ pub struct Session {
     pub sent: Vec<Sent>,
     /// The answers that count in it and its conversations, oldest first: each one's id, and itself as its owner wrote it.
     pub rules: Vec<(String, String)>,
+    /// What requests to models cost, in micro-dollars by conversation; of those that were forgotten under an empty name.
+    pub spent: Vec<(String, i64)>,
 }
 
 /// A conversation as it is read.

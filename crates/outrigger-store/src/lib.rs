@@ -16,6 +16,7 @@ mod call;
 mod change;
 mod file_change;
 pub mod sqlite;
+mod usage;
 
 use std::any::Any;
 use std::fmt;
@@ -32,6 +33,7 @@ pub use change::{
     Listing, Message, Owner, Page, Piece, Queued, Rule, Sent, Session, Snippet, Stats, TitleBy,
 };
 pub use file_change::{FileChange, FilePage, FileQuery, KeptFile};
+pub use usage::{MS_OF_QUARTER, Usage, UsageBy, UsageQuery, UsageSum, UsageTokens};
 
 /// Told once when changes are safe, or that they are not yet.
 pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
@@ -86,6 +88,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Returns what ran from a day on, which is counted since 1970 (UTC). Deleted sessions count.
     fn ran(&self, from_day: i64) -> BoxFuture<'static, Result<Ran, Error>>;
+
+    /// Returns what requests to models come to, those first that cost most. Deleted sessions count.
+    fn usage(&self, wanted: UsageQuery) -> BoxFuture<'static, Result<Vec<UsageSum>, Error>>;
 
     /// Returns the answers that are no session's, oldest first: each one's id, and itself as its owner wrote it. The last 10,000.
     fn rules(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>>;

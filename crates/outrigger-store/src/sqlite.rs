@@ -31,7 +31,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Held, Limits, Listing, Page, Ran, Session, Stats, Store,
+    Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
 };
 pub use checkup::{Checkup, check_up};
 use held::HeldSessions;
@@ -274,6 +274,10 @@ impl Store for Sqlite {
 
     fn ran(&self, from_day: i64) -> BoxFuture<'static, Result<Ran, Error>> {
         self.read_all(move |connection| read::ran(connection, from_day))
+    }
+
+    fn usage(&self, wanted: UsageQuery) -> BoxFuture<'static, Result<Vec<UsageSum>, Error>> {
+        self.read_all(move |connection| read::usage(connection, &wanted))
     }
 
     fn rules(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>> {

@@ -34,7 +34,8 @@ impl Talk {
 
     /// When [`extend`](Self::extend) is to be called; `None` where nothing is put off.
     pub(in crate::chat) fn extends_at(&self) -> Option<Timestamp> {
-        let is_open = self.options.attended && self.typing != Typing::Message;
+        let is_asked = matches!(self.typing, Typing::Verdict(_) | Typing::Input(_));
+        let is_open = self.options.attended && is_asked;
         self.extension.filter(|_| is_open).map(|(at, _)| at)
     }
 
@@ -43,7 +44,7 @@ impl Talk {
         let (is_editing, asked) = match &self.typing {
             Typing::Verdict(asked) => (false, asked.clone()),
             Typing::Input(asked) => (true, asked.clone()),
-            Typing::Message => return Vec::new(),
+            Typing::Message | Typing::Money(_) => return Vec::new(),
         };
         let next = |(_, pause)| Some((now.checked_add(pause).ok()?, pause));
         self.extension = self.extension.and_then(next);

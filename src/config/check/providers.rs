@@ -13,10 +13,11 @@ use super::super::keys;
 use super::super::origin::Origin;
 use super::super::presets::{self, LOCAL, Preset, SCRIPTED};
 use super::super::sections::Secret;
-use super::super::settings::ProviderSettings;
-use super::super::{ProviderConfig, ProviderKind};
+use super::super::settings::{PricingSettings, ProviderSettings};
+use super::super::{ProviderConfig, ProviderKind, RateLimits};
 use super::endpoint::{base_url, host, is_local, is_nearby, wire};
 use super::findings::Findings;
+use crate::message::{Money, Pricing, Rates};
 use crate::units::{Number, format_duration};
 
 /// Longest name of an instance, in bytes.
@@ -196,6 +197,10 @@ fn remote(
         headers: super::mcp::headers(&path("headers"), settings.headers, findings),
         num_ctx: settings.num_ctx.map(Number::get),
         ca_file: ca_file(name, settings.ca_file.as_deref(), findings),
+        // A server elsewhere under the same name may want money.
+        pricing: limited
+            .pricing
+            .filter(|_| settings.pricing.is_some() || is_local(&base_url)),
         record: findings.sources.record.clone(),
         base_url,
         ..limited
@@ -249,13 +254,37 @@ fn with_limits(
     for (key, _, default) in defaults.into_iter().filter(|(_, is_meant, _)| *is_meant) {
         findings.derive(&["providers", name, key], default, Origin::Default);
     }
+    let rates = RateLimits {
+        parallel: settings
+            .max_parallel
+            .map_or(plain.rates.parallel, Number::get),
+        requests_per_minute: settings.max_requests_per_minute.map(Number::get),
+        tokens_per_minute: settings.max_tokens_per_minute.map(Number::get),
+    };
     ProviderConfig {
         id: name.to_owned(),
+        pricing: settings.pricing.map(pricing).or(plain.pricing),
+        rates,
         timeout_first_byte: first_byte.map_or(timeout, |span| span.0),
         timeout_idle: idle.map_or(timeout, |span| span.0),
         max_retries: retries.map_or(plain.max_retries, Number::get),
         restart_after_partial: restarts.map_or(plain.restart_after_partial, Number::get),
         ..plain
+    }
+}
+
+/// Returns what the operator says that models cost; what is not said costs nothing, or as much as input.
+fn pricing(settings: PricingSettings) -> Pricing {
+    let price = |money: Money| money.dollars();
+    Pricing {
+        rates: Rates {
+            input: settings.input.map_or(0.0, price),
+            output: settings.output.map_or(0.0, price),
+            cache_read: settings.cache_read.map(price),
+            cache_write: settings.cache_write.map(price),
+            cache_write_1h: None,
+        },
+        long: None,
     }
 }
 

@@ -9,7 +9,7 @@ use super::findings::Findings;
 pub(crate) const PROVIDERS: &str = "providers";
 
 /// What a client can change, and an operator can forbid to loosen.
-pub(crate) const LOCKABLE: [&str; 10] = [
+pub(crate) const LOCKABLE: [&str; 13] = [
     PROVIDERS,
     "chat.provider",
     "chat.model",
@@ -20,6 +20,9 @@ pub(crate) const LOCKABLE: [&str; 10] = [
     "chat.context_reserve",
     "chat.timeout_plain",
     "chat.timeout_tools",
+    "budget.exchange",
+    "budget.conversation",
+    "budget.session",
 ];
 
 /// Checks `[server]`.

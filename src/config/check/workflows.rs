@@ -67,6 +67,8 @@ fn limits(settings: &LimitSettings) -> Limits {
         timeout_ms: settings.timeout.map(|timeout| millis(timeout.0)),
         context_reserve: settings.context_reserve.map(Number::get),
         compact_at: settings.compact_at,
+        max_cost_usd: settings.max_cost,
+        max_fresh_tokens: settings.max_fresh_tokens.map(Number::get),
     }
 }
 

@@ -85,12 +85,13 @@ fn kind(root: &Json, schema: &Json) -> String {
         (Some("duration-text"), _) => "duration",
         (Some("size-text"), _) => "size",
         (Some("percent-text"), _) => "percent",
+        (Some("dollars-text"), _) => "dollars",
         (Some("timeout-text"), _) => "duration or ms",
         (Some("share"), _) => "share",
         (Some("secret"), _) => "secret",
         (Some("json-schema"), _) => "table",
         (_, Some("string")) => "text",
-        (_, Some("integer")) => "number",
+        (_, Some("integer" | "number")) => "number",
         (_, Some("boolean")) => "true, false",
         (_, Some("array")) if schema["items"]["type"] == "integer" => "list of numbers",
         (_, Some("array")) => "list of texts",
@@ -169,6 +170,9 @@ fn what_can_be_locked_is_what_conversations_have_defaults_for() {
     // What the daemon looks for by itself is no client's to change.
     let keys = keys.filter(|key| *key != "detect_ollama");
     let mut expected: BTreeSet<String> = keys.map(|key| format!("chat.{key}")).collect();
+    // Whose cap is a client's: its exchanges', conversations' and sessions'.
+    let caps = ["exchange", "conversation", "session"].map(|whose| format!("budget.{whose}"));
+    expected.extend(caps);
     expected.insert("providers".to_owned());
     let lockable = LOCKABLE.iter().map(ToString::to_string);
     assert_eq!(lockable.collect::<BTreeSet<_>>(), expected);

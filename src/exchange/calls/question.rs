@@ -106,7 +106,7 @@ impl Calls<'_> {
             // Dropped without an answer where it could not be asked.
             verdict = verdict => verdict.unwrap_or(Verdict::Cancelled),
             () = cancel.cancelled() => {
-                let ours = |open: &Open| open.tool_id == call.id;
+                let ours = |open: &Open| open.tool_id.as_ref() == Some(&call.id);
                 questions.withdraw(ours, SettledBy::Cancel, exchange.context);
                 Verdict::Cancelled
             }

@@ -6,14 +6,16 @@ use futures::StreamExt;
 
 use super::cut::Cut;
 use super::{Attempt, Compactor, summary, view};
-use crate::exchange::budget::estimate;
+use crate::exchange::budget::{estimate, text_tokens};
 use crate::exchange::context::{Context, Setup};
 use crate::exchange::failure;
+use crate::exchange::ledger::Kind;
 use crate::exchange::turn::jitter;
-use crate::message::{Message, Model, Usage};
+use crate::message::{Message, Model, Pricing, Usage};
 use crate::protocol::word;
 use crate::provider::retry::{Failures, next_delay};
 use crate::provider::{Chunk, ErrorKind, Provider, ProviderError, Request, Stop, ToolChoice};
+use crate::spend::Expected;
 use crate::telemetry::metrics;
 
 /// The most bytes of a model's answer that are read.
@@ -93,6 +95,12 @@ impl Compactor<'_, '_> {
         let thought = thinking.and_then(|thinking| thinking.budget_tokens);
         let thought = thought.map_or(THINKING, |budget| u64::from(budget).max(THINKING));
         let most = (most_tokens + thought).min(left).max(most_tokens);
+        let known = known_model(setup, model);
+        let input = self.offer.tokens.saturating_add(estimate(messages));
+        let estimated = Expected {
+            input,
+            output: most_tokens,
+        };
         let request = Request {
             model,
             system: &setup.system,
@@ -106,25 +114,36 @@ impl Compactor<'_, '_> {
         };
         let mut failures = Failures::default();
         loop {
+            self.reserve(estimated, known.pricing.as_ref())?;
+            let entry = setup
+                .rates
+                .enter(self.context.session.id.as_str(), input + most_tokens);
+            let admitted = self.cancel.run_until_cancelled(entry.admitted()).await;
+            let admitted = admitted.ok_or(NoSummary::Cancelled)?;
             let has_begun = AtomicBool::new(false);
             let answer = answer(&*setup.provider, request, &has_begun);
             let answered = self.cancel.run_until_cancelled(answer).await;
             if !matches!(answered, Some(Ok(_))) && has_begun.load(Ordering::Relaxed) {
                 // It is billed, and nobody says how much.
-                self.ledger.add_broken_turn();
+                let nothing = Usage::default();
+                let kind = Kind::Compaction;
+                self.ledger.add(kind, &nothing, &known, (input, 0), true);
                 attempt.cost.add_unknown();
             }
+            drop(admitted);
             let Some(answered) = answered else {
+                self.ledger.reserved = None;
                 return Err(NoSummary::Cancelled);
             };
             let error = match answered {
                 Ok(answer) => {
                     metrics::provider_answered(&setup.provider_id, "ok");
-                    self.count(attempt, &answer.usage, &setup.provider.model(model));
+                    self.count(attempt, &answer, &known, input);
                     return Ok(answer);
                 }
                 Err(error) => error,
             };
+            self.ledger.reserved = None;
             let failure = word(&failure::meaning(error.kind).0);
             if !error.not_sent {
                 metrics::provider_answered(&setup.provider_id, &failure);
@@ -141,8 +160,26 @@ impl Compactor<'_, '_> {
         }
     }
 
-    fn count(&mut self, attempt: &mut Attempt, usage: &Usage, model: &Model) {
-        self.ledger.add_request(usage, model);
+    /// Reserves what a request is expected to cost. At a cap nobody is asked: code sums up.
+    fn reserve(&mut self, expected: Expected, pricing: Option<&Pricing>) -> Result<(), NoSummary> {
+        let caps = &self.ledger.caps;
+        let reserved = match pricing {
+            Some(pricing) => caps.reserve(expected.cost(pricing)).ok(),
+            None if caps.tightest().is_none() || self.context.services.spend.allows_unpriced() => {
+                return Ok(());
+            }
+            None => None,
+        };
+        let problem = || NoSummary::Failed("a cap on money allows no request for it".to_owned());
+        self.ledger.reserved = Some(reserved.ok_or_else(problem)?);
+        Ok(())
+    }
+
+    fn count(&mut self, attempt: &mut Attempt, answer: &Answer, model: &Model, input: u64) {
+        let usage = &answer.usage;
+        let estimate = (input, text_tokens(answer.text.len()));
+        let kind = Kind::Compaction;
+        self.ledger.add(kind, usage, model, estimate, false);
         attempt.usage = Some(attempt.usage.unwrap_or_default().plus(*usage));
         attempt.cost.add(usage, model.pricing.as_ref());
     }
@@ -153,6 +190,14 @@ fn model_of<'a>(setup: &'a Setup, context: &'a Context) -> &'a str {
     let config = &context.services.config.compaction;
     let named = config.model_of(&setup.provider_id);
     named.unwrap_or(&setup.model)
+}
+
+/// Returns what is known of a model of the conversation's provider.
+fn known_model(setup: &Setup, model: &str) -> Model {
+    match model == setup.model {
+        true => setup.known_model(),
+        false => setup.provider.model(model),
+    }
 }
 
 /// What a model answered.

@@ -1,5 +1,7 @@
 //! When a question to the user expires, and how far a client may move that.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use crate::config::ApprovalConfig;
@@ -12,10 +14,10 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    pub(super) fn new(now: Instant, rules: &ApprovalConfig) -> Self {
+    pub(super) fn new(now: Instant, timeout: Option<Duration>) -> Self {
         Self {
             opened: now,
-            at: rules.timeout.and_then(|timeout| now.checked_add(timeout)),
+            at: timeout.and_then(|timeout| now.checked_add(timeout)),
         }
     }
 
@@ -42,8 +44,6 @@ impl Deadline {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::config::Unattended;
     use crate::permission::Remember;
@@ -81,7 +81,7 @@ mod tests {
             ((0, 60), &[(5, None)]),
         ] {
             let rules = rules(timeout, max_timeout);
-            let mut deadline = Deadline::new(asked, &rules);
+            let mut deadline = Deadline::new(asked, rules.timeout);
             for (after, expected) in signs {
                 let before = deadline.at;
                 let moved = deadline.extend(asked + Duration::from_secs(*after), &rules);

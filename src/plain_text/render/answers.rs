@@ -34,7 +34,7 @@ pub(super) fn summary(end: &StreamEnd) -> String {
         parts.push(format!("{} out", grouped(output)));
     }
     if let Some(cost) = end.cost_usd {
-        parts.push(format!("${cost:.4}"));
+        parts.push(format!("${:.4}", cost.dollars()));
     }
     parts.push(seconds(end.duration_ms));
     format!("── {}", parts.join(" · "))
@@ -166,6 +166,7 @@ fn reason(reason: StopReason) -> &'static str {
         StopReason::Timeout => "out of time",
         StopReason::MaxTurns => "limit of turns",
         StopReason::ContextBudget => "context nearly full",
+        StopReason::Budget => "a cap on money is reached",
         StopReason::SandboxViolation => "sandbox violation",
         StopReason::Error => "failed",
     }

@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 42] = [
+const EXAMPLES: [&str; 44] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:open","sessionId":"…"}"#,
@@ -21,6 +21,7 @@ const EXAMPLES: [&str; 42] = [
     r#"{"type":"chat:close","conversationId":"default"}"#,
     r#"{"type":"chat:tool-approve","toolId":"t1","approved":true}"#,
     r#"{"type":"chat:tool-input","requestId":"i1","action":"accept","content":{"name":"Ada"}}"#,
+    r#"{"type":"chat:budget-approve","requestId":"c1","extendUsd":2.0}"#,
     r#"{"type":"chat:tool-extend","toolId":"t1"}"#,
     r#"{"type":"approval:list"}"#,
     r#"{"type":"approval:revoke","ruleId":"…"}"#,
@@ -36,6 +37,7 @@ const EXAMPLES: [&str; 42] = [
     r#"{"type":"tool:history","limit":20}"#,
     r#"{"type":"tool:metrics"}"#,
     r#"{"type":"tool:export","format":"csv","scope":"daemon"}"#,
+    r#"{"type":"usage:report","groupBy":"model"}"#,
     r#"{"type":"files:changes","limit":20}"#,
     r#"{"type":"files:revert","messageId":"m1"}"#,
     r#"{"type":"mcp:list"}"#,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Tokens;
-use crate::message::{CompactionId, ConversationId, MessageId};
+use crate::message::{CompactionId, ConversationId, MessageId, Money};
 
 /// Payload of `chat:compaction`: what the model sees of a conversation is made shorter. What is kept of it, and
 /// `chat:history` returns, stays whole.
@@ -52,7 +52,7 @@ pub struct CompactionResult {
     pub usage: Option<Tokens>,
     /// What that cost, in US dollars, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
+    pub cost_usd: Option<Money>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// What stands in the place of the messages, up to 32 KiB of it; absent where none was replaced.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Tokens;
-use crate::message::{ConversationId, MessageId};
+use crate::message::{BudgetScope, ConversationId, MessageId, Money};
 use crate::protocol::code::ChatCode;
 
 /// Payload of `chat:error`.
@@ -34,6 +34,12 @@ pub struct ChatError {
     /// The provider instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// `budget_exhausted`: what the cap is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<BudgetScope>,
+    /// `budget_exhausted`, of a day: when the next one begins, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<String>,
 }
 
 impl ChatError {
@@ -54,6 +60,8 @@ impl ChatError {
             http_status: None,
             retry_after_ms: None,
             provider: None,
+            scope: None,
+            resets_at: None,
         }
     }
 }
@@ -76,9 +84,15 @@ pub struct StreamEnd {
     pub tool_calls: u32,
     /// Sums over the turns.
     pub usage: Tokens,
-    /// What it cost in US dollars, where the prices are known.
+    /// What it cost in US dollars, where all of it was counted and has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
+    pub cost_usd: Option<Money>,
+    /// What of it counts against caps, where anything has a price: turns that broke off are in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_usd: Option<Money>,
+    /// Whether a part of `spentUsd` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// From `stream-start` to the end.
     pub duration_ms: u64,
 }
@@ -105,6 +119,8 @@ pub enum StopReason {
     MaxTurns,
     /// The context was nearly full.
     ContextBudget,
+    /// A cap on what may be spent was reached.
+    Budget,
     /// A call's path left the roots or is denied.
     SandboxViolation,
     /// Something failed.

@@ -125,6 +125,8 @@ pub enum StateName {
     AwaitingApproval,
     /// The user is asked for something by a call that runs.
     AwaitingInput,
+    /// A cap does not allow the next request, and the user is asked.
+    AwaitingBudget,
     /// A call waits for another one.
     ToolQueued,
     /// A call runs.

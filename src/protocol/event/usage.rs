@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::message::{ConversationId, MessageId, Usage};
+use crate::protocol::budget::BudgetUse;
 
 /// Payload of `chat:usage`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +21,9 @@ pub struct TurnUsage {
     pub tokens: Tokens,
     /// How full the context is.
     pub context: Context,
+    /// How much is spent of the cap of which least is left, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetUse>,
 }
 
 /// Tokens; what the provider did not say is left out.

@@ -139,8 +139,8 @@ fn cached_tokens_cost_what_cached_tokens_cost() {
         (usage(million, None, None, half, million), full, 6.0),
     ];
     for (usage, rates, expected) in cases {
-        let dollars = cost(&usage, &Pricing { rates, long: None });
-        assert!((dollars - expected).abs() < 1e-9, "{usage:?}: {dollars}");
+        let cost = cost(&usage, &Pricing { rates, long: None });
+        assert_eq!(Some(cost), Money::from_dollars(expected), "{usage:?}");
     }
 }
 
@@ -208,6 +208,33 @@ fn every_price_of_the_file_is_read() {
 }
 
 #[test]
+fn a_cost_is_rounded_up_to_the_micro_dollar_and_not_for_a_binary_fraction() {
+    for (tokens, price, micros) in [
+        // 30.000000000000004 in binary fractions.
+        (100, 0.3, 30),
+        (1, 0.3, 1),
+        (7, 3.0, 21),
+        (3, 0.1, 1),
+        (0, 3.0, 0),
+        (1_000_000, 0.000_001, 1),
+        (u64::MAX, 1e9, i64::MAX),
+        (5, f64::NAN, 0),
+        (5, -1.0, 0),
+    ] {
+        let rates = Rates {
+            input: price,
+            ..Rates::default()
+        };
+        let usage = Usage {
+            input: Some(tokens),
+            ..Usage::default()
+        };
+        let cost = cost(&usage, &Pricing { rates, long: None });
+        assert_eq!(cost.micros(), micros, "{tokens} at {price}");
+    }
+}
+
+#[test]
 fn a_long_prompt_has_its_own_price() {
     let haiku = lookup("anthropic", "claude-haiku-5-5").and_then(|model| model.pricing);
     let haiku = haiku.unwrap();
@@ -225,7 +252,7 @@ fn a_long_prompt_has_its_own_price() {
         (200_000, 0, 0.1 + 2.5),
         (200_000, 200_000, 0.01 + 2.5),
     ] {
-        let dollars = of(input, cache_read);
-        assert!((dollars - expected).abs() < 1e-9, "{input}: {dollars}");
+        let cost = of(input, cache_read);
+        assert_eq!(Some(cost), Money::from_dollars(expected), "{input}");
     }
 }

@@ -161,7 +161,7 @@ impl Client {
     }
 
     /// Reads on until a frame of which this holds, and returns it.
-    async fn find(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn find(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.read(deadline).await {

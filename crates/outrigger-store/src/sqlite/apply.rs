@@ -4,6 +4,7 @@ mod calls;
 mod files;
 mod fork;
 pub(super) mod import;
+mod usage;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -65,6 +66,7 @@ pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> Resu
                     .prepare_cached("DELETE FROM rule WHERE id = ?1")?
                     .execute([id])?;
             }
+            Change::Used(it) => usage::add(connection, id, it)?,
             // What was deleted is not written to.
             change => {
                 if let Some(key) = key {
@@ -107,7 +109,11 @@ fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
 fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Result<()> {
     match change {
         // They are about the session itself, or about none.
-        Change::Create { .. } | Change::Fork { .. } | Change::Delete | Change::Revoke { .. } => {}
+        Change::Create { .. }
+        | Change::Fork { .. }
+        | Change::Delete
+        | Change::Revoke { .. }
+        | Change::Used(_) => {}
         Change::Reserve { seq, ids } => {
             connection
                 .prepare_cached(
@@ -182,6 +188,7 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
                 .prepare_cached("DELETE FROM rule WHERE session = ?1 AND conversation = ?2")?
                 .execute(params![session, conversation])?;
             files::forget(connection, session, conversation)?;
+            usage::forget(connection, session, Some(conversation))?;
             calls::forget(connection, session, conversation)?;
             if let Some(conversation) = conversation_of(connection, session, conversation)? {
                 truncate(connection, conversation, 0)?;
@@ -432,6 +439,7 @@ fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
         )?
         .execute([session])?;
     files::loosen_all(connection, session)?;
+    usage::forget(connection, session, None)?;
     connection
         .prepare_cached("DELETE FROM any_session WHERE key = ?1")?
         .execute([session])?;

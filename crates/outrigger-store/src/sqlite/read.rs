@@ -3,6 +3,7 @@
 pub(super) mod files;
 
 mod calls;
+mod usage;
 mod whole;
 
 use std::collections::{BTreeSet, HashMap};
@@ -19,6 +20,7 @@ use crate::{
 };
 
 pub(super) use calls::{page as calls, ran};
+pub(super) use usage::sums as usage;
 pub(super) use whole::{export, find};
 
 /// How many of the messages that have the words are looked through for sessions, the newest first.
@@ -115,6 +117,7 @@ pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Ses
         params![key],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
+    session.spent = usage::of_session(&connection, key)?;
     Ok(session)
 }
 

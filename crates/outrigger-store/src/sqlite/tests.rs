@@ -11,6 +11,7 @@ mod import;
 mod schemas;
 mod search;
 mod trouble;
+mod usage;
 
 use std::sync::mpsc;
 

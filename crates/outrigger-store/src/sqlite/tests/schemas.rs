@@ -2,7 +2,7 @@
 //! `examples/fixture.rs` when N was the newest one, and never changes.
 
 use super::*;
-use crate::FileQuery;
+use crate::{FileQuery, UsageBy, UsageQuery};
 
 /// Copies the file of a schema to where it may be written.
 fn copy(schema: i64) -> (tempfile::TempDir, PathBuf) {
@@ -53,7 +53,7 @@ async fn a_file_of_each_schema_has_all_that_was_in_it() {
             rules.into_iter().map(|(_, rule)| rule).collect::<Vec<_>>()
         };
         assert_eq!(
-            only_rules(session.rules),
+            only_rules(session.rules.clone()),
             ["rule of the session", "rule of default"]
         );
         assert_eq!(only_rules(store.rules().await.unwrap()), ["rule of all"]);
@@ -84,6 +84,23 @@ async fn a_file_of_each_schema_has_all_that_was_in_it() {
             .map(|it| (it.name.as_str(), it.calls))
             .collect();
         assert_eq!(tools, [("bash", 2)]);
+
+        let all = UsageQuery {
+            since_ms: 0,
+            until_ms: i64::MAX,
+            by: UsageBy::Model,
+            limit: 10,
+        };
+        let spent = store.usage(all).await.unwrap();
+        let spent: Vec<_> = spent
+            .iter()
+            .map(|it| (it.key.as_str(), it.micros))
+            .collect();
+        let (models, of_session) = match schema {
+            1 => (vec![], vec![]),
+            _ => (vec![("large", 1_500)], vec![("default".to_owned(), 1_500)]),
+        };
+        assert_eq!((spent, &session.spent), (models, &of_session));
 
         // And it takes what this version writes.
         write(&store, "session1", vec![said("default", "new", 9)]).unwrap();

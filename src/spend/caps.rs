@@ -1,0 +1,234 @@
+//! The caps that count for one request, and what is reserved with all of them at once.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::Spend;
+use super::days::Day;
+use super::sums::{Raise, Stand, Sums};
+use crate::message::{BudgetScope, Money};
+
+/// The sums of an exchange, a conversation, a session, or a day. Its owner keeps it.
+#[derive(Debug, Default)]
+pub(crate) struct Account(Mutex<Sums>);
+
+impl Account {
+    /// Returns one in which nothing was spent yet.
+    pub(crate) fn limited(limit: Option<Money>) -> Self {
+        Self(Mutex::new(Sums::limited(limit)))
+    }
+
+    /// Sets the cap, in place of the one that was there.
+    pub(crate) fn set_limit(&self, limit: Option<Money>) {
+        self.0.lock().limit(limit);
+    }
+
+    /// Adds what was spent before.
+    pub(crate) fn add(&self, amount: Money) {
+        self.add_at(None, amount);
+    }
+
+    pub(super) fn add_at(&self, day: Option<Day>, amount: Money) {
+        let mut sums = self.0.lock();
+        sums.on(day);
+        sums.add(amount);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> Money {
+        self.0.lock().spent()
+    }
+
+    /// Returns how its cap stands; `None` where there is none.
+    pub(crate) fn stand(&self) -> Option<Stand> {
+        self.0.lock().stand()
+    }
+}
+
+/// A cap that counts for a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Cap {
+    pub scope: BudgetScope,
+    account: Arc<Account>,
+    /// Whether its client may raise it.
+    pub may_raise: bool,
+    is_of_day: bool,
+}
+
+impl Cap {
+    pub(super) fn new(scope: BudgetScope, account: Arc<Account>, may_raise: bool) -> Self {
+        Self {
+            scope,
+            account,
+            may_raise,
+            is_of_day: false,
+        }
+    }
+
+    pub(super) fn of_day(scope: BudgetScope, account: Arc<Account>) -> Self {
+        Self {
+            scope,
+            account,
+            may_raise: false,
+            is_of_day: true,
+        }
+    }
+
+    pub(crate) fn raise(&self, by: Raise) {
+        self.account.0.lock().raise(by);
+    }
+
+    /// Returns the most that may be spent; `None` for no cap.
+    pub(crate) fn limit(&self) -> Option<Money> {
+        self.account.stand().map(|stand| stand.limit)
+    }
+
+    fn lock(&self, day: Day) -> MutexGuard<'_, Sums> {
+        let mut sums = self.account.0.lock();
+        sums.on(self.is_of_day.then_some(day));
+        sums
+    }
+}
+
+/// A cap that is reached.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    pub cap: Cap,
+    pub stand: Stand,
+}
+
+/// A cap of which most is spent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Warning {
+    pub scope: BudgetScope,
+    pub stand: Stand,
+}
+
+/// All caps that count for a request, each account once and always in the order of the scopes: so no two requests wait for
+/// each other.
+#[derive(Clone)]
+pub(crate) struct Caps {
+    caps: Vec<Cap>,
+    spend: Spend,
+}
+
+impl fmt::Debug for Caps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.caps.fmt(f)
+    }
+}
+
+impl Caps {
+    pub(super) fn new(caps: Vec<Cap>, spend: Spend) -> Self {
+        Self { caps, spend }
+    }
+
+    fn locked(&self) -> Vec<(&Cap, MutexGuard<'_, Sums>)> {
+        let day = self.spend.days().day(self.spend.now());
+        let caps = self.caps.iter();
+        caps.map(|cap| (cap, cap.lock(day))).collect()
+    }
+
+    /// Reserves so much with all caps, or with none: where one does not allow it, returns that one; one that nobody may
+    /// raise comes first.
+    pub(crate) fn reserve(&self, amount: Money) -> Result<Reservation, Box<Reached>> {
+        let mut locked = self.locked();
+        if let Some(reached) = first(&locked, |stand| !stand.allows(amount)) {
+            return Err(reached);
+        }
+        for (_, sums) in &mut locked {
+            sums.reserve(amount);
+        }
+        Ok(self.reserved(amount))
+    }
+
+    /// Reserves so much, whatever the caps say.
+    pub(crate) fn reserve_anyway(&self, amount: Money) -> Reservation {
+        for (_, mut sums) in self.locked() {
+            sums.reserve(amount);
+        }
+        self.reserved(amount)
+    }
+
+    fn reserved(&self, amount: Money) -> Reservation {
+        Reservation {
+            caps: self.clone(),
+            amount,
+        }
+    }
+
+    /// Adds what a request cost for which nothing is reserved any more; returns the caps that somebody is to be warned of now.
+    pub(crate) fn add(&self, cost: Money) -> Vec<Warning> {
+        self.spend(cost, Money::ZERO)
+    }
+
+    fn spend(&self, cost: Money, reserved: Money) -> Vec<Warning> {
+        let part = self.spend.warn_at();
+        let locked = self.locked().into_iter();
+        let warnings = locked.filter_map(|(cap, mut sums)| {
+            sums.release(reserved);
+            sums.add(cost);
+            let stand = sums.stand()?;
+            sums.warns(part).then_some(Warning {
+                scope: cap.scope,
+                stand,
+            })
+        });
+        warnings.collect()
+    }
+
+    /// Returns the cap of which least is left; `None` where there is none.
+    pub(crate) fn tightest(&self) -> Option<(BudgetScope, Stand)> {
+        let locked = self.locked();
+        let stands = locked.iter().filter_map(|(cap, sums)| {
+            let stand = sums.stand()?;
+            Some((cap.scope, stand))
+        });
+        stands.min_by_key(|(_, stand)| stand.left())
+    }
+
+    /// Returns the first cap of which nothing is left, one that nobody may raise before others.
+    pub(crate) fn exhausted(&self) -> Option<Box<Reached>> {
+        first(&self.locked(), |stand| stand.left() == Money::ZERO)
+    }
+}
+
+/// Returns the first cap that is reached, one that nobody may raise before others.
+fn first(
+    locked: &[(&Cap, MutexGuard<'_, Sums>)],
+    is_reached: impl Fn(&Stand) -> bool,
+) -> Option<Box<Reached>> {
+    let reached = locked.iter().filter_map(|(cap, sums)| {
+        let stand = sums.stand().filter(&is_reached)?;
+        Some((*cap, stand))
+    });
+    let (cap, stand) = reached.min_by_key(|(cap, _)| cap.may_raise)?;
+    let cap = cap.clone();
+    Some(Box::new(Reached { cap, stand }))
+}
+
+/// What a request is expected to cost, reserved until it is dropped.
+#[must_use = "nothing is reserved once it is dropped"]
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    caps: Caps,
+    amount: Money,
+}
+
+impl Reservation {
+    /// Adds what the request cost in place of what was expected; returns the caps that somebody is to be warned of now.
+    pub(crate) fn spend(mut self, cost: Money) -> Vec<Warning> {
+        let reserved = std::mem::take(&mut self.amount);
+        self.caps.spend(cost, reserved)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        for (_, mut sums) in self.caps.locked() {
+            sums.release(self.amount);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Caps together: of several owners, over days, and begun anew with what was spent before.
+
+use parking_lot::Mutex;
+
+use super::*;
+
+fn micros(micros: i64) -> Money {
+    Money::from_micros(micros)
+}
+
+fn config() -> BudgetConfig {
+    BudgetConfig {
+        user_day: None,
+        daemon_day: Some(micros(100)),
+        ..crate::config::for_tests().budget
+    }
+}
+
+/// Returns the daemon's accounts with a clock that is set, and what was spent before.
+fn at(
+    time: &str,
+    config: &BudgetConfig,
+    before: Vec<(String, Money)>,
+) -> (Spend, Arc<Mutex<Timestamp>>) {
+    let now = Arc::new(Mutex::new(time.parse().unwrap()));
+    let clock = Arc::clone(&now);
+    let since: Since = Box::new(move |_| std::future::ready(before).boxed());
+    let spend = Spend::new(config, Arc::new(move || *clock.lock()), since);
+    (spend, now)
+}
+
+fn owners<'a>(session: &'a Arc<Account>, exchange: &'a Arc<Account>) -> Owners<'a> {
+    Owners {
+        exchange: Some(exchange),
+        conversation: None,
+        session,
+        provider: "p",
+    }
+}
+
+#[test]
+fn a_day_ends_at_midnight_and_what_runs_then_is_paid_in_the_new_one() {
+    let (spend, now) = at("2026-11-25T23:59:00Z", &config(), Vec::new());
+    let (session, exchange) = (Arc::default(), Arc::default());
+    let caps = spend.caps(owners(&session, &exchange), |_| false);
+    assert_eq!(caps.add(micros(90)).len(), 1);
+    let reached = caps.reserve(micros(20)).unwrap_err();
+    assert_eq!(reached.cap.scope, BudgetScope::Daemon);
+    assert!(!reached.cap.may_raise);
+    let running = caps.reserve(micros(10)).unwrap();
+    *now.lock() = "2026-11-26T00:00:00Z".parse().unwrap();
+    // What runs is still reserved.
+    let reached = caps.reserve(micros(91)).unwrap_err();
+    assert_eq!(reached.stand.spent, Money::ZERO);
+    running.spend(micros(30));
+    let (_, stand) = caps.tightest().unwrap();
+    assert_eq!((stand.spent, stand.reserved), (micros(30), Money::ZERO));
+    assert_eq!(session.spent(), micros(120));
+}
+
+#[tokio::test]
+async fn what_was_spent_today_counts_after_a_restart() {
+    let mut config = config();
+    config.provider = [(
+        "p".to_owned(),
+        crate::config::ProviderBudget {
+            day: Some(micros(50)),
+        },
+    )]
+    .into();
+    let before = vec![("p".to_owned(), micros(45)), ("q".to_owned(), micros(30))];
+    let (spend, _now) = at("2026-11-25T12:00:00Z", &config, before);
+    let (session, exchange) = (Arc::default(), Arc::default());
+    let caps = spend.caps(owners(&session, &exchange), |_| false);
+    spend.restored().await;
+    spend.restored().await;
+    let (scope, stand) = caps.tightest().unwrap();
+    assert_eq!((scope, stand.spent), (BudgetScope::Provider, micros(45)));
+    let reached = caps.reserve(micros(6)).unwrap_err();
+    assert_eq!(reached.cap.scope, BudgetScope::Provider);
+    drop(caps.reserve(micros(5)).unwrap());
+    // Nobody counts this one's day but the daemon.
+    let other = Owners {
+        provider: "q",
+        ..owners(&session, &exchange)
+    };
+    let other = spend.caps(other, |_| false);
+    assert_eq!(other.tightest().unwrap().1.spent, micros(75));
+}
+
+#[test]
+fn all_caps_are_reserved_with_or_none_and_one_that_may_be_raised_comes_last() {
+    let (spend, _now) = at("2026-11-25T12:00:00Z", &config(), Vec::new());
+    let session = Arc::new(Account::limited(Some(micros(40))));
+    let exchange = Arc::new(Account::limited(Some(micros(30))));
+    let is_locked = |key: &str| key == "budget.session";
+    let caps = spend.caps(owners(&session, &exchange), is_locked);
+    for (amount, expected) in [
+        (30, None),
+        (31, Some((BudgetScope::Exchange, true))),
+        (41, Some((BudgetScope::Session, false))),
+        (101, Some((BudgetScope::Session, false))),
+    ] {
+        let reached = caps.reserve(micros(amount)).err();
+        let reached = reached.map(|it| (it.cap.scope, it.cap.may_raise));
+        assert_eq!(reached, expected, "{amount}");
+        assert_eq!(exchange.stand().unwrap().reserved, Money::ZERO);
+    }
+    let reached = caps.reserve(micros(31)).unwrap_err();
+    reached.cap.raise(Raise::By(micros(5)));
+    assert_eq!(reached.cap.limit(), Some(micros(35)));
+    drop(caps.reserve(micros(31)).unwrap());
+    reached.cap.raise(Raise::Unlimited);
+    assert_eq!(reached.cap.limit(), None);
+    drop(caps.reserve(micros(40)).unwrap());
+    assert!(caps.exhausted().is_none());
+    caps.add(micros(40));
+    assert_eq!(caps.exhausted().unwrap().cap.scope, BudgetScope::Session);
+    drop(caps.reserve_anyway(micros(500)));
+}
