@@ -3,6 +3,7 @@
 //! Nothing here parses arguments or configuration, and nothing exits the process; `main` does both.
 
 mod files;
+mod sandboxes;
 mod spent;
 
 use std::collections::BTreeMap;
@@ -21,8 +22,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::sandboxes::Sandboxes;
 use crate::audit::Audit;
-use crate::config::{Config, SandboxPolicy, central};
+use crate::config::{Config, central};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
@@ -36,7 +38,7 @@ use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyLine};
 use crate::sandbox::paths::{Reach, RootName, Roots};
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
-use crate::sandbox::{self, HeldBy, Limits, Mode, Sandbox};
+use crate::sandbox::{self, HeldBy, Limits, Mode};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
 use crate::session::{self, Daemon, Sessions};
@@ -262,42 +264,6 @@ fn warn_of_unwritable(roots: &Roots) {
     }
 }
 
-/// What commands are run by, and what runs those that are not to be confined.
-struct Sandboxes {
-    confined: Sandbox,
-    unconfined: Sandbox,
-}
-
-impl Sandboxes {
-    fn new(config: &Config, home: Option<&Path>) -> Self {
-        let bash = &config.tools.bash;
-        let settings = sandbox::Settings {
-            private_bytes: bash.tmp_size,
-            pod_bytes: bash.limits.disk,
-            caches: found_caches(&bash.caches, home),
-            ..sandbox::Settings::new(home.map(Path::to_owned))
-        }
-        .off_memory();
-        let unconfined = Sandbox::new(sandbox::Settings {
-            ceiling: Mode::None,
-            ..settings.clone()
-        });
-        let confined = match bash.sandbox {
-            SandboxPolicy::Auto => {
-                let sandbox = Sandbox::new(settings);
-                // What it is tried with starts beside what follows.
-                sandbox.expect_command();
-                sandbox
-            }
-            SandboxPolicy::Off => unconfined.clone(),
-        };
-        Self {
-            confined,
-            unconfined,
-        }
-    }
-}
-
 fn build(
     config: Config,
     options: &Options,
@@ -389,18 +355,6 @@ fn build(
         draining: CancellationToken::new(),
         stop: CancellationToken::new(),
     })
-}
-
-/// Looks for the caches that commands are given, and says of which there is nothing.
-fn found_caches(names: &[String], home: Option<&Path>) -> Vec<PathBuf> {
-    let found = sandbox::caches::find(home, names);
-    if !found.missing.is_empty() {
-        tracing::warn!(
-            "tools.bash.caches: there is nothing of {} in the home; commands begin with an empty one",
-            found.missing.join(", ")
-        );
-    }
-    found.folders
 }
 
 /// Returns the sandbox as `session:ready` has it.
