@@ -370,7 +370,7 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
             .collect();
-        assert_eq!(named.len(), 15 + GAUGES.len() + 2, "{named:?}");
+        assert_eq!(named.len(), 17 + GAUGES.len() + 2, "{named:?}");
     }
 
     #[test]
