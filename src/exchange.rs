@@ -83,7 +83,7 @@ enum Leave {
     Stop(StopReason),
     /// With a last answer, without tools.
     Finish(StopReason),
-    Failed(StopReason, ChatError),
+    Failed(StopReason, Box<ChatError>),
 }
 
 struct Exchange<'a> {
@@ -148,7 +148,7 @@ pub(crate) async fn run(
     exchange.look_up_model();
     let (stop, error) = match exchange.turns().await {
         Leave::Stop(stop) | Leave::Finish(stop) => (stop, None),
-        Leave::Failed(stop, error) => (stop, Some(error)),
+        Leave::Failed(stop, error) => (stop, Some(*error)),
     };
     Ended {
         stop,
@@ -166,7 +166,7 @@ impl Exchange<'_> {
             // One byte: only a history that is full already stops here.
             if let Err(full) = self.context.conversation.history.room_for(1) {
                 let error = failure::history_full(full, self.setup);
-                return Leave::Failed(StopReason::Error, error);
+                return Leave::Failed(StopReason::Error, Box::new(error));
             }
             let request = self.request(turn, ToolChoice::Auto);
             match self.make_room(&request).await {

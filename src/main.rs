@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let line: Vec<_> = std::env::args_os().collect();
     let arguments = match Arguments::read(&line) {
         Ok(arguments) => arguments,
-        Err(error) => return misused(error),
+        Err(error) => return misused(&error),
     };
     match arguments.into_command() {
         Command::Serve(arguments) => serve(&arguments, block),
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 }
 
 /// Says what is wrong with the arguments, or what was asked of them; to who waits for the daemon's line, there too.
-fn misused(error: clap::Error) -> ExitCode {
+fn misused(error: &clap::Error) -> ExitCode {
     // A person reads it on stderr, where clap says it at the end.
     let is_for_program = !std::io::stdout().is_terminal();
     if error.use_stderr() && is_for_program && is_serve(std::env::args_os().skip(1)) {

@@ -151,10 +151,9 @@ impl DayAccounts {
     fn restore(&self, spent: &[(String, Money)], day: days::Day) {
         for (provider, amount) in spent {
             let provider = self.providers.get(provider);
-            for account in [Some(&self.user), Some(&self.daemon), provider] {
-                if let Some(account) = account {
-                    account.add_at(Some(day), *amount);
-                }
+            let accounts = [Some(&self.user), Some(&self.daemon), provider];
+            for account in accounts.into_iter().flatten() {
+                account.add_at(Some(day), *amount);
             }
         }
     }

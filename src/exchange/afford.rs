@@ -39,7 +39,7 @@ impl Exchange<'_> {
             if !reached.cap.may_raise {
                 let error =
                     failure::budget_exhausted(&reached, self.setup, &self.context.services.spend);
-                return Err(Leave::Failed(StopReason::Budget, error));
+                return Err(Leave::Failed(StopReason::Budget, Box::new(error)));
             }
             let finish = match self.decide(request, &reached, next).await {
                 Decision::Extended => continue,
@@ -102,7 +102,7 @@ impl Exchange<'_> {
         match self.ledger.caps.tightest() {
             Some((scope, _)) if !spend.allows_unpriced() => {
                 let error = failure::not_priced(scope, self.setup);
-                Err(Leave::Failed(StopReason::Error, error))
+                Err(Leave::Failed(StopReason::Error, Box::new(error)))
             }
             _ => Ok(Money::ZERO),
         }

@@ -117,7 +117,7 @@ impl Exchange<'_> {
                     hint: Some(REACH.to_owned()),
                     ..self.setup.error(ChatCode::SandboxViolation, message)
                 };
-                Err(Leave::Failed(StopReason::SandboxViolation, error))
+                Err(Leave::Failed(StopReason::SandboxViolation, Box::new(error)))
             }
             None => Ok(()),
         }

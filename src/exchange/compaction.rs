@@ -9,6 +9,7 @@ mod cut;
 mod facts;
 mod limits;
 mod prune;
+mod report;
 mod summary;
 #[cfg(test)]
 mod testing;
@@ -40,6 +41,7 @@ use crate::units::millis;
 use ask::NoSummary;
 use cut::Cut;
 pub(crate) use limits::Breaker;
+use report::{count, shown};
 pub(crate) use view::Compacted;
 
 /// Hundredths of the request before that one after a compaction may have at most.
@@ -445,50 +447,6 @@ impl Compactor<'_, '_> {
         );
         true
     }
-
-    fn fail(&self, attempt: &Attempt, kind: CompactionKind, why: CompactionFailure) {
-        self.emit(Event::ChatCompaction(Box::new(Compaction {
-            reason: Some(why),
-            ..self.event(attempt, CompactionPhase::Failed, kind)
-        })));
-        count(attempt, kind, CompactionPhase::Failed);
-        tracing::warn!(
-            kind = word(&kind),
-            reason = word(&why),
-            "conversation not compacted"
-        );
-    }
-
-    fn begin(&self, attempt: &Attempt, kind: CompactionKind, wish: Wish<'_>) {
-        if let Some(on_start) = wish.on_start {
-            on_start();
-        }
-        self.tell_start(attempt, kind);
-    }
-
-    fn tell_start(&self, attempt: &Attempt, kind: CompactionKind) {
-        let event = self.event(attempt, CompactionPhase::Started, kind);
-        self.emit(Event::ChatCompaction(Box::new(event)));
-    }
-
-    fn event(&self, attempt: &Attempt, phase: CompactionPhase, kind: CompactionKind) -> Compaction {
-        Compaction {
-            conversation_id: self.context.conversation.id.clone(),
-            message_id: self.message_id.cloned(),
-            compaction_id: attempt.id.clone(),
-            phase,
-            kind,
-            trigger: attempt.trigger,
-            before_tokens: attempt.before_tokens,
-            window: attempt.window,
-            reason: None,
-            result: None,
-        }
-    }
-
-    fn emit(&self, event: Event) {
-        self.context.events().emit(event);
-    }
 }
 
 /// Makes a conversation shorter between two exchanges.
@@ -514,14 +472,4 @@ pub(crate) async fn by_hand(
 fn is_smaller(attempt: &Attempt, tokens: u64) -> bool {
     let most = attempt.before_tokens / 100 * SHRUNK;
     tokens <= most && tokens <= attempt.shares.most()
-}
-
-/// Returns a summary as an event has it.
-fn shown(text: &str) -> String {
-    let end = text.floor_char_boundary(summary::MAX_BYTES);
-    text.get(..end).unwrap_or_default().to_owned()
-}
-
-fn count(attempt: &Attempt, kind: CompactionKind, phase: CompactionPhase) {
-    metrics::compacted(&word(&kind), &word(&attempt.trigger), &word(&phase));
 }

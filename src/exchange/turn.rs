@@ -407,7 +407,7 @@ impl Exchange<'_> {
         self.abandon(request, received, reason, &Metadata::default());
         let mut shown = failure::from_provider(error, self.setup);
         shown.message = self.redacted(&shown.message);
-        Leave::Failed(StopReason::Error, shown)
+        Leave::Failed(StopReason::Error, Box::new(shown))
     }
 
     /// Returns a provider's words without any secret of the daemon, in whatever form they have it.

@@ -5,6 +5,7 @@
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<std::process::ExitCode, Box<dyn std::error::Error>> {
+    use std::io::Write;
     use std::process::ExitCode;
     use std::time::{Duration, Instant};
 
@@ -33,7 +34,8 @@ fn main() -> Result<std::process::ExitCode, Box<dyn std::error::Error>> {
         });
         sandbox.expect_command();
         let mode = sandbox.report().await.mode;
-        println!("{mode} known after {:.2?}", began.elapsed());
+        let mut stdout = std::io::stdout();
+        writeln!(stdout, "{mode} known after {:.2?}", began.elapsed())?;
         let mut command = Command::new("/bin/bash", project.path());
         command.args = ["--noprofile", "--norc", "-c", "true"]
             .map(str::to_owned)
@@ -61,7 +63,7 @@ fn main() -> Result<std::process::ExitCode, Box<dyn std::error::Error>> {
         times.sort_unstable();
         for (name, part) in [("least", 0), ("median", 50), ("95 of 100", 95)] {
             if let Some(time) = times.get(times.len() * part / 100) {
-                println!("{name}: {time:.2?}");
+                writeln!(stdout, "{name}: {time:.2?}")?;
             }
         }
         drop(command);
