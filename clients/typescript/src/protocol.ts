@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 98b3b0c7f87993640b83d3b66bd63c4ecd112098c7a91750ab7c572bbba236f4
+// SHA-256 of it: 727eac5fdaacb546b70fad6f7c8f8011268dd83b868ebf8b60767fcca628f40b
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -139,6 +139,10 @@ export type InputId = string;
  */
 export type InputAction = "accept" | "decline" | "cancel";
 /**
+ * Names a question whether more may be spent: `c1`, `c2`, … within a session.
+ */
+export type BudgetId = string;
+/**
  * Whose calls are meant.
  *
  * - `session`: This session's.
@@ -164,6 +168,18 @@ export type ExecutionStatus = "queued" | "running" | "success" | "error" | "deni
  */
 export type ExportFormat = "jsonl" | "csv";
 /**
+ * What requests to models are summed by.
+ *
+ * - `day`: The day, in the zone of `budget.zone`; the oldest first. All else: those first that cost most.
+ * - `model`: The model.
+ * - `provider`: The provider instance.
+ * - `user`: The user: there is one.
+ * - `conversation`: The conversation, with its session.
+ * - `kind`: What requests were for: `turn`, `title`, `compaction`.
+ * - `session`: The session.
+ */
+export type GroupBy = "day" | "model" | "provider" | "user" | "conversation" | "kind" | "session";
+/**
  * Names an exchange, on all of its events: `m1`, `m2`, … within a session.
  */
 export type MessageId = string;
@@ -184,6 +200,7 @@ export type OnViolation = "stop" | "error";
  * - `approval_not_found`: No approval with this id is open.
  * - `rule_not_found`: No answer that counts for later calls has this id.
  * - `input_not_found`: No request for input with this id is open.
+ * - `budget_not_found`: No question about money with this id is open.
  * - `tool_not_found`: No tool, or no call, has this name or id.
  * - `conversation_not_found`: No conversation has this id.
  * - `conversation_busy`: The conversation runs an exchange, or a call works on the files.
@@ -213,6 +230,7 @@ export type SessionCode =
   | "approval_not_found"
   | "rule_not_found"
   | "input_not_found"
+  | "budget_not_found"
   | "tool_not_found"
   | "conversation_not_found"
   | "conversation_busy"
@@ -250,6 +268,7 @@ export type Severity = "info" | "warning" | "error";
  * - `tool-planned`: The model is calling a tool.
  * - `awaiting-approval`: The user is asked about a call.
  * - `awaiting-input`: The user is asked for something by a call that runs.
+ * - `awaiting-budget`: A cap does not allow the next request, and the user is asked.
  * - `tool-queued`: A call waits for another one.
  * - `tool-executing`: A call runs.
  * - `tool-completed`: A call is settled.
@@ -263,6 +282,7 @@ export type StateName =
   | "tool-planned"
   | "awaiting-approval"
   | "awaiting-input"
+  | "awaiting-budget"
   | "tool-queued"
   | "tool-executing"
   | "tool-completed"
@@ -298,6 +318,17 @@ export type DangerLevel = "safe" | "warning" | "dangerous" | "blocked";
  */
 export type InputMode = "form" | "url";
 /**
+ * What a cap is for.
+ *
+ * - `exchange`: One exchange.
+ * - `conversation`: A conversation.
+ * - `session`: A session.
+ * - `user`: A day of the user.
+ * - `daemon`: A day of the daemon.
+ * - `provider`: A day of a provider instance.
+ */
+export type BudgetScope = "exchange" | "conversation" | "session" | "user" | "daemon" | "provider";
+/**
  * What became of a send.
  *
  * - `started`: Its exchange runs.
@@ -331,6 +362,15 @@ export type By = "user" | "timeout" | "cancel" | "shutdown";
  * - `cancelled`: The call, its exchange or the server's wish ended first.
  */
 export type InputOutcome = "answered" | "expired" | "cancelled";
+/**
+ * How the question was settled.
+ *
+ * - `extended`: The cap was raised.
+ * - `stopped`: The user wants no more.
+ * - `expired`: Nobody answered in time.
+ * - `cancelled`: The exchange ended first.
+ */
+export type BudgetOutcome = "extended" | "stopped" | "expired" | "cancelled";
 /**
  * Which stream a piece of live output belongs to.
  *
@@ -366,6 +406,7 @@ export type FileChange = "created" | "modified" | "deleted";
  * - `timeout`: It took too long.
  * - `max_turns`: The limit of turns was reached.
  * - `context_budget`: The context was nearly full.
+ * - `budget`: A cap on what may be spent was reached.
  * - `sandbox_violation`: A call's path left the roots or is denied.
  * - `error`: Something failed.
  */
@@ -379,6 +420,7 @@ export type StopReason =
   | "timeout"
   | "max_turns"
   | "context_budget"
+  | "budget"
   | "sandbox_violation"
   | "error";
 /**
@@ -393,6 +435,8 @@ export type StopReason =
  * - `provider_timeout`: The provider was silent for too long.
  * - `provider_protocol`: The answer broke its format or ended early.
  * - `provider_invalid_request`: The provider refused the request (400, 404, 422).
+ * - `budget_exhausted`: A cap on what may be spent is reached.
+ * - `model_not_priced`: Money is capped, and nobody knows what the model costs.
  * - `context_overflow`: The conversation does not fit the model's context.
  * - `history_full`: The conversation, or all together, have as many bytes as they may have.
  * - `model_no_tools`: The model cannot call tools.
@@ -413,6 +457,8 @@ export type ChatCode =
   | "provider_timeout"
   | "provider_protocol"
   | "provider_invalid_request"
+  | "budget_exhausted"
+  | "model_not_priced"
   | "context_overflow"
   | "history_full"
   | "model_no_tools"
@@ -547,6 +593,10 @@ export interface Commands {
    */
   "chat:tool-input": ToolInput;
   /**
+   * Answers a `chat:budget-confirm`.
+   */
+  "chat:budget-approve": BudgetApprove;
+  /**
    * Gives an open question more time, because somebody is at it.
    */
   "chat:tool-extend": ToolExtend;
@@ -606,6 +656,10 @@ export interface Commands {
    * Asks for execution records as a text for other programs.
    */
   "tool:export": ToolExport;
+  /**
+   * Asks what requests to models took and cost, in sum, of all sessions.
+   */
+  "usage:report": UsageReport;
   /**
    * Lists what calls did to files, newest first.
    */
@@ -673,6 +727,19 @@ export interface Configure {
    * `resumeGraceMs` after its last socket. There is no way back.
    */
   ephemeral?: boolean | null;
+  /**
+   * How much the session may spend.
+   */
+  budget?: SessionBudget | null;
+}
+/**
+ * What a session may spend, in `session:configure` and its answer.
+ */
+export interface SessionBudget {
+  /**
+   * US dollars altogether, what was spent before included.
+   */
+  maxCostUsd?: number | null;
 }
 /**
  * Payload of `session:resume` and `session:open`.
@@ -1036,6 +1103,14 @@ export interface Limits {
    * Tokens of context kept free for the last answer.
    */
   contextReserve?: number | null;
+  /**
+   * Most that it may cost in US dollars, by the prices of the model.
+   */
+  maxCostUsd?: number | null;
+  /**
+   * Most fresh tokens: input that no cache had, and output.
+   */
+  maxFreshTokens?: number | null;
 }
 /**
  * Payload of `chat:cancel`.
@@ -1133,6 +1208,31 @@ export interface ToolInput {
   content?: {
     [k: string]: unknown;
   } | null;
+}
+/**
+ * Payload of `chat:budget-approve`.
+ */
+export interface BudgetApprove {
+  /**
+   * The id from `chat:budget-confirm`.
+   */
+  requestId: BudgetId;
+  /**
+   * Whether it goes on.
+   */
+  approved?: boolean;
+  /**
+   * By how much the cap is raised, in US dollars. Absent: by the first of the choices.
+   */
+  extendUsd?: number | null;
+  /**
+   * Whether there is no cap any more.
+   */
+  unlimited?: boolean;
+  /**
+   * Where it does not go on: whether the model may give a last answer, without tools.
+   */
+  finish?: boolean;
 }
 /**
  * Payload of `chat:tool-extend`.
@@ -1370,6 +1470,23 @@ export interface ToolExport {
   cursor?: string | null;
 }
 /**
+ * Payload of `usage:report`.
+ */
+export interface UsageReport {
+  /**
+   * Requests from this time on, RFC 3339; of the last 30 days where absent.
+   */
+  since?: string | null;
+  /**
+   * Requests before this time, RFC 3339; up to now where absent.
+   */
+  until?: string | null;
+  /**
+   * By what they are summed.
+   */
+  groupBy?: GroupBy;
+}
+/**
  * Payload of `files:changes`.
  */
 export interface FilesChanges {
@@ -1538,6 +1655,10 @@ export interface Events {
    */
   "chat:tool-extend-result": Extended;
   /**
+   * Answers `chat:budget-approve`.
+   */
+  "chat:budget-approve-result": BudgetTaken;
+  /**
    * A send waits for its turn.
    */
   "chat:queued": Queued;
@@ -1573,6 +1694,14 @@ export interface Events {
    * What a call asked for is settled.
    */
   "chat:tool-input-resolved": ToolInputResolved;
+  /**
+   * A cap does not allow the next request to the model, and the user is asked.
+   */
+  "chat:budget-confirm": BudgetConfirm;
+  /**
+   * The question whether more may be spent is settled.
+   */
+  "chat:budget-resolved": BudgetResolved;
   /**
    * A question lapses later than was announced.
    */
@@ -1713,6 +1842,10 @@ export interface Events {
    * Answers `tool:export`.
    */
   "tool:export-result": Export;
+  /**
+   * Answers `usage:report`.
+   */
+  "usage:report-result": UsageReported;
   /**
    * Answers `files:changes`.
    */
@@ -2037,6 +2170,10 @@ export interface Configured {
    * Whether nothing of the session is kept.
    */
   ephemeral: boolean;
+  /**
+   * How much the session may spend; absent where there is no cap.
+   */
+  budget?: SessionBudget;
 }
 /**
  * A payload of which nothing is read.
@@ -2058,6 +2195,10 @@ export interface SessionState {
    * Every open request for input.
    */
   inputs?: ToolInputRequest[];
+  /**
+   * Every open question whether more may be spent.
+   */
+  budgets?: BudgetConfirm[];
 }
 /**
  * One conversation in `session:state-result`.
@@ -2293,6 +2434,64 @@ export interface ToolInputRequest {
   expiresAt?: string;
 }
 /**
+ * Payload of `chat:budget-confirm`: a cap does not allow the next request to the model.
+ */
+export interface BudgetConfirm {
+  /**
+   * Which conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * Which exchange.
+   */
+  messageId: MessageId;
+  /**
+   * What an answer names.
+   */
+  requestId: BudgetId;
+  /**
+   * What the cap is for.
+   */
+  scope: BudgetScope;
+  /**
+   * What was spent of it.
+   */
+  spentUsd: number;
+  /**
+   * The cap.
+   */
+  limitUsd: number;
+  /**
+   * What the next request is expected to cost.
+   */
+  nextUsd: number;
+  /**
+   * Which turn of the exchange waits.
+   */
+  turn: number;
+  /**
+   * What may be offered to the user, besides to stop.
+   */
+  choices: BudgetChoice[];
+  /**
+   * When the question lapses, RFC 3339; absent where it never does.
+   */
+  expiresAt?: string;
+}
+/**
+ * A way to go on.
+ */
+export interface BudgetChoice {
+  /**
+   * By how much the cap is raised, in US dollars.
+   */
+  extendUsd?: number;
+  /**
+   * Whether there is no cap any more.
+   */
+  unlimited?: boolean;
+}
+/**
  * Payload of `chat:send-result`.
  */
 export interface Sent {
@@ -2420,6 +2619,19 @@ export interface Extended {
    * When the question lapses now, RFC 3339; absent where it never does.
    */
   expiresAt?: string;
+}
+/**
+ * Payload of `chat:budget-approve-result`.
+ */
+export interface BudgetTaken {
+  /**
+   * Which question.
+   */
+  requestId: BudgetId;
+  /**
+   * Whether the answer counted.
+   */
+  accepted: boolean;
 }
 /**
  * Payload of `chat:queued`.
@@ -2590,6 +2802,35 @@ export interface ToolInputResolved {
    * By whom.
    */
   by: By;
+}
+/**
+ * Payload of `chat:budget-resolved`.
+ */
+export interface BudgetResolved {
+  /**
+   * Which conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * Which exchange.
+   */
+  messageId: MessageId;
+  /**
+   * Which question.
+   */
+  requestId: BudgetId;
+  /**
+   * How.
+   */
+  outcome: BudgetOutcome;
+  /**
+   * By whom.
+   */
+  by: By;
+  /**
+   * The cap as it is now; absent where there is none any more.
+   */
+  limitUsd?: number;
 }
 /**
  * Payload of `chat:tool-extended`.
@@ -2914,6 +3155,10 @@ export interface TurnUsage {
    * How full the context is.
    */
   context: Context;
+  /**
+   * How much is spent of the cap of which least is left, where there is one.
+   */
+  budget?: BudgetUse;
 }
 /**
  * How full the model's context is, in tokens.
@@ -2931,6 +3176,23 @@ export interface Context {
    * What is left of it.
    */
   remaining?: number;
+}
+/**
+ * How much of a cap is spent.
+ */
+export interface BudgetUse {
+  /**
+   * What the cap is for.
+   */
+  scope: BudgetScope;
+  /**
+   * What was spent of it.
+   */
+  spentUsd: number;
+  /**
+   * The cap.
+   */
+  limitUsd: number;
 }
 /**
  * Payload of `chat:state`.
@@ -3019,9 +3281,17 @@ export interface StreamEnd {
    */
   usage: Tokens;
   /**
-   * What it cost in US dollars, where the prices are known.
+   * What it cost in US dollars, where all of it was counted and has a price.
    */
   costUsd?: number;
+  /**
+   * What of it counts against caps, where anything has a price: turns that broke off are in it.
+   */
+  spentUsd?: number;
+  /**
+   * Whether a part of `spentUsd` is an estimate.
+   */
+  estimated?: boolean;
   /**
    * From `stream-start` to the end.
    */
@@ -3126,6 +3396,14 @@ export interface ChatError {
    * The provider instance.
    */
   provider?: string;
+  /**
+   * `budget_exhausted`: what the cap is for.
+   */
+  scope?: BudgetScope;
+  /**
+   * `budget_exhausted`, of a day: when the next one begins, RFC 3339.
+   */
+  resetsAt?: string;
 }
 /**
  * Payload of `approval:list-result`.
@@ -3869,6 +4147,76 @@ export interface Export {
    * Where the next piece begins; absent at the end.
    */
   nextCursor?: string;
+}
+/**
+ * Payload of `usage:report-result`.
+ */
+export interface UsageReported {
+  /**
+   * From when on, RFC 3339.
+   */
+  since: string;
+  /**
+   * Until when, RFC 3339.
+   */
+  until: string;
+  /**
+   * By what they are summed.
+   */
+  groupBy: GroupBy;
+  /**
+   * The sums.
+   */
+  rows: UsageRow[];
+  /**
+   * Whether there are more than are listed.
+   */
+  truncated?: boolean;
+}
+/**
+ * What requests to models come to.
+ */
+export interface UsageRow {
+  /**
+   * What they have in common; empty for conversations and sessions that are deleted or were not kept.
+   */
+  key: string;
+  /**
+   * Of a conversation: its session.
+   */
+  sessionId?: string;
+  /**
+   * How many.
+   */
+  requests: number;
+  /**
+   * All input tokens, cached ones included.
+   */
+  inputTokens: number;
+  /**
+   * Output tokens.
+   */
+  outputTokens: number;
+  /**
+   * Of the input: read from a cache.
+   */
+  cacheReadTokens: number;
+  /**
+   * Of the input: written to a cache.
+   */
+  cacheWriteTokens: number;
+  /**
+   * What those cost whose model has a price.
+   */
+  spentUsd: number;
+  /**
+   * How many have none.
+   */
+  unpriced?: number;
+  /**
+   * Of how many a part is estimated.
+   */
+  estimated?: number;
 }
 /**
  * Payload of `files:changes-result`.
