@@ -8,6 +8,7 @@ import { Executions } from "./executions.js";
 import { Inputs } from "./inputs.js";
 import { Inspector } from "./inspector.js";
 import { showMessages, showPast } from "./messages.js";
+import { Money } from "./money.js";
 import { exchangeOf, find } from "./places.js";
 import { Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
@@ -98,6 +99,9 @@ const attention = new Attention(ask, changed);
 const inputs = new Inputs(byId("asked"), async (payload) => {
   await ask("chat:tool-input", payload);
 }, drafts);
+const money = new Money(byId("money"), async (payload) => {
+  await ask("chat:budget-approve", payload);
+});
 const frames = new Inspector(byId("frames"), () => toggle("frames", false));
 const executions = new Executions(byId("executions"), ask, () => toggle("executions", false));
 const settings = new Settings(byId("settings"), ask, () => toggle("settings", false), (now) => {
@@ -135,6 +139,7 @@ function draw() {
   // Not what was asked and settled before this page was loaded anew.
   const approvals = isReplaying ? [] : view.approvals;
   const asked = isReplaying ? [] : view.inputs;
+  const budgets = isReplaying ? [] : view.budgets;
   if (state === "idle" && steering.length && !isReplaying) setSteering([]);
   const isBusy = state !== "idle" && client?.status.name !== "closed";
   const all = withWaiting(list);
@@ -148,14 +153,15 @@ function draw() {
   byId("queue").hidden = !isBusy;
   setText(byId("send"), isBusy ? "Send now" : "Send");
   byId("send").title = isBusy ? "The model gets it with its next step (Enter)" : "";
-  const isAsked = approvals.length + asked.length > 0;
+  const isAsked = approvals.length + asked.length + budgets.length > 0;
   byId("spinner").hidden = !isBusy || isAsked || state.startsWith("awaiting-");
   setText(byId("state"), isAsked ? "Waits for your answer" : described(state, list));
   meters(conversation);
   attention.show(approvals, asked, skew);
   approval.show(approvals, skew, (it) => attention.deadline(it));
   inputs.show(asked, skew, (it) => attention.deadline(it));
-  title(list, approvals.length + asked.length);
+  money.show(budgets, skew);
+  title(list, approvals.length + asked.length + budgets.length);
   if (follows) scroll.scrollTop = scroll.scrollHeight;
 }
 
@@ -189,7 +195,8 @@ function described(state, list) {
     case "responding": return "Answering…";
     case "tool-planned": return "Writing a call…";
     case "awaiting-approval":
-    case "awaiting-input": return "Waits for your answer";
+    case "awaiting-input":
+    case "awaiting-budget": return "Waits for your answer";
     case "compacting": return "Making the conversation shorter…";
     case "retrying": return last?.retry ? `Trying again: ${exposed(last.retry.reason)}` : "Trying again…";
     case "queued": return "Queued";

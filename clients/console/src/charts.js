@@ -19,14 +19,23 @@ export class Charts {
   constructor() {
     /** @type {any} */
     this.metrics = {};
+    /** @type {HTMLElement[]} */
+    this.money = [];
     this.figure = el("select", { "aria-label": "What the charts show", onchange: () => this.#draw() }, ...Object.keys(FIGURES).map((it) => el("option", {}, it)));
     this.charts = el("div", { class: "charts" });
     this.element = el("details", { class: "dashboard", open: true }, el("summary", {}, "In sum"), this.figure, this.charts);
   }
 
-  /** @param {any} metrics what `tool:metrics` answered */
-  show(metrics) {
+  /** Makes charts of sums that have one figure, by their titles. @param {Record<string, any[]>} all @param {(value: number) => string} text */
+  static of(all, text) {
+    const charts = Object.entries(all).map(([title, sums]) => section(title, sums, (it) => it.count, text));
+    return /** @type {HTMLElement[]} */ (charts.filter((it) => it !== false));
+  }
+
+  /** @param {any} metrics what `tool:metrics` answered @param {HTMLElement[]} money charts of what was spent */
+  show(metrics, money) {
     this.metrics = metrics;
+    this.money = money;
     this.#draw();
   }
 
@@ -34,15 +43,18 @@ export class Charts {
     const { tools = [], providers = [], days = [], commands = [] } = this.metrics;
     const [value, text] = FIGURES[this.figure.value] ?? FIGURES.Calls;
     const most = (/** @type {any[]} */ sums) => [...sums].sort((a, b) => value(b) - value(a)).slice(0, MOST_BARS);
-    const chart = (/** @type {string} */ title, /** @type {any[]} */ sums) => {
-      const top = Math.max(...sums.map(value), 0) || 1;
-      const bars = sums.map((it) => bar(it.name, value(it) / top, text(value(it))));
-      return sums.length > 0 && el("section", {}, el("h3", {}, title), el("ul", {}, ...bars));
-    };
+    const chart = (/** @type {string} */ title, /** @type {any[]} */ sums) => section(title, sums, value, text);
     const charts = [chart("By day (UTC)", days.slice(-MOST_BARS)), chart("Commands used most", commands.slice(0, MOST_BARS)), chart("By tool", most(tools)), chart("By provider", most(providers))];
-    this.charts.replaceChildren(...charts.filter((it) => it !== false));
+    this.charts.replaceChildren(...charts.filter((it) => it !== false), ...this.money);
     this.element.hidden = this.charts.children.length === 0;
   }
+}
+
+/** @param {string} title @param {any[]} sums @param {(it: any) => number} value @param {(value: number) => string} text */
+function section(title, sums, value, text) {
+  const top = Math.max(...sums.map(value), 0) || 1;
+  const bars = sums.map((it) => bar(it.name, value(it) / top, text(value(it))));
+  return sums.length > 0 && el("section", {}, el("h3", {}, title), el("ul", {}, ...bars));
 }
 
 function bar(/** @type {string} */ name, /** @type {number} */ part, /** @type {string} */ figure) {

@@ -1,6 +1,7 @@
 // What ran, in this session or in all: the execution records with filters, their sums, and both as files.
 import { Charts } from "./charts.js";
 import { duration, el, setText } from "./dom.js";
+import { spent } from "./money.js";
 import { exposed } from "./visible.js";
 
 const STATUSES = ["", "queued", "running", "success", "error", "denied", "cancelled"];
@@ -56,7 +57,7 @@ export class Executions {
   async load(cursor) {
     const wanted = { ...this.#filter(), ...(cursor && { cursor }), limit: 50 };
     try {
-      const [{ executions, nextCursor }, metrics] = await Promise.all([this.ask("tool:history", wanted), this.ask("tool:metrics", { scope: this.scope.value })]);
+      const [{ executions, nextCursor }, metrics, money] = await Promise.all([this.ask("tool:history", wanted), this.ask("tool:metrics", { scope: this.scope.value }), spent(this.ask)]);
       const rows = executions.map(row);
       if (cursor) this.rows.append(...rows);
       else this.rows.replaceChildren(...rows);
@@ -64,7 +65,7 @@ export class Executions {
       this.more.hidden = !nextCursor;
       setText(this.note, this.rows.children.length ? "" : "Nothing ran yet, or nothing that fits.");
       this.sums.replaceChildren(...sums(metrics));
-      this.charts.show(metrics);
+      this.charts.show(metrics, money);
     } catch (error) {
       setText(this.note, /** @type {Error} */ (error).message);
     }

@@ -147,6 +147,13 @@ export declare class Client {
     give(requestId: string, content?: Record<string, unknown>): Promise<AnswerTo<"chat:tool-input">>;
     /** Does not give it: says no, or closes the question without a decision. */
     refuse(requestId: string, action?: "decline" | "cancel"): Promise<AnswerTo<"chat:tool-input">>;
+    /** Has more be spent: by so many US dollars, without a cap, or by the first of the choices. */
+    spendMore(requestId: string, more?: {
+        extendUsd?: number;
+        unlimited?: boolean;
+    }): Promise<AnswerTo<"chat:budget-approve">>;
+    /** Has no more be spent: the exchange ends, with `finish` after a last answer. */
+    spendNoMore(requestId: string, finish?: boolean): Promise<AnswerTo<"chat:budget-approve">>;
     /**
      * Gives an open question more time, `requestId` for one that a server asks in the middle of the call. Say so while
      * somebody is at it: every 10 s, or at half of the time that is left where that is sooner.

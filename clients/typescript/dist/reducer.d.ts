@@ -1,4 +1,4 @@
-import type { BackgroundCommand, ChatError, Content, Context, History, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved } from "./protocol.js";
+import type { BackgroundCommand, BudgetConfirm, ChatError, Content, Context, History, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved } from "./protocol.js";
 /** Most characters of a call's live output that are kept; the oldest are dropped. */
 export declare const OUTPUT_CHARS: number;
 /** Text of the answer. */
@@ -88,6 +88,8 @@ export interface View {
     approvals: ToolConfirm[];
     /** What servers ask in the middle of calls, in the order of their coming; only with `inputRequests`. */
     inputs: ToolInputRequest[];
+    /** Questions whether more may be spent, in the order of their coming. */
+    budgets: BudgetConfirm[];
     /** Whether events were missed that the daemon no longer had; what is shown is what it remembers. */
     gap: boolean;
 }

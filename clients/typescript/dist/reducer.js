@@ -6,7 +6,7 @@
 export const OUTPUT_CHARS = 256 * 1024;
 /** A view of nothing. */
 export function emptyView() {
-    return { conversations: {}, approvals: [], inputs: [], gap: false };
+    return { conversations: {}, approvals: [], inputs: [], budgets: [], gap: false };
 }
 /** Returns the view after a frame. */
 export function reduce(view, frame) {
@@ -81,6 +81,15 @@ export function reduce(view, frame) {
         case "chat:tool-input-resolved": {
             const { requestId } = frame.payload;
             return { ...view, inputs: view.inputs.filter((open) => open.requestId !== requestId) };
+        }
+        case "chat:budget-confirm": {
+            const confirm = frame.payload;
+            const known = view.budgets.some((open) => open.requestId === confirm.requestId);
+            return known ? view : { ...view, budgets: [...view.budgets, confirm] };
+        }
+        case "chat:budget-resolved": {
+            const { requestId } = frame.payload;
+            return { ...view, budgets: view.budgets.filter((open) => open.requestId !== requestId) };
         }
         case "chat:tool-start": {
             const { toolName, turn, input } = frame.payload;
@@ -238,7 +247,7 @@ function missed(view) {
             }),
         };
     }
-    return { conversations, approvals: [], inputs: [], gap: true };
+    return { conversations, approvals: [], inputs: [], budgets: [], gap: true };
 }
 /** After a gap, the beginning of an exchange that runs is the last answer of the history, where that is not whole. */
 function continued(view, of) {
@@ -396,7 +405,7 @@ function ended(view, end) {
     }));
 }
 function stateOf(view, payload) {
-    let now = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [] };
+    let now = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [], budgets: payload.budgets ?? [] };
     for (const { conversationId, state, background } of payload.conversations) {
         now = withConversation(now, conversationId, (it) => ({ ...it, state, background: background ?? [] }));
     }

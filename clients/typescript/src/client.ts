@@ -275,6 +275,16 @@ export class Client {
     return this.request("chat:tool-input", { requestId, action });
   }
 
+  /** Has more be spent: by so many US dollars, without a cap, or by the first of the choices. */
+  spendMore(requestId: string, more: { extendUsd?: number; unlimited?: boolean } = {}): Promise<AnswerTo<"chat:budget-approve">> {
+    return this.request("chat:budget-approve", { requestId, ...more });
+  }
+
+  /** Has no more be spent: the exchange ends, with `finish` after a last answer. */
+  spendNoMore(requestId: string, finish = false): Promise<AnswerTo<"chat:budget-approve">> {
+    return this.request("chat:budget-approve", { requestId, approved: false, finish });
+  }
+
   /**
    * Gives an open question more time, `requestId` for one that a server asks in the middle of the call. Say so while
    * somebody is at it: every 10 s, or at half of the time that is left where that is sooner.

@@ -5,6 +5,7 @@
 
 import type {
   BackgroundCommand,
+  BudgetConfirm,
   ChatError,
   Content,
   Context,
@@ -111,13 +112,15 @@ export interface View {
   approvals: ToolConfirm[];
   /** What servers ask in the middle of calls, in the order of their coming; only with `inputRequests`. */
   inputs: ToolInputRequest[];
+  /** Questions whether more may be spent, in the order of their coming. */
+  budgets: BudgetConfirm[];
   /** Whether events were missed that the daemon no longer had; what is shown is what it remembers. */
   gap: boolean;
 }
 
 /** A view of nothing. */
 export function emptyView(): View {
-  return { conversations: {}, approvals: [], inputs: [], gap: false };
+  return { conversations: {}, approvals: [], inputs: [], budgets: [], gap: false };
 }
 
 /** Returns the view after a frame. */
@@ -193,6 +196,15 @@ export function reduce(view: View, frame: ServerFrame): View {
     case "chat:tool-input-resolved": {
       const { requestId } = frame.payload;
       return { ...view, inputs: view.inputs.filter((open) => open.requestId !== requestId) };
+    }
+    case "chat:budget-confirm": {
+      const confirm = frame.payload;
+      const known = view.budgets.some((open) => open.requestId === confirm.requestId);
+      return known ? view : { ...view, budgets: [...view.budgets, confirm] };
+    }
+    case "chat:budget-resolved": {
+      const { requestId } = frame.payload;
+      return { ...view, budgets: view.budgets.filter((open) => open.requestId !== requestId) };
     }
     case "chat:tool-start": {
       const { toolName, turn, input } = frame.payload;
@@ -358,7 +370,7 @@ function missed(view: View): View {
       }),
     };
   }
-  return { conversations, approvals: [], inputs: [], gap: true };
+  return { conversations, approvals: [], inputs: [], budgets: [], gap: true };
 }
 
 /** After a gap, the beginning of an exchange that runs is the last answer of the history, where that is not whole. */
@@ -538,7 +550,7 @@ function ended(view: View, end: StreamEnd): View {
 }
 
 function stateOf(view: View, payload: ServerFrame<"session:state-result">["payload"]): View {
-  let now: View = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [] };
+  let now: View = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [], budgets: payload.budgets ?? [] };
   for (const { conversationId, state, background } of payload.conversations) {
     now = withConversation(now, conversationId, (it) => ({ ...it, state, background: background ?? [] }));
   }

@@ -303,3 +303,15 @@ test("what servers ask is open until it is settled, and once", () => {
   const gap = { type: "session:error", seq: 9, payload: { code: "replay_gap", message: "lost" } };
   assert.deepEqual(reduce(view, gap).inputs, []);
 });
+
+test("a question whether more may be spent is open until it is settled, and once", () => {
+  const confirm = (id) => frame("chat:budget-confirm", {
+    requestId: id, scope: "exchange", spentUsd: 1, limitUsd: 2, nextUsd: 1.5, turn: 3, choices: [{ extendUsd: 2 }, { unlimited: true }],
+  });
+  let view = [confirm("c1"), confirm("c2"), confirm("c1")].reduce(reduce, emptyView());
+  assert.deepEqual(view.budgets.map((open) => open.requestId), ["c1", "c2"]);
+  view = reduce(view, frame("chat:budget-resolved", { requestId: "c1", outcome: "extended", by: "user", limitUsd: 4 }));
+  assert.deepEqual(view.budgets.map((open) => open.requestId), ["c2"]);
+  const state = { type: "session:state-result", seq: 9, payload: { conversations: [], approvals: [] } };
+  assert.deepEqual(reduce(view, state).budgets, []);
+});
