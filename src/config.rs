@@ -44,8 +44,8 @@ pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, ChatConfig, CompactionConfig,
-    Detached, ExposePolicy, FileReadConfig, GitPolicy, LogConfig, SandboxPolicy, ServerConfig,
-    SessionConfig, StoreSync, Unattended, WebSearchConfig,
+    Detached, ExposePolicy, FileReadConfig, GitPolicy, LogConfig, NativeCompaction, SandboxPolicy,
+    ServerConfig, SessionConfig, StoreSync, Unattended, WebSearchConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};

@@ -24,7 +24,7 @@ use crate::sandbox::paths::Reach;
 use crate::telemetry::LogFormat;
 use crate::units::{DAY, KIB, MIB, Number, Percent, Size, Span};
 
-pub use compaction::CompactionConfig;
+pub use compaction::{CompactionConfig, NativeCompaction};
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
 

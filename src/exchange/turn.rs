@@ -84,6 +84,7 @@ impl TurnRequest {
             temperature: setup.temperature,
             thinking: setup.thinking,
             cache_key: &setup.cache_key,
+            compact: None,
         }
     }
 }

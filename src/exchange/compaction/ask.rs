@@ -87,6 +87,7 @@ impl Compactor<'_, '_> {
             temperature: setup.temperature,
             thinking,
             cache_key: &setup.cache_key,
+            compact: None,
         };
         let mut failures = Failures::default();
         loop {
