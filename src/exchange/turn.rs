@@ -92,6 +92,10 @@ impl TurnRequest {
 impl Exchange<'_> {
     /// Returns what a turn asks with the tools as they are now.
     pub(super) fn request(&mut self, turn: u32, choice: ToolChoice) -> TurnRequest {
+        let (setup, conversation) = (self.setup, &self.context.conversation);
+        conversation
+            .history
+            .show_to(&setup.provider_id, &setup.model);
         let offer = ToolOffer::now(self.setup, self.context, self.progress.offer.take());
         self.progress.offer = Some(Arc::clone(&offer));
         TurnRequest {
@@ -125,6 +129,14 @@ impl Exchange<'_> {
                         && !received.has_output()
                         && !std::mem::replace(&mut has_overflowed, true)
                         && self.recover_from_overflow(request).await? =>
+                {
+                    metrics::provider_answered(provider, &word(&failure::meaning(error.kind).0));
+                }
+                // At most once for each: what is dropped is not sent again.
+                Attempt::Broken(received, error)
+                    if error.names_compaction()
+                        && !received.has_output()
+                        && self.drop_native_compaction() =>
                 {
                     metrics::provider_answered(provider, &word(&failure::meaning(error.kind).0));
                 }

@@ -3,14 +3,15 @@
 use futures::StreamExt;
 
 use super::cut::Cut;
-use super::{Attempt, Compactor, summary, view};
+use super::{Attempt, Compactor, summary};
 use crate::exchange::budget::estimate;
+use crate::exchange::context::Setup;
 use crate::exchange::failure;
-use crate::exchange::turn::jitter;
+use crate::exchange::turn::{ToolOffer, jitter};
 use crate::message::{Message, Model, Usage};
 use crate::protocol::word;
 use crate::provider::retry::{Failures, next_delay};
-use crate::provider::{Chunk, ErrorKind, Provider, ProviderError, Request, Stop, ToolChoice};
+use crate::provider::{Chunk, End, ErrorKind, Provider, ProviderError, Request, Stop, ToolChoice};
 use crate::telemetry::metrics;
 
 /// The most bytes of a model's answer that are read.
@@ -30,27 +31,28 @@ impl Compactor<'_, '_> {
         cut: Cut,
         instructions: &str,
     ) -> Result<String, NoSummary> {
+        let (setup, offer) = (self.setup, self.offer);
         let config = &self.context.services.config.compaction;
-        let head = attempt.messages.get(..cut.base).unwrap_or_default();
-        let seen = view::view(head, &attempt.before);
+        let model = config.model_of(&setup.provider_id).unwrap_or(&setup.model);
+        let seen = attempt.seen_before(cut, setup, model);
         let most_tokens = summary::most_tokens(&attempt.shares);
         let taken = attempt.shares.head.saturating_add(most_tokens);
         let fits = attempt.shares.window.saturating_sub(taken);
         // The window is in the provider's tokens, and what is sent is estimated.
         let fits = self.context.conversation.gauge.lock().estimated(fits);
-        let instructions = [config.instructions.as_str(), instructions].join("\n");
-        let messages = summary::request(&seen, fits, &instructions);
-        let mut choice = match self.setup.provider.caches_by_settings() {
-            true => ToolChoice::Auto,
-            false => ToolChoice::None,
+        let messages = summary::request(&seen, fits, &summary::prompt(instructions));
+        let mut request = Request {
+            model,
+            ..request(setup, offer, &messages, most_tokens)
         };
         loop {
-            let answer = self.ask(attempt, &messages, choice, most_tokens).await?;
-            if answer.text.trim().is_empty() && answer.has_calls && choice == ToolChoice::Auto {
-                choice = ToolChoice::None;
+            let answer = self.ask(attempt, request).await?;
+            let is_call = answer.text.trim().is_empty() && answer.has_calls;
+            if is_call && request.tool_choice == ToolChoice::Auto {
+                request.tool_choice = ToolChoice::None;
                 continue;
             }
-            let was_cut = answer.stop == Stop::MaxTokens;
+            let was_cut = answer.end.stop == Stop::MaxTokens;
             return match summary::problem(&answer.text, was_cut, estimate(&seen)) {
                 None => Ok(answer.text),
                 Some(problem) => Err(NoSummary::Problem(problem.to_owned())),
@@ -59,36 +61,12 @@ impl Compactor<'_, '_> {
     }
 
     /// Sends a request, again where that may help.
-    async fn ask(
+    pub(super) async fn ask(
         &mut self,
         attempt: &mut Attempt,
-        messages: &[Message],
-        choice: ToolChoice,
-        most_tokens: u64,
+        request: Request<'_>,
     ) -> Result<Answer, NoSummary> {
         let setup = self.setup;
-        let config = &self.context.services.config.compaction;
-        let model = config.model_of(&setup.provider_id).unwrap_or(&setup.model);
-        let thinking = match setup.provider.caches_by_settings() {
-            true => setup.thinking,
-            false => None,
-        };
-        let thought = thinking
-            .and_then(|thinking| thinking.budget_tokens)
-            .unwrap_or(0);
-        let most_tokens = u32::try_from(most_tokens).unwrap_or(u32::MAX);
-        let request = Request {
-            model,
-            system: &setup.system,
-            messages,
-            tools: &self.offer.specs,
-            tool_choice: choice,
-            max_tokens: Some(most_tokens.saturating_add(thought)),
-            temperature: setup.temperature,
-            thinking,
-            cache_key: &setup.cache_key,
-            compact: None,
-        };
         let mut failures = Failures::default();
         loop {
             let answer = answer(&*setup.provider, request);
@@ -98,7 +76,8 @@ impl Compactor<'_, '_> {
             let error = match answered {
                 Ok(answer) => {
                     metrics::provider_answered(&setup.provider_id, "ok");
-                    self.count(attempt, &answer.usage, &setup.provider.model(model));
+                    let model = setup.provider.model(request.model);
+                    self.count(attempt, &answer.end.usage, &model);
                     return Ok(answer);
                 }
                 Err(error) => error,
@@ -109,6 +88,14 @@ impl Compactor<'_, '_> {
             }
             let tries = failures.add(&error);
             let Some(delay) = next_delay(setup.max_retries, &error, tries, jitter()) else {
+                // What names it in an answer to a request for one may mean that request.
+                let is_refused = match request.compact {
+                    Some(_) => error.kind == ErrorKind::Compaction,
+                    None => error.names_compaction(),
+                };
+                if is_refused {
+                    self.drop_native(attempt);
+                }
                 let redactor = &self.context.services.redactor;
                 return Err(NoSummary::Problem(
                     redactor.redact(&error.message).into_owned(),
@@ -126,12 +113,38 @@ impl Compactor<'_, '_> {
     }
 }
 
+/// Returns a request of the conversation's own model, with what stands before the messages as in its turns.
+pub(super) fn request<'r>(
+    setup: &'r Setup,
+    offer: &'r ToolOffer,
+    messages: &'r [Message],
+    most_tokens: u64,
+) -> Request<'r> {
+    let (choice, thinking) = match setup.provider.caches_by_settings() {
+        true => (ToolChoice::Auto, setup.thinking),
+        false => (ToolChoice::None, None),
+    };
+    let thought = thinking.and_then(|thinking| thinking.budget_tokens);
+    let most_tokens = u32::try_from(most_tokens).unwrap_or(u32::MAX);
+    Request {
+        model: &setup.model,
+        system: &setup.system,
+        messages,
+        tools: &offer.specs,
+        tool_choice: choice,
+        max_tokens: Some(most_tokens.saturating_add(thought.unwrap_or(0))),
+        temperature: setup.temperature,
+        thinking,
+        cache_key: &setup.cache_key,
+        compact: None,
+    }
+}
+
 /// What a model answered.
-struct Answer {
+pub(super) struct Answer {
     text: String,
     has_calls: bool,
-    stop: Stop,
-    usage: Usage,
+    pub(super) end: End,
 }
 
 async fn answer(provider: &dyn Provider, request: Request<'_>) -> Result<Answer, ProviderError> {
@@ -145,8 +158,7 @@ async fn answer(provider: &dyn Provider, request: Request<'_>) -> Result<Answer,
                 return Ok(Answer {
                     text,
                     has_calls,
-                    stop: end.stop,
-                    usage: end.usage,
+                    end,
                 });
             }
             _ => {}
