@@ -44,9 +44,9 @@ pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
-    CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy, LogConfig, OnReach,
-    ProviderBudget, SandboxPolicy, ServerConfig, SessionConfig, StoreSync, Unattended, Unpriced,
-    WebSearchConfig,
+    CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy, LogConfig,
+    NativeCompaction, OnReach, ProviderBudget, SandboxPolicy, ServerConfig, SessionConfig,
+    StoreSync, Unattended, Unpriced, WebSearchConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};

@@ -9,6 +9,7 @@ mod anthropic;
 mod arguments;
 mod body;
 mod chat;
+pub(crate) mod compaction;
 mod compat;
 mod decode;
 mod error;
@@ -41,6 +42,7 @@ use futures::stream::BoxStream;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::config::NativeCompaction;
 use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
 pub use error::{ErrorKind, ProviderError, WiderWindow};
 pub use http::Clients;
@@ -81,6 +83,11 @@ pub trait Provider: Send + Sync {
         false
     }
 
+    /// Returns whose compaction [`Request::compact`] asks for; `Off` where that cannot be asked.
+    fn native_compaction(&self) -> NativeCompaction {
+        NativeCompaction::Off
+    }
+
     /// Returns what is known of a model without asking anybody.
     fn model(&self, id: &str) -> Model;
 }
@@ -106,6 +113,9 @@ pub struct Request<'a> {
     pub thinking: Option<Thinking>,
     /// Opaque and stable for a conversation: routes its requests to the same prompt cache.
     pub cache_key: &'a str,
+    /// Asks for a compaction of the messages in the vendor's own form, and for no answer. The text says what it is to be like in the
+    /// place of the vendor's own words; empty for those. Only where [`Provider::native_compaction`] has one.
+    pub compact: Option<&'a str>,
 }
 
 /// Whether the model may call tools.

@@ -27,7 +27,7 @@ use crate::units::{DAY, KIB, MIB, Number, Percent, Size, Span};
 
 pub(crate) use budget::Dollars;
 pub use budget::{BudgetConfig, OnReach, ProviderBudget, Unpriced};
-pub use compaction::CompactionConfig;
+pub use compaction::{CompactionConfig, NativeCompaction};
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
 

@@ -220,7 +220,10 @@ pub(crate) fn message_tokens(message: &Message) -> u64 {
 
 pub(crate) fn estimate_reply(reply: &Reply) -> u64 {
     let inputs: usize = reply.calls.iter().map(|call| json_bytes(&call.input)).sum();
-    text_tokens(reply.text.len() + reply.thinking.len() + inputs)
+    let said = reply.text.len() + reply.thinking.len() + inputs;
+    // What only its provider can read is as long as that.
+    let opaque = reply.native.as_ref().filter(|_| said == 0);
+    text_tokens(said + opaque.map_or(0, |native| json_bytes(&native.items)))
 }
 
 fn parts_tokens(parts: &[Part]) -> u64 {

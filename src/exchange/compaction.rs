@@ -8,6 +8,7 @@ mod ask;
 mod cut;
 mod facts;
 mod limits;
+mod native;
 mod prune;
 mod report;
 mod summary;
@@ -98,6 +99,14 @@ struct Attempt {
     cost: Cost,
 }
 
+impl Attempt {
+    /// Returns what a model of the conversation's provider saw of all before the cut.
+    fn seen_before(&self, cut: Cut, setup: &Setup, model: &str) -> Vec<Message> {
+        let head = self.messages.get(..cut.base).unwrap_or_default();
+        view::view(head, &self.before.shown_to(&setup.provider_id, model))
+    }
+}
+
 impl Compactor<'_, '_> {
     /// Returns what the next request holds, in tokens.
     pub(crate) fn used(&self) -> u64 {
@@ -111,6 +120,8 @@ impl Compactor<'_, '_> {
 
     /// Makes what the model sees of the conversation shorter, and tells of it.
     pub(crate) async fn compact(&mut self, wish: Wish<'_>) -> Outcome {
+        let (setup, history) = (self.setup, &self.context.conversation.history);
+        history.show_to(&setup.provider_id, &setup.model);
         let before_tokens = self.used();
         let known = self.shares();
         // By hand a conversation can be made shorter whatever its window is: as if it were full.
@@ -123,7 +134,6 @@ impl Compactor<'_, '_> {
         if known.is_some() && self.is_hopeless(&shares) {
             return Outcome::Nothing;
         }
-        let history = &self.context.conversation.history;
         let (messages, before) = history.compacted();
         let mut attempt = Attempt {
             id: self.context.session.ids.compaction(),
@@ -250,7 +260,7 @@ impl Compactor<'_, '_> {
         })
     }
 
-    /// Puts a summary in the place of all but the last messages: by a model, else by code.
+    /// Puts a summary in the place of all but the last messages: by the vendor where that is wanted, by a model, else by code.
     async fn sum_up(
         &mut self,
         attempt: &mut Attempt,
@@ -274,12 +284,20 @@ impl Compactor<'_, '_> {
         }
         let cuts = [soft, hard].into_iter().filter(|cut| cut.base > from);
         let cuts: Vec<Cut> = cuts.collect();
-        self.begin(attempt, kind, wish);
+        let native = self.native_instructions(wish);
+        let begins = native.as_ref().map_or(kind, |_| CompactionKind::Native);
+        self.begin(attempt, begins, wish);
         self.emit(Event::ChatState(State::new(
             &self.context.conversation.id,
             self.message_id,
             StateName::Compacting,
         )));
+        if let (Some(instructions), Some(first)) = (native, cuts.first().copied()) {
+            let work = self.compact_by_vendor(attempt, first, places, &instructions);
+            if let Some(outcome) = work.await {
+                return outcome;
+            }
+        }
         if is_manual || !self.context.conversation.breaker.lock().is_without_model() {
             match self.by_model(attempt, &cuts, places, wish).await {
                 Ok(true) => return Outcome::Done,
@@ -317,9 +335,10 @@ impl Compactor<'_, '_> {
         wish: Wish<'_>,
     ) -> Result<bool, NoSummary> {
         let breaker = &self.context.conversation.breaker;
+        let instructions = self.instructions(wish);
         let mut has_answered = false;
         for cut in cuts {
-            let problem = match self.summary(attempt, *cut, wish.instructions).await {
+            let problem = match self.summary(attempt, *cut, &instructions).await {
                 Ok(text) => {
                     let candidate = self.candidate(attempt, *cut, places, Some(&text));
                     match self.try_out(attempt, CompactionKind::Summary, candidate) {
@@ -380,6 +399,7 @@ impl Compactor<'_, '_> {
         Compacted {
             id: attempt.id.to_string(),
             summary: Some(text),
+            native: None,
             base: cut.base,
             said: cut.said,
             pruned: places.range(cut.base..).copied().collect(),
@@ -389,7 +409,8 @@ impl Compactor<'_, '_> {
 
     /// Returns the tokens of the next request where the model sees that much.
     fn tokens(&self, attempt: &Attempt, candidate: &Compacted) -> u64 {
-        let seen = view::view(&attempt.messages, candidate);
+        let (provider, model) = (&self.setup.provider_id, &self.setup.model);
+        let seen = view::view(&attempt.messages, &candidate.shown_to(provider, model));
         let mut gauge = self.context.conversation.gauge.lock().clone();
         gauge.forget();
         gauge.used(self.offer.tokens.saturating_add(estimate(&seen)))

@@ -130,9 +130,10 @@ pub(crate) fn meaning(kind: ErrorKind) -> (ChatCode, Option<&'static str>) {
             ChatCode::ProviderProtocol,
             Some("check that providers.NAME.base_url names the provider's API and not a web page"),
         ),
-        ErrorKind::InvalidRequest | ErrorKind::TooLarge | ErrorKind::ContentFilter => {
-            (ChatCode::ProviderInvalidRequest, None)
-        }
+        ErrorKind::InvalidRequest
+        | ErrorKind::TooLarge
+        | ErrorKind::ContentFilter
+        | ErrorKind::Compaction => (ChatCode::ProviderInvalidRequest, None),
         ErrorKind::NotFound => (
             ChatCode::ProviderInvalidRequest,
             Some("ask for the models there are with model:list"),

@@ -40,6 +40,15 @@ struct Kept {
     seen: Option<Seen>,
     /// What it sees in tokens, estimated.
     tokens: u64,
+    /// Who it is, where it was asked since the begin.
+    reader: Option<Reader>,
+}
+
+/// The model that a conversation is shown to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Reader {
+    provider: String,
+    model: String,
 }
 
 /// What the model sees of a conversation that was compacted. It is no more than a window holds, and not counted as what is
@@ -69,7 +78,10 @@ impl Kept {
 
     /// Has the model see less; returns whether that is a valid history.
     fn see(&mut self, compacted: Compacted) -> bool {
-        let messages = view(&self.messages, &compacted);
+        let messages = match &self.reader {
+            Some(it) => view(&self.messages, &compacted.shown_to(&it.provider, &it.model)),
+            None => view(&self.messages, &compacted),
+        };
         let is_valid = is_valid(&messages);
         if is_valid {
             self.tokens = estimate(&messages);
@@ -142,6 +154,44 @@ impl History {
             self.journal.compacted(&self.conversation, Some(&compacted));
         }
         is_valid
+    }
+
+    /// Has it shown to this model from now on, of this provider instance. What it sees is made anew where a vendor's own compaction
+    /// is for one of both alone.
+    pub(crate) fn show_to(&self, provider: &str, model: &str) {
+        let mut kept = self.kept.lock();
+        let is_same = |it: &Reader| it.provider == provider && it.model == model;
+        if kept.reader.as_ref().is_some_and(is_same) {
+            return;
+        }
+        kept.reader = Some(Reader {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+        });
+        let seen = kept.seen.as_ref().map(|seen| seen.compacted.clone());
+        if let Some(compacted) = seen.filter(|compacted| compacted.native.is_some()) {
+            kept.see(compacted);
+        }
+    }
+
+    /// Has the summary stand in the place of a vendor's own compaction, for good, where the model is shown one; returns whether it is.
+    pub(crate) fn drop_native(&self) -> bool {
+        let mut kept = self.kept.lock();
+        let (Some(seen), Some(reader)) = (&kept.seen, &kept.reader) else {
+            return false;
+        };
+        let shown = seen.compacted.shown_to(&reader.provider, &reader.model);
+        if shown.native.is_none() {
+            return false;
+        }
+        let compacted = Compacted {
+            native: None,
+            ..shown
+        };
+        if self.is_written() {
+            self.journal.compacted(&self.conversation, Some(&compacted));
+        }
+        kept.see(compacted)
     }
 
     /// Returns all that is remembered, and what of it the model does not see.

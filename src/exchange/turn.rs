@@ -87,6 +87,7 @@ impl TurnRequest {
             temperature: setup.temperature,
             thinking: setup.thinking,
             cache_key: &setup.cache_key,
+            compact: None,
         }
     }
 }
@@ -94,6 +95,10 @@ impl TurnRequest {
 impl Exchange<'_> {
     /// Returns what a turn asks with the tools as they are now.
     pub(super) fn request(&mut self, turn: u32, choice: ToolChoice) -> TurnRequest {
+        let (setup, conversation) = (self.setup, &self.context.conversation);
+        conversation
+            .history
+            .show_to(&setup.provider_id, &setup.model);
         let offer = ToolOffer::now(self.setup, self.context, self.progress.offer.take());
         self.progress.offer = Some(Arc::clone(&offer));
         TurnRequest {
@@ -144,6 +149,15 @@ impl Exchange<'_> {
                     if !self.recover_from_overflow(request).await? {
                         return Err(self.give_up(request, received, &error));
                     }
+                }
+                // At most once for each: what is dropped is not sent again.
+                Attempt::Broken(received, error)
+                    if error.names_compaction()
+                        && !received.has_output()
+                        && self.drop_native_compaction() =>
+                {
+                    drop((self.ledger.reserved.take(), admitted));
+                    metrics::provider_answered(provider, &word(&failure::meaning(error.kind).0));
                 }
                 Attempt::Broken(received, error) => {
                     let failure = word(&failure::meaning(error.kind).0);

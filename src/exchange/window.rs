@@ -43,6 +43,17 @@ impl Exchange<'_> {
         self.compact(request, CompactionTrigger::Overflow).await
     }
 
+    /// Does without the vendor's own compaction after the provider refused it; returns whether there was one.
+    pub(super) fn drop_native_compaction(&self) -> bool {
+        let conversation = &self.context.conversation;
+        let is_dropped = conversation.history.drop_native();
+        if is_dropped {
+            conversation.gauge.lock().forget();
+            tracing::warn!("the vendor's own compaction was refused; a summary takes its place");
+        }
+        is_dropped
+    }
+
     /// Returns whether the next request holds less.
     async fn compact(
         &mut self,

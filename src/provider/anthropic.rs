@@ -31,9 +31,9 @@ use self::amends::Amends;
 use self::capabilities::Capabilities;
 use self::decode::MessageWire;
 use self::request::{Setting, prepare};
-use super::http::{Draft, Endpoint, unusable};
+use super::http::{BETAS, Draft, Endpoint, unusable};
 use super::{ChunkStream, Clients, ErrorKind, Provider, ProviderError, Request};
-use crate::config::ProviderConfig;
+use crate::config::{NativeCompaction, ProviderConfig};
 use crate::message::Model;
 
 /// The vendor's own host.
@@ -46,6 +46,11 @@ const VERSION: &str = "2026-10-21";
 const COPIED_VERSION: &str = "2023-06-01";
 
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
+const BETA_HEADER: HeaderName = HeaderName::from_static(BETAS);
+
+/// What requests with a compaction of the vendor's own need.
+const COMPACTION_BETA: HeaderValue = HeaderValue::from_static("compact-2026-09-04");
+
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 
 /// What tokens of a subscription begin with; they are accepted as bearer tokens only.
@@ -154,9 +159,13 @@ impl Anthropic {
         };
         loop {
             let prepared = prepare(&request, setting);
+            let mut headers = self.headers()?;
+            if prepared.compacts {
+                headers.insert(BETA_HEADER, COMPACTION_BETA);
+            }
             let draft = Draft {
                 url: self.url("messages"),
-                headers: self.headers()?,
+                headers,
                 body: prepared.body,
                 notices: prepared.notices,
             };
@@ -229,6 +238,10 @@ impl Provider for Anthropic {
 
     fn caches_by_settings(&self) -> bool {
         true
+    }
+
+    fn native_compaction(&self) -> NativeCompaction {
+        NativeCompaction::Anthropic
     }
 
     fn model(&self, id: &str) -> Model {

@@ -27,7 +27,7 @@ use super::{
     ChunkStream, ErrorKind, Provider, ProviderError, Request, ToolChoice, WiderWindow, chat,
     models, responses,
 };
-use crate::config::{ProviderConfig, ProviderKind};
+use crate::config::{NativeCompaction, ProviderConfig, ProviderKind};
 use crate::message::Model;
 
 /// Vendors whose list has the window that a model has there; the table cannot know what is served. A
@@ -75,7 +75,10 @@ impl Server {
         let vendor = self.vendor();
         let mut quirks = self.learned.quirks(vendor, request.model);
         let mut repairs = Vec::new();
-        let mut mistake = self.learned.take_mistake(request.cache_key);
+        let mut mistake = match request.compact {
+            Some(_) => None,
+            None => self.learned.take_mistake(request.cache_key),
+        };
         loop {
             let (draft, wire) = self.draft(&request, &quirks, mistake.as_deref())?;
             let error = match self.endpoint.stream(&request, &draft, wire).await {
@@ -87,7 +90,7 @@ impl Server {
                 }
                 Err(error) => error,
             };
-            if error.is_model_mistake() && mistake.is_none() {
+            if error.is_model_mistake() && mistake.is_none() && request.compact.is_none() {
                 mistake = Some(error.message);
                 continue;
             }
@@ -120,6 +123,10 @@ impl Server {
         }
         // A model may need the other API than the one that is configured.
         let is_chat = (config.kind == ProviderKind::Chat) != quirks.other_api;
+        if is_chat && request.compact.is_some() {
+            let problem = "Chat Completions has no compaction of the vendor's own";
+            return Err(ProviderError::new(ErrorKind::InvalidRequest, problem));
+        }
         let (path, mut body, wire): (_, _, Box<dyn Wire>) = if is_chat {
             let body = chat::request::body(request, quirks, &config.id, &mut notices);
             ("chat/completions", body, Box::<ChatWire>::default())
@@ -265,6 +272,13 @@ impl Provider for Server {
             }
         }
         .boxed()
+    }
+
+    fn native_compaction(&self) -> NativeCompaction {
+        match self.endpoint.config().kind {
+            ProviderKind::Responses => NativeCompaction::Openai,
+            _ => NativeCompaction::Off,
+        }
     }
 
     fn model(&self, id: &str) -> Model {

@@ -173,6 +173,13 @@ impl ProviderError {
         self.code.as_deref() == Some("tool_use_failed")
     }
 
+    /// Whether the vendor's own compaction may be why a request that begins with one is refused: it is named.
+    pub(crate) fn names_compaction(&self) -> bool {
+        let is_refusal = self.kind == ErrorKind::InvalidRequest && !self.is_model_mistake();
+        let names = || self.message.to_lowercase().contains("compaction");
+        self.kind == ErrorKind::Compaction || (is_refusal && names())
+    }
+
     /// Whether the provider is, or says it is, busy.
     pub(super) fn is_about_load(&self) -> bool {
         self.kind.is_about_load()
@@ -215,6 +222,8 @@ pub enum ErrorKind {
     ContentFilter,
     /// 409.
     Conflict,
+    /// The vendor's own compaction, which the conversation begins with, is not accepted.
+    Compaction,
     /// The model has no tools.
     NoTools,
     /// The provider instance lacks its key or another setting.

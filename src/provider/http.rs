@@ -57,6 +57,9 @@ pub struct Clients {
     gates: Gates,
 }
 
+/// A header that lists things: what the configuration has of it is added to what a request needs.
+pub(crate) const BETAS: &str = "anthropic-beta";
+
 /// Where a provider instance is reached, and as whom.
 pub(crate) struct Endpoint {
     config: Arc<ProviderConfig>,
@@ -246,7 +249,11 @@ impl Endpoint {
         for (name, value) in &self.config.headers {
             let what = format!("the header {name:?}");
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable(&what))?;
-            headers.insert(name, secret_value(value.expose_secret(), &what)?);
+            let needed = headers.get(&name).filter(|_| name == BETAS);
+            let listed = needed.and_then(|needed| needed.to_str().ok());
+            let listed = listed.map(|needed| format!("{},{needed}", value.expose_secret().trim()));
+            let value = listed.as_deref().unwrap_or(value.expose_secret());
+            headers.insert(name, secret_value(value, &what)?);
         }
         let client = self
             .clients

@@ -1,6 +1,6 @@
 //! Token figures of Chat Completions, Responses and Anthropic: several names for the same numbers.
 
-use super::json::{Json, field};
+use super::json::{Json, array, field, text};
 use crate::message::Usage;
 
 /// Takes the figures of a `usage` object. They are cumulative: never added, and never erased by one that
@@ -52,6 +52,17 @@ pub(super) fn update_anthropic(known: &mut Usage, usage: &Json<'_>) {
     let thinking = figure(usage, "output_tokens_details/thinking_tokens");
     known.output = figure(usage, "output_tokens").or(known.output);
     known.reasoning = thinking.or(known.reasoning);
+}
+
+/// Returns what compactions took that the vendor made beside, which its sums do not have; `None` where it says nothing of any.
+pub(super) fn anthropic_compactions(usage: &Json<'_>) -> Option<Usage> {
+    let made = array(usage, "iterations").iter();
+    let made = made.filter(|iteration| text(iteration, "type") == "compaction");
+    made.fold(None, |sum, iteration| {
+        let mut one = Usage::default();
+        update_anthropic(&mut one, iteration);
+        Some(sum.unwrap_or_default().plus(one))
+    })
 }
 
 fn keep(slot: &mut Option<u64>, newer: Option<u64>) {
@@ -125,6 +136,33 @@ mod tests {
         assert_eq!((known.input, known.output), (Some(43), Some(0)));
         assert_eq!((known.cache_read, known.cache_write), (Some(7), Some(10)));
         assert_eq!((known.cache_write_1h, known.reasoning), (Some(5), Some(9)));
+    }
+
+    #[test]
+    fn compactions_are_counted_beside_the_sums_of_anthropic() {
+        let compaction = json!({"type": "compaction", "input_tokens": 40, "output_tokens": 3,
+            "cache_read_input_tokens": 30, "cache_creation_input_tokens": 2});
+        let message = json!({"type": "message", "input_tokens": 9, "output_tokens": 9});
+        for (usage, expected) in [
+            (json!({"input_tokens": 9, "output_tokens": 9}), None),
+            (json!({"iterations": null}), None),
+            (json!({"iterations": [message]}), None),
+            (json!({"iterations": [compaction]}), Some((40, 3, 30))),
+            (
+                json!({"iterations": [compaction, message, compaction]}),
+                Some((80, 6, 60)),
+            ),
+        ] {
+            let read = usage.to_string();
+            let read = anthropic_compactions(&serde_json::from_str(&read).unwrap());
+            let expected =
+                expected.map(|(input, output, read)| (Some(input), Some(output), Some(read)));
+            assert_eq!(
+                read.map(|it| (it.input, it.output, it.cache_read)),
+                expected,
+                "{usage}"
+            );
+        }
     }
 
     #[test]

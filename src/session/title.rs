@@ -217,6 +217,7 @@ async fn ask(
         temperature: None,
         thinking: Some(Thinking::default()),
         cache_key: "",
+        compact: None,
     };
     let answered = async {
         let mut text = String::new();

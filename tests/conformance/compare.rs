@@ -80,7 +80,7 @@ fn categories(kind: ErrorKind) -> &'static [&'static str] {
         ErrorKind::Overloaded => &["overloaded"],
         ErrorKind::Server => &["server"],
         ErrorKind::IncompleteStream => &["incomplete_stream"],
-        ErrorKind::InvalidRequest => &["invalid_request"],
+        ErrorKind::InvalidRequest | ErrorKind::Compaction => &["invalid_request"],
         ErrorKind::Authentication => &["authentication"],
         ErrorKind::Permission => &["permission"],
         ErrorKind::Quota => &["quota"],

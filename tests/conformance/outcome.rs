@@ -48,6 +48,7 @@ impl Outcome {
             temperature: None,
             thinking: None,
             cache_key: "conformance",
+            compact: None,
         };
         match provider.stream(request).await {
             Ok(chunks) => Self::read(chunks).await,

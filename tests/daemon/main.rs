@@ -47,6 +47,7 @@ mod locks;
 mod loops;
 mod mcp;
 mod models;
+mod native_compaction;
 mod output;
 mod projects;
 mod proxies;

@@ -387,8 +387,9 @@ export type CompactionPhase = "started" | "done" | "failed";
  * - `prune`: Large old results are left out.
  * - `summary`: A model sums it up.
  * - `mechanical`: It is summed up without a model.
+ * - `native`: The vendor compacts it in its own form.
  */
-export type CompactionKind = "prune" | "summary" | "mechanical";
+export type CompactionKind = "prune" | "summary" | "mechanical" | "native";
 /**
  * Why a conversation is made shorter.
  *

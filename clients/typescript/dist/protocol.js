@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 15919f83a6a026397c3fd9ffa8251efb06ef6ba8abeaf4a8a325ad36266e5bed
+// SHA-256 of it: 8d8674c4e284b4a8ffc797d74768c160a1032b277ece6c3463f1168d07c00880
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

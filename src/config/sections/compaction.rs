@@ -1,7 +1,7 @@
 //! The section `[compaction]`.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::units::Share;
 
@@ -24,6 +24,23 @@ pub struct CompactionConfig {
     pub keep_tools: Vec<String>,
     /// What a summary is to mind besides, in words for the model.
     pub instructions: String,
+    /// Whose own compaction is asked for in the place of a summary: `"off"`, `"anthropic"` or `"openai"` (Responses), for conversations
+    /// with such a provider. Only the model that made one can read it; for others, and where it fails, there is a summary. OpenAI's
+    /// takes no instructions: where there are some, a summary is made.
+    pub native: NativeCompaction,
+}
+
+/// A vendor's own compaction, which its API makes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NativeCompaction {
+    /// None.
+    #[default]
+    Off,
+    /// Anthropic's `compaction` block.
+    Anthropic,
+    /// The `compaction` item of OpenAI's Responses.
+    Openai,
 }
 
 impl CompactionConfig {

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::StreamExt;
 
 use super::cut::Cut;
-use super::{Attempt, Compactor, summary, view};
+use super::{Attempt, Compactor, summary};
 use crate::exchange::budget::{estimate, text_tokens};
 use crate::exchange::context::{Context, Setup};
 use crate::exchange::failure;
 use crate::exchange::ledger::Kind;
-use crate::exchange::turn::jitter;
+use crate::exchange::turn::{ToolOffer, jitter};
 use crate::message::{Message, Model, Pricing, Usage};
 use crate::protocol::word;
 use crate::provider::retry::{Failures, next_delay};
-use crate::provider::{Chunk, ErrorKind, Provider, ProviderError, Request, Stop, ToolChoice};
+use crate::provider::{Chunk, End, ErrorKind, Provider, ProviderError, Request, ToolChoice};
 use crate::spend::Expected;
 use crate::telemetry::metrics;
 
@@ -41,37 +41,32 @@ impl Compactor<'_, '_> {
         cut: Cut,
         instructions: &str,
     ) -> Result<String, NoSummary> {
-        let config = &self.context.services.config.compaction;
-        let head = attempt.messages.get(..cut.base).unwrap_or_default();
-        let seen = view::view(head, &attempt.before);
+        let (setup, offer) = (self.setup, self.offer);
+        let model = model_of(setup, self.context);
+        let seen = attempt.seen_before(cut, setup, model);
         let most_tokens = summary::most_tokens(&attempt.shares);
         let taken = attempt.shares.head.saturating_add(most_tokens);
-        let own = self
-            .setup
-            .provider
-            .model(model_of(self.setup, self.context))
-            .context_window;
+        let own = setup.provider.model(model).context_window;
         let window = own.map_or(attempt.shares.window, |own| own.min(attempt.shares.window));
         let fits = window.saturating_sub(taken);
         // The window is in the provider's tokens, and what is sent is estimated.
         let fits = self.context.conversation.gauge.lock().estimated(fits);
-        let instructions = [config.instructions.as_str(), instructions].join("\n");
-        let messages = summary::request(&seen, fits, most_tokens, &instructions);
+        let prompt = summary::prompt(most_tokens, instructions);
+        let messages = summary::request(&seen, fits, &prompt);
         let sent = attempt.shares.head.saturating_add(estimate(&messages));
-        let left = window.saturating_sub(sent);
-        let mut choice = match self.setup.provider.caches_by_settings() {
-            true => ToolChoice::Auto,
-            false => ToolChoice::None,
+        let most = (most_tokens, window.saturating_sub(sent));
+        let mut request = Request {
+            model,
+            ..request(setup, offer, &messages, most)
         };
         loop {
-            let answer = self
-                .ask(attempt, &messages, choice, (most_tokens, left))
-                .await?;
-            if answer.text.trim().is_empty() && answer.has_calls && choice == ToolChoice::Auto {
-                choice = ToolChoice::None;
+            let answer = self.ask(attempt, request, most_tokens).await?;
+            let is_call = answer.text.trim().is_empty() && answer.has_calls;
+            if is_call && request.tool_choice == ToolChoice::Auto {
+                request.tool_choice = ToolChoice::None;
                 continue;
             }
-            return match summary::problem(&answer.text, answer.stop, estimate(&seen)) {
+            return match summary::problem(&answer.text, answer.end.stop, estimate(&seen)) {
                 None => Ok(answer.text),
                 Some(problem) => Err(NoSummary::Refused(problem.to_owned())),
             };
@@ -79,38 +74,18 @@ impl Compactor<'_, '_> {
     }
 
     /// Sends a request, again where that may help.
-    async fn ask(
+    pub(super) async fn ask(
         &mut self,
         attempt: &mut Attempt,
-        messages: &[Message],
-        choice: ToolChoice,
-        (most_tokens, left): (u64, u64),
+        request: Request<'_>,
+        most_tokens: u64,
     ) -> Result<Answer, NoSummary> {
-        let (setup, model) = (self.setup, model_of(self.setup, self.context));
-        let thinking = match setup.provider.caches_by_settings() {
-            true => setup.thinking,
-            false => None,
-        };
-        // Many models think first, asked or not.
-        let thought = thinking.and_then(|thinking| thinking.budget_tokens);
-        let thought = thought.map_or(THINKING, |budget| u64::from(budget).max(THINKING));
-        let most = (most_tokens + thought).min(left).max(most_tokens);
-        let known = known_model(setup, model);
-        let input = self.offer.tokens.saturating_add(estimate(messages));
+        let setup = self.setup;
+        let known = known_model(setup, request.model);
+        let input = self.offer.tokens.saturating_add(estimate(request.messages));
         let estimated = Expected {
             input,
             output: most_tokens,
-        };
-        let request = Request {
-            model,
-            system: &setup.system,
-            messages,
-            tools: &self.offer.specs,
-            tool_choice: choice,
-            max_tokens: u32::try_from(most).ok(),
-            temperature: setup.temperature,
-            thinking,
-            cache_key: &setup.cache_key,
         };
         let mut failures = Failures::default();
         loop {
@@ -150,6 +125,14 @@ impl Compactor<'_, '_> {
             }
             let tries = failures.add(&error);
             let Some(delay) = next_delay(setup.max_retries, &error, tries, jitter()) else {
+                // What names it in an answer to a request for one may mean that request.
+                let is_refused = match request.compact {
+                    Some(_) => error.kind == ErrorKind::Compaction,
+                    None => error.names_compaction(),
+                };
+                if is_refused {
+                    self.drop_native(attempt);
+                }
                 let redactor = &self.context.services.redactor;
                 return Err(NoSummary::Failed(
                     redactor.redact(&error.message).into_owned(),
@@ -176,7 +159,7 @@ impl Compactor<'_, '_> {
     }
 
     fn count(&mut self, attempt: &mut Attempt, answer: &Answer, model: &Model, input: u64) {
-        let usage = &answer.usage;
+        let usage = &answer.end.usage;
         let estimate = (input, text_tokens(answer.text.len()));
         let kind = Kind::Compaction;
         self.ledger.add(kind, usage, model, estimate, false);
@@ -200,12 +183,41 @@ fn known_model(setup: &Setup, model: &str) -> Model {
     }
 }
 
+/// Returns a request of the conversation's own model, with what stands before the messages as in its turns. The answer has room
+/// for `most_tokens` and for thinking, as far as `left` tokens of the window hold both.
+pub(super) fn request<'r>(
+    setup: &'r Setup,
+    offer: &'r ToolOffer,
+    messages: &'r [Message],
+    (most_tokens, left): (u64, u64),
+) -> Request<'r> {
+    let (choice, thinking) = match setup.provider.caches_by_settings() {
+        true => (ToolChoice::Auto, setup.thinking),
+        false => (ToolChoice::None, None),
+    };
+    // Many models think first, asked or not.
+    let thought = thinking.and_then(|thinking| thinking.budget_tokens);
+    let thought = thought.map_or(THINKING, |budget| u64::from(budget).max(THINKING));
+    let most = (most_tokens + thought).min(left).max(most_tokens);
+    Request {
+        model: &setup.model,
+        system: &setup.system,
+        messages,
+        tools: &offer.specs,
+        tool_choice: choice,
+        max_tokens: u32::try_from(most).ok(),
+        temperature: setup.temperature,
+        thinking,
+        cache_key: &setup.cache_key,
+        compact: None,
+    }
+}
+
 /// What a model answered.
-struct Answer {
+pub(super) struct Answer {
     text: String,
     has_calls: bool,
-    stop: Stop,
-    usage: Usage,
+    pub(super) end: End,
 }
 
 async fn answer(
@@ -225,8 +237,7 @@ async fn answer(
                 return Ok(Answer {
                     text,
                     has_calls,
-                    stop: end.stop,
-                    usage: end.usage,
+                    end,
                 });
             }
             _ => {}

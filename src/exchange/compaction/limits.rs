@@ -19,6 +19,8 @@ pub(crate) struct Breaker {
     failures: u32,
     /// How often in a row no model's summary was taken.
     refused: u32,
+    /// How often in a row the vendor's own compaction failed.
+    native_failed: u32,
     is_told_small: bool,
     is_told_paused: bool,
 }
@@ -83,6 +85,19 @@ impl Breaker {
         self.refused += 1;
     }
 
+    /// Returns whether the vendor's own compaction failed so often that none is asked for.
+    pub(super) fn is_without_native(&self) -> bool {
+        self.native_failed >= MAX_FAILURES
+    }
+
+    /// The vendor's own compaction was taken, or was not.
+    pub(super) fn native(&mut self, is_taken: bool) {
+        self.native_failed = match is_taken {
+            true => 0,
+            false => self.native_failed + 1,
+        };
+    }
+
     /// Returns whether nobody was told yet that the window is too small.
     pub(super) fn is_first_time_small(&mut self) -> bool {
         !std::mem::replace(&mut self.is_told_small, true)
@@ -137,5 +152,12 @@ mod tests {
         assert!(breaker.is_without_model());
         breaker.restart();
         assert!(breaker.is_without_model());
+        breaker.native(false);
+        breaker.native(true);
+        breaker.native(false);
+        assert!(!breaker.is_without_native());
+        breaker.native(false);
+        breaker.restart();
+        assert!(breaker.is_without_native());
     }
 }

@@ -36,14 +36,8 @@ pub(super) fn most_tokens(shares: &Shares) -> u64 {
     shares.share(SHARE).clamp(LEAST_TOKENS, MOST_TOKENS)
 }
 
-/// Returns the messages of a request for a summary of `seen`, what the model saw of the part that is cut away. The first
-/// ones are those of the request before, so that the provider has them in its cache, unless they do not fit `most` tokens.
-pub(super) fn request(
-    seen: &[Message],
-    most: u64,
-    most_tokens: u64,
-    instructions: &str,
-) -> Vec<Message> {
+/// Returns what the model is asked for, in so many tokens; `instructions` are what it is to mind besides.
+pub(super) fn prompt(most_tokens: u64, instructions: &str) -> String {
     // Three quarters of a word are a token.
     let words = most_tokens * 3 / 4;
     let mut prompt = format!("{} Use {words} words at most.", PROMPT.trim_end());
@@ -51,6 +45,12 @@ pub(super) fn request(
         prompt.push_str("\n\nAlso: ");
         prompt.push_str(instructions.trim());
     }
+    prompt
+}
+
+/// Returns the messages of a request for a summary of `seen`, what the model saw of the part that is cut away. The first
+/// ones are those of the request before, so that the provider has them in its cache, unless they do not fit `most` tokens.
+pub(super) fn request(seen: &[Message], most: u64, prompt: &str) -> Vec<Message> {
     let most = most.saturating_sub(text_tokens(prompt.len()));
     let mut messages = fitting(seen, most);
     messages.push(Message::User(vec![Part::text(prompt)]));
@@ -138,10 +138,12 @@ mod tests {
     #[test]
     fn a_request_begins_with_what_was_sent_before() {
         let seen = [said("do it"), reply("done", &[])];
-        let messages = request(&seen, 10_000, 400, "");
+        let messages = request(&seen, 10_000, &prompt(400, ""));
         assert_eq!(messages.get(..2), Some(&seen[..]));
         assert_eq!(messages.len(), 3);
-        let Some(Message::User(parts)) = request(&seen, 10_000, 400, "mind the tests").pop() else {
+        let Some(Message::User(parts)) =
+            request(&seen, 10_000, &prompt(400, "mind the tests")).pop()
+        else {
             panic!("the prompt is the last message");
         };
         assert!(matches!(&parts[0], Part::Text { text } if text.ends_with("Also: mind the tests")));
@@ -159,14 +161,14 @@ mod tests {
             seen.push(result(&id, "bash", &"x".repeat(3_000), false));
         }
         for most in [30_000, 5_000, 2_500, 1_000, 400] {
-            let messages = request(&seen, most + 1_000, 400, "");
+            let messages = request(&seen, most + 1_000, &prompt(400, ""));
             assert!(is_valid(&messages), "{most}");
             let prompt = estimate(&messages[messages.len() - 1..]);
             assert!(estimate(&messages) - prompt <= most + 1_000, "{most}");
             assert_eq!(messages.first(), seen.first());
         }
         let huge = [said(&"x".repeat(90_000)), reply("no", &[])];
-        let messages = request(&huge, 2_000, 400, "");
+        let messages = request(&huge, 2_000, &prompt(400, ""));
         assert!(estimate(&messages) <= 2_000 + 20, "{messages:?}");
     }
 

@@ -7,17 +7,18 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Outcome, Wish, by_hand};
+use crate::config::NativeCompaction;
 use crate::conversation::testing;
 use crate::exchange::context::{Context, Setup};
 use crate::exchange::history::{Room, is_valid};
 use crate::exchange::transcript::Events;
 use crate::message::{
-    ConversationId, Message, MessageId, OnViolation, Part, Reply, ToolCall, ToolId, ToolResult,
-    TrustLevel, Usage,
+    ConversationId, Message, MessageId, NativeReply, OnViolation, Part, Reply, ToolCall, ToolId,
+    ToolResult, TrustLevel, Usage,
 };
 use crate::permission::Scope;
 use crate::protocol::event::{self, CompactionTrigger, Event};
@@ -83,6 +84,7 @@ pub(super) enum Summariser {
 
 pub(super) struct Model {
     window: Option<u64>,
+    native: NativeCompaction,
     summariser: Summariser,
     asked: AtomicUsize,
 }
@@ -95,7 +97,7 @@ impl Provider for Model {
         assert!(is_valid(request.messages), "{:?}", request.messages);
         self.asked.fetch_add(1, Ordering::Relaxed);
         let good = format!("Task: build. State: half. {SECRET}. Next step: go on.");
-        let text = match self.summariser {
+        let mut text = match self.summariser {
             Summariser::Good => good.repeat(5),
             Summariser::Empty => String::new(),
             Summariser::Huge => "x".repeat(100_000),
@@ -109,6 +111,9 @@ impl Provider for Model {
             Summariser::Hanging => return std::future::pending().boxed(),
         };
         let mut chunks = Vec::new();
+        if request.compact.is_some() && self.summariser != Summariser::Calling {
+            chunks.push(Ok(Chunk::End(native(&std::mem::take(&mut text)))));
+        }
         if self.summariser == Summariser::Calling {
             chunks.push(Ok(Chunk::ToolCallStart {
                 index: 0,
@@ -142,11 +147,31 @@ impl Provider for Model {
         true
     }
 
+    fn native_compaction(&self) -> NativeCompaction {
+        self.native
+    }
+
     fn model(&self, id: &str) -> crate::message::Model {
         crate::message::Model {
             context_window: self.window,
             ..testing::Scripted(Mutex::default()).model(id)
         }
+    }
+}
+
+/// The end of an answer that is the vendor's own compaction; empty for one that failed.
+fn native(text: &str) -> End {
+    let content = Some(text).filter(|text| !text.is_empty());
+    End {
+        stop: Stop::Pause,
+        raw_stop: None,
+        usage: Usage::default(),
+        native: Some(NativeReply {
+            wire: "anthropic-messages".to_owned(),
+            provider: "scripted".to_owned(),
+            model: "m".to_owned(),
+            items: json!([{"type": "compaction", "content": content, "signature": "c2ln"}]),
+        }),
     }
 }
 
@@ -160,16 +185,30 @@ pub(super) struct Compaction {
 
 impl Compaction {
     pub(super) fn of(messages: &[Message], window: Option<u64>, summariser: Summariser) -> Self {
+        Self::with(messages, window, summariser, NativeCompaction::Off)
+    }
+
+    /// Makes one whose provider's own compaction is asked for.
+    pub(super) fn with(
+        messages: &[Message],
+        window: Option<u64>,
+        summariser: Summariser,
+        native: NativeCompaction,
+    ) -> Self {
         let events = Arc::<Mutex<Vec<Event>>>::default();
         let sink = Arc::clone(&events);
         let emit = Events::new(move |event, _| sink.lock().push(event));
-        let context = testing::context(emit, Room::default());
+        let mut context = testing::context(emit, Room::default());
+        let mut config = (*context.services.config).clone();
+        config.compaction.native = native;
+        context.services.config = Arc::new(config);
         context.services.redactor.add(SECRET);
         let exchange = MessageId::new("m1");
         let history = &context.conversation.history;
         history.extend(&exchange, messages.iter().cloned());
         let model = Arc::new(Model {
             window,
+            native,
             summariser,
             asked: AtomicUsize::new(0),
         });

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::testing::{Compaction, SECRET, Summariser, picture, reply, result, said};
 use super::*;
+use crate::config::NativeCompaction;
 use crate::exchange::history::is_valid;
 use crate::message::{Part, Reply};
 
@@ -124,7 +125,10 @@ fn check(
     let last = last.unwrap();
     assert!((1..=before(last)).contains(&count(last)), "{last:?}");
     let text = text_of(&seen);
-    assert!(!text.contains(SECRET) && !format!("{:?}", compaction.events.lock()).contains(SECRET));
+    // The vendor's own goes back to it as it came.
+    let is_native = told.kind == CompactionKind::Native;
+    assert!(is_native || !text.contains(SECRET));
+    assert!(!format!("{:?}", compaction.events.lock()).contains(SECRET));
     // Paths of what was written, at most 50 here, and what the user said, or how much of it is left out.
     for message in messages {
         match message {
@@ -160,11 +164,12 @@ proptest! {
         steps in steps(),
         summariser in summarisers(),
         share in 20..100_u64,
+        native in prop::sample::select(vec![NativeCompaction::Off, NativeCompaction::Anthropic]),
     ) {
         let messages = conversation(&steps);
         // A window that the conversation fills, as far as that.
         let window = estimate(&messages) * 100 / share + 200;
-        let compaction = Compaction::of(&messages, Some(window), summariser);
+        let compaction = Compaction::with(&messages, Some(window), summariser, native);
         block_on(async {
             let outcome = compaction.run(CompactionTrigger::Auto).await;
             check(&messages, None, &compaction, outcome);
@@ -239,6 +244,66 @@ async fn a_summary_by_the_model_or_else_by_code_takes_the_place_of_messages() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_vendor_compacts_or_else_a_summary_is_made() {
+    let native = NativeCompaction::Anthropic;
+    for (summariser, asked, kind) in [
+        (Summariser::Good, 1, CompactionKind::Native),
+        (Summariser::Calling, 3, CompactionKind::Summary),
+        (Summariser::Empty, 3, CompactionKind::Mechanical),
+        (Summariser::Failing, 3, CompactionKind::Mechanical),
+        (Summariser::Huge, 3, CompactionKind::Mechanical),
+    ] {
+        let compaction = Compaction::with(&long(), Some(15_000), summariser, native);
+        assert_eq!(compaction.run(CompactionTrigger::Auto).await, Outcome::Done);
+        assert_eq!(
+            (compaction.asked(), compaction.last().unwrap().kind),
+            (asked, kind)
+        );
+        let history = &compaction.context.conversation.history;
+        let is_native = kind == CompactionKind::Native;
+        let begins_native = || match compaction.seen().first() {
+            Some(Message::Reply(reply)) => reply.native.is_some(),
+            _ => false,
+        };
+        for (provider, model, expected) in [
+            ("scripted", "m", is_native),
+            ("scripted", "n", false),
+            ("another", "m", false),
+            ("scripted", "m", is_native),
+        ] {
+            history.show_to(provider, model);
+            assert_eq!(begins_native(), expected);
+            assert!(is_valid(compaction.seen().iter()));
+            assert_eq!(estimate(&compaction.seen()), history.tokens());
+        }
+        history.show_to("scripted", "n");
+        assert!(!history.drop_native());
+        history.show_to("scripted", "m");
+        assert_eq!(history.drop_native(), is_native);
+        assert!(!begins_native() && !history.drop_native());
+        assert_eq!(compaction.asked(), asked);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vendor_that_failed_twice_is_asked_only_by_hand() {
+    let native = NativeCompaction::Anthropic;
+    let compaction = Compaction::with(&long(), Some(15_000), Summariser::Calling, native);
+    for (trigger, expected) in [
+        (CompactionTrigger::Auto, 3),
+        (CompactionTrigger::Auto, 6),
+        (CompactionTrigger::Auto, 8),
+        (CompactionTrigger::Manual, 11),
+    ] {
+        compaction.context.conversation.breaker.lock().restart();
+        assert_eq!(compaction.run(trigger).await, Outcome::Done);
+        assert_eq!(compaction.asked(), expected);
+        let history = &compaction.context.conversation.history;
+        history.extend(&MessageId::new("m2"), long());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn models_that_were_refused_twice_are_asked_only_by_hand() {
     let compaction = Compaction::of(&long(), Some(15_000), Summariser::Empty);
     for expected in [2, 4, 4] {
@@ -295,7 +360,18 @@ async fn one_message_that_is_too_large_is_said_to_be_that() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_is_cancelled_changes_nothing() {
-    let compaction = Compaction::of(&long(), Some(15_000), Summariser::Hanging);
+    for native in [NativeCompaction::Off, NativeCompaction::Anthropic] {
+        cancelled(Compaction::with(
+            &long(),
+            Some(15_000),
+            Summariser::Hanging,
+            native,
+        ))
+        .await;
+    }
+}
+
+async fn cancelled(compaction: Compaction) {
     let cancel = CancellationToken::new();
     let wish = Wish {
         trigger: CompactionTrigger::Auto,

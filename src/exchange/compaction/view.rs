@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::exchange::budget::text_tokens;
-use crate::message::{Message, Part, Reply, ToolCall, ToolResult};
+use crate::message::{Message, NativeReply, Part, Reply, ToolCall, ToolResult};
 
 /// Says in a message what is not there.
 const LEFT_OUT: &str = "left out to save room";
@@ -28,7 +28,7 @@ const UNDERSTOOD: &str = "Understood.";
 const MAIN_ARGUMENTS: [&str; 6] = ["path", "command", "pattern", "query", "url", "name"];
 
 /// What of a conversation the model does not see any more. Places are those of all its messages, from 0.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Compacted {
     /// The compaction that made it.
@@ -36,6 +36,9 @@ pub(crate) struct Compacted {
     /// What stands in the place of the messages before `base`; `None` where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// What stands there for the model that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<Native>,
     /// The first message that the model sees as it is.
     pub base: usize,
     /// The user's last message, where it is before `base`: the model sees it all the same.
@@ -48,14 +51,46 @@ pub(crate) struct Compacted {
     pub made_at: usize,
 }
 
-/// Returns what the model sees of these messages.
+/// A vendor's own compaction of the messages before `base`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Native {
+    /// Its item, which goes back as it came.
+    pub reply: NativeReply,
+    /// What it says, to be shown and estimated; empty where only its vendor can read it.
+    pub text: String,
+    /// What code knows of these messages: the model reads it beside.
+    pub facts: String,
+}
+
+impl Compacted {
+    /// Returns what this model of this provider instance is shown: a vendor's own compaction only where it made it.
+    pub(crate) fn shown_to(&self, provider: &str, model: &str) -> Self {
+        let is_own =
+            |native: &Native| native.reply.provider == provider && native.reply.model == model;
+        Self {
+            native: self.native.clone().filter(is_own),
+            ..self.clone()
+        }
+    }
+}
+
+/// Returns what the model sees of these messages; it is the one that made [`Compacted::native`] where there is one.
 pub(crate) fn view(messages: &[Message], compacted: &Compacted) -> Vec<Message> {
     let base = compacted.base.min(messages.len());
     let tail = messages.get(base..).unwrap_or_default();
     let said = compacted.said.and_then(|at| messages.get(at));
-    let mut seen = Vec::with_capacity(tail.len() + 3);
-    if let Some(summary) = &compacted.summary {
-        seen.push(Message::User(vec![Part::text(summary)]));
+    let mut seen = Vec::with_capacity(tail.len() + 4);
+    if let Some(native) = &compacted.native {
+        seen.push(Message::Reply(Reply {
+            text: native.text.clone(),
+            native: Some(native.reply.clone()),
+            ..Reply::default()
+        }));
+    }
+    let facts = compacted.native.as_ref().map(|native| &native.facts);
+    if let Some(record) = facts.or(compacted.summary.as_ref()) {
+        seen.push(Message::User(vec![Part::text(record)]));
         if said.is_some() || !matches!(tail.first(), Some(Message::Reply(_))) {
             seen.push(Message::Reply(Reply {
                 text: UNDERSTOOD.to_owned(),
@@ -260,6 +295,49 @@ mod tests {
             let speakers: Vec<char> = seen.iter().map(speaker).collect();
             assert_eq!(speakers, expected, "{base}");
         }
+    }
+
+    #[test]
+    fn only_the_model_that_made_a_native_compaction_is_shown_it() {
+        let messages = [said("one"), reply("first", &[]), said("two")];
+        let made = |provider: &str, model: &str| NativeReply {
+            wire: "w".to_owned(),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            items: json!([{"type": "compaction", "content": "so far", "signature": "c2ln"}]),
+        };
+        let compacted = Compacted {
+            summary: Some("so far, and facts".to_owned()),
+            native: Some(Native {
+                reply: made("p", "m"),
+                text: "so far".to_owned(),
+                facts: "facts".to_owned(),
+            }),
+            base: 2,
+            ..Compacted::default()
+        };
+        let understood = reply(UNDERSTOOD, &[]);
+        let text = vec![
+            said("so far, and facts"),
+            understood.clone(),
+            messages[2].clone(),
+        ];
+        let native = Message::Reply(Reply {
+            text: "so far".to_owned(),
+            native: Some(made("p", "m")),
+            ..Reply::default()
+        });
+        let own = vec![native, said("facts"), understood, messages[2].clone()];
+        for (provider, model, expected) in
+            [("p", "m", own), ("p", "n", text.clone()), ("q", "m", text)]
+        {
+            let seen = view(&messages, &compacted.shown_to(provider, model));
+            assert!(is_valid(&seen));
+            assert_eq!(seen, expected, "{provider}/{model}");
+        }
+        // As it is kept.
+        let kept = serde_json::to_string(&compacted).unwrap();
+        assert_eq!(serde_json::from_str::<Compacted>(&kept).unwrap(), compacted);
     }
 
     fn speaker(message: &Message) -> char {

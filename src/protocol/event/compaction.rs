@@ -82,6 +82,8 @@ pub enum CompactionKind {
     Summary,
     /// It is summed up without a model.
     Mechanical,
+    /// The vendor compacts it in its own form.
+    Native,
 }
 
 /// Why a conversation is made shorter.

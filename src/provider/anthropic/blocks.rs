@@ -85,6 +85,7 @@ impl Block {
             "input_json_delta" => self.call.push(text(delta, "partial_json"), answer),
             "signature_delta" => self.set("signature", text(delta, "signature")),
             "citations_delta" => self.cite(field(delta, "citation")),
+            "compaction_delta" => self.replace(delta),
             _ => self.grow_unknown(delta),
         }
     }
@@ -163,7 +164,16 @@ impl Block {
         }
     }
 
-    /// Every delta known so far names a field of its block and carries more of that field's text.
+    /// Takes a delta that has its block's last word, and no piece of it: `null` for a compaction that failed.
+    fn replace(&mut self, delta: &Json<'_>) {
+        if self.kind == Kind::Other {
+            let fields = delta.as_object().map(Map::from).unwrap_or_default();
+            let fields = fields.into_iter().filter(|(name, _)| name != "type");
+            self.raw.extend(fields);
+        }
+    }
+
+    /// Every other delta known so far names a field of its block and carries more of that field's text.
     /// Blocks of a sort still unknown are grown by the same rule, so that they go back whole.
     fn grow_unknown(&mut self, delta: &Json<'_>) {
         if self.kind != Kind::Other {

@@ -7,6 +7,7 @@
 use serde_json::{Value, json};
 
 use super::blocks::{Block, is_plain};
+use crate::message::Usage;
 use crate::provider::decode::{Answer, Wire, incomplete, protocol};
 use crate::provider::json::{Json, array, field, text};
 use crate::provider::{ProviderError, Stop, usage};
@@ -26,6 +27,8 @@ pub(in crate::provider) struct MessageWire {
     prefix: String,
     blocks: Vec<Block>,
     stop: Option<String>,
+    /// What compactions took, which the sums leave out.
+    compactions: Usage,
 }
 
 impl Wire for MessageWire {
@@ -44,7 +47,7 @@ impl Wire for MessageWire {
             "content_block_stop" => self.close(index, answer),
             "message_delta" => {
                 self.stop_reason(field(frame, "delta"));
-                usage::update_anthropic(&mut answer.usage, field(frame, "usage"));
+                self.usage(field(frame, "usage"), answer);
             }
             "message_stop" if self.stop.is_none() => {
                 return Err(incomplete(
@@ -93,7 +96,7 @@ impl MessageWire {
     fn message(&mut self, message: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         answer.begin(text(message, "model"));
         self.stop_reason(message);
-        usage::update_anthropic(&mut answer.usage, field(message, "usage"));
+        self.usage(field(message, "usage"), answer);
         // Answers to programmatic calls come whole in `message_start`, without block events.
         let content = array(message, "content");
         let cut = is_length(self.stop.as_deref());
@@ -109,6 +112,14 @@ impl MessageWire {
             self.close(None, answer);
         }
         Ok(())
+    }
+
+    fn usage(&mut self, usage: &Json<'_>, answer: &mut Answer) {
+        usage::update_anthropic(&mut answer.usage, usage);
+        // As the sums: all of them, each time.
+        if let Some(compactions) = usage::anthropic_compactions(usage) {
+            self.compactions = compactions;
+        }
     }
 
     fn stop_reason(&mut self, holder: &Json<'_>) {
@@ -179,6 +190,7 @@ impl MessageWire {
         };
         // The input is counted without what the cache had.
         let usage = &mut answer.usage;
+        *usage = usage.plus(self.compactions);
         usage.input = [usage.input, usage.cache_read, usage.cache_write]
             .into_iter()
             .flatten()

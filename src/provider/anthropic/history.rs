@@ -13,6 +13,7 @@ use super::decode::{PREFIX_ITEM, WIRE};
 use super::request::Setting;
 use crate::message::{Message, NativeReply, Reply, ToolId};
 use crate::provider::Request;
+use crate::provider::compaction::is_item;
 use crate::provider::json::string;
 use crate::provider::request::{CallIds, IMAGE_OMITTED, own_items, set};
 use crate::provider::schema::wire_name;
@@ -28,6 +29,8 @@ pub(super) struct History {
     pub(super) prefix: String,
     /// Whether the last reply is inside a tool loop and does not begin with thinking.
     pub(super) loop_without_thinking: bool,
+    /// Whether it begins with a compaction of the vendor's own.
+    pub(super) begins_compacted: bool,
 }
 
 /// Builds `messages`. `prefix` has digested what stands before them, where thinking is bound to it.
@@ -85,7 +88,8 @@ impl Writer<'_> {
             return;
         }
         self.user();
-        if self.messages.is_empty() {
+        // A compaction stands first, in the place of the messages that it was made of.
+        if self.messages.is_empty() && !blocks.first().is_some_and(is_item) {
             self.push("user", vec![content::text(CONTINUE)]);
         }
         let follows = |native: &NativeReply| self.follows(native);
@@ -170,14 +174,20 @@ impl Writer<'_> {
     fn finish(mut self) -> History {
         let in_loop = !self.pending.is_empty();
         self.user();
-        if !self.messages.last().is_some_and(may_be_last) {
+        let is_whole = self.request.compact.is_some();
+        if !is_whole && !self.messages.last().is_some_and(may_be_last) {
             self.push("user", vec![content::text(CONTINUE)]);
         }
         let prefix = self.prefix.as_ref().map(digest).unwrap_or_default();
         if let Some(last) = self.messages.last_mut() {
             trim_end(last);
         }
+        let first = self
+            .messages
+            .first()
+            .and_then(|first| first.get("content")?.get(0));
         History {
+            begins_compacted: first.is_some_and(is_item),
             messages: self.messages,
             prefix,
             loop_without_thinking: in_loop && self.loop_without_thinking,

@@ -37,6 +37,8 @@ pub(super) struct Prepared {
     /// Digest of all that the reply is produced from; empty where nothing depends on it.
     pub(super) prefix: String,
     pub(super) max_tokens: u64,
+    /// Whether it has to do with a compaction of the vendor's own, which is a beta: asks for one, or begins with one.
+    pub(super) compacts: bool,
     /// What the user should know of tools that are not as they were.
     pub(super) notices: Vec<Notice>,
 }
@@ -82,8 +84,10 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         "thinking": plan.field(),
         "output_config": plan.effort.map(|effort| json!({"effort": effort})),
         "temperature": temperature.map(|degree| degree.clamp(0.0, 1.0)),
+        "compaction": request.compact.map(compaction),
         "stream": true,
     });
+    let compacts = request.compact.is_some() || history.begins_compacted;
     set(&mut body, "messages", Value::Array(history.messages));
     let mut body = without_nulls(body);
     cache::mark(&mut body);
@@ -94,8 +98,14 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         body,
         prefix: history.prefix,
         max_tokens,
+        compacts,
         notices,
     }
+}
+
+fn compaction(instructions: &str) -> Value {
+    let instructions = Some(instructions).filter(|text| !text.trim().is_empty());
+    without_nulls(json!({"type": "summarize", "instructions": instructions}))
 }
 
 /// Lists the tools. A history with calls needs some, so that those called in it stand in where the

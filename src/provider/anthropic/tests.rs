@@ -1,3 +1,5 @@
+mod compaction;
+
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
@@ -94,6 +96,7 @@ struct Case {
     tools: Vec<ToolSpec>,
     thinking: Option<Thinking>,
     conversation: &'static str,
+    compact: Option<&'static str>,
 }
 
 impl Case {
@@ -103,6 +106,7 @@ impl Case {
             tools: Vec::new(),
             thinking: None,
             conversation: "c1",
+            compact: None,
         }
     }
 
@@ -117,6 +121,7 @@ impl Case {
             temperature: Some(0.5),
             thinking: self.thinking,
             cache_key: self.conversation,
+            compact: self.compact,
         }
     }
 }

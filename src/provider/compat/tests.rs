@@ -360,3 +360,22 @@ async fn an_image_that_was_left_out_is_reported_once() {
         assert_eq!(codes, expected);
     }
 }
+
+#[tokio::test]
+async fn chat_completions_are_not_asked_for_a_compaction() {
+    for (kind, expected) in [
+        (ProviderKind::Chat, NativeCompaction::Off),
+        (ProviderKind::Responses, NativeCompaction::Openai),
+    ] {
+        let (server, played) = start(kind, "openai", &[(200, HELLO_RESPONSES)]).await;
+        assert_eq!(server.native_compaction(), expected);
+        let history = [user("Hello")];
+        let request = Request {
+            compact: Some(""),
+            ..request(&history, &[])
+        };
+        let is_asked = server.answer(request).await.is_ok();
+        assert_eq!(is_asked, expected == NativeCompaction::Openai);
+        assert_eq!(played.asked.lock().unwrap().len(), usize::from(is_asked));
+    }
+}

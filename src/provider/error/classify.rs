@@ -172,6 +172,7 @@ fn by_status(status: u16, codes: &[String], text: &str) -> ErrorKind {
                         | ErrorKind::RateLimit
                         | ErrorKind::Authentication
                         | ErrorKind::Permission
+                        | ErrorKind::Compaction
                 )
             })
             .unwrap_or(ErrorKind::InvalidRequest),
@@ -267,6 +268,12 @@ fn by_code(code: &str) -> Option<ErrorKind> {
         "not_found" | "model_not_found" | "notfounderror" | "deploymentnotfound" => {
             ErrorKind::NotFound
         }
+        // A request for one may be refused for other things; there is no repair for those.
+        "compaction_block_ambiguous"
+        | "compaction_block_misplaced"
+        | "compaction_content_mismatch"
+        | "compaction_signature_invalid"
+        | "compaction_tool_changes_mismatch" => ErrorKind::Compaction,
         "request_too_large" => ErrorKind::TooLarge,
         "conflict" => ErrorKind::Conflict,
         "invalid_request"

@@ -39,7 +39,8 @@ pub(in crate::provider) fn body(
         "tool_choice": may_not_call.then_some("none"),
         "store": false,
         "include": quirks.include.then_some(["reasoning.encrypted_content"]),
-        "max_output_tokens": request.max_tokens,
+        // The vendor says itself how long its compaction is.
+        "max_output_tokens": request.max_tokens.filter(|_| request.compact.is_none()),
         "reasoning": reasoning(request, quirks),
         "temperature": temperature(request, quirks),
         "prompt_cache_key": cache_key(request, quirks),
@@ -96,6 +97,9 @@ fn input(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
             }
             Message::ToolResult(result) => input.answer(result, quirks),
         }
+    }
+    if request.compact.is_some() {
+        input.items.push(json!({"type": "compaction_trigger"}));
     }
     Value::Array(input.items)
 }

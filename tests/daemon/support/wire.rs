@@ -20,6 +20,8 @@ pub(crate) enum Block {
     Text(String),
     /// A call: id, name, input.
     Call(String, String, Value),
+    /// The vendor's own compaction, of Anthropic and Responses; empty where it failed.
+    Compaction(String),
 }
 
 impl Block {
@@ -200,6 +202,16 @@ fn anthropic(blocks: &[Block]) -> Vec<String> {
                     }),
                 );
             }
+            Block::Compaction(text) => {
+                stop = "compaction";
+                let content = Some(text).filter(|text| !text.is_empty());
+                events.push(start(
+                    json!({"type": "compaction", "content": null, "encrypted_content": null, "signature": "c2ln/w=="}),
+                ));
+                events.push(delta(
+                    json!({"type": "compaction_delta", "content": content, "encrypted_content": content.map(|_| "gAAA")}),
+                ));
+            }
         }
         events.push(json!({"type": "content_block_stop", "index": index}));
     }
@@ -240,6 +252,8 @@ fn chat(blocks: &[Block]) -> Vec<String> {
                 ));
                 calls += 1;
             }
+            // It has none.
+            Block::Compaction(_) => {}
         }
     }
     let finish = if calls > 0 { "tool_calls" } else { "stop" };
@@ -310,6 +324,10 @@ fn item(index: usize, block: &Block) -> (Value, Vec<(&'static str, String)>) {
                 "name": name, "arguments": input.to_string(), "status": "completed"}),
             pieces("response.function_call_arguments.delta", &input.to_string()),
         ),
+        Block::Compaction(text) => (
+            json!({"type": "compaction", "id": format!("cmp_{index}"), "encrypted_content": text}),
+            Vec::new(),
+        ),
     }
 }
 
@@ -332,6 +350,7 @@ fn ollama(blocks: &[Block]) -> Vec<String> {
             ),
             Block::Call(id, name, input) => lines.push(line(json!({"role": "assistant", "content": "",
                 "tool_calls": [{"id": id, "function": {"index": 0, "name": name, "arguments": input}}]}))),
+            Block::Compaction(_) => {}
         }
     }
     lines.push(format!(

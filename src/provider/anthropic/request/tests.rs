@@ -133,6 +133,7 @@ impl Case {
             temperature: self.temperature,
             thinking: self.thinking,
             cache_key: "c",
+            compact: None,
         };
         let setting = Setting {
             provider: "anthropic",

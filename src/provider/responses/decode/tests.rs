@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::provider::compaction;
 use crate::provider::decode::{Decoder, MAX_BYTES};
 use crate::provider::{CallInput, Chunk, End};
 
@@ -390,4 +391,67 @@ fn what_is_kept_of_an_answer_is_bounded() {
         assert!(taken < 4, "more than MAX_BYTES were read");
     };
     assert_eq!(error.kind, ErrorKind::Protocol);
+}
+
+#[test]
+fn a_compaction_is_kept_as_it_came() {
+    let item = json!({"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA/w==", "created_by": "me"});
+    let begun = json!({"type": "compaction", "id": "cmp_1", "encrypted_content": ""});
+    let working = json!({"type": "response.compaction.compacting", "item_id": "cmp_1", "output_index": 0,
+        "sequence_number": 3});
+    let all_at_the_end = json!({"type": "response.completed", "response": {"status": "completed", "output": [item]}});
+    let reasoning = json!({"type": "reasoning", "id": "rs", "summary": []});
+    for (events, is_made) in [
+        (
+            vec![
+                created(),
+                added(0, begun.clone()),
+                working,
+                done(0, item.clone()),
+                completed(),
+            ],
+            true,
+        ),
+        (vec![created(), all_at_the_end], true),
+        (
+            vec![
+                created(),
+                done(0, reasoning),
+                done(1, item.clone()),
+                completed(),
+            ],
+            true,
+        ),
+        // It never ended.
+        (vec![created(), added(0, begun), completed()], false),
+        (
+            vec![
+                created(),
+                done(0, item.clone()),
+                done(1, item.clone()),
+                completed(),
+            ],
+            false,
+        ),
+        (
+            vec![
+                created(),
+                done(0, item.clone()),
+                done(1, function_call("a", "{}", "completed")),
+                completed(),
+            ],
+            false,
+        ),
+        (vec![created(), completed()], false),
+    ] {
+        let (chunks, outcome) = read(&events);
+        assert_eq!(outcome, Ok(()));
+        let made = compaction::read(end(&chunks).clone()).ok();
+        let items = made.map(|made| (made.reply.items.to_string(), made.text));
+        assert_eq!(
+            items,
+            is_made.then(|| (format!("[{item}]"), None)),
+            "{events:?}"
+        );
+    }
 }

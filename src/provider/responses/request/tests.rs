@@ -224,3 +224,23 @@ fn other_servers_get_no_reasoning_that_says_nothing() {
     assert_eq!(kinds, ["message", "reasoning", "message", "message"]);
     assert_eq!(input[1]["id"], "rs_1");
 }
+
+#[test]
+fn a_compaction_is_asked_for_at_the_end_and_goes_back_first() {
+    let tools = tools();
+    let made = json!({"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA/w=="});
+    let history = [
+        reply("", "", vec![], Some((WIRE, json!([made])))),
+        user("Go on."),
+    ];
+    let asked = Request {
+        max_tokens: Some(100),
+        compact: Some(""),
+        ..request(&history, &tools)
+    };
+    let body = body(&asked, &openai(), "p");
+    let items = body["input"].as_array().unwrap();
+    assert_eq!(items.first().map(Value::to_string), Some(made.to_string()));
+    assert_eq!(items.last(), Some(&json!({"type": "compaction_trigger"})));
+    assert_eq!((items.len(), body.get("max_output_tokens")), (3, None));
+}
