@@ -225,24 +225,14 @@ pub struct ProviderConfig {
 }
 
 /// How fast a provider instance may be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimits {
-    /// Most requests at once.
-    pub parallel: usize,
+    /// Most requests at once; `None` for no limit.
+    pub parallel: Option<usize>,
     /// Most requests a minute; `None` for no limit.
     pub requests_per_minute: Option<u64>,
     /// Most tokens a minute, of input and output; `None` for no limit.
     pub tokens_per_minute: Option<u64>,
-}
-
-impl Default for RateLimits {
-    fn default() -> Self {
-        Self {
-            parallel: 16,
-            requests_per_minute: None,
-            tokens_per_minute: None,
-        }
-    }
 }
 
 /// Which wire format a provider speaks.

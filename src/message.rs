@@ -230,7 +230,24 @@ pub struct Usage {
     pub reasoning: Option<u64>,
 }
 
+/// The most tokens of one request that a provider is believed: many times the largest window.
+const MAX_COUNT: u64 = 100_000_000;
+
 impl Usage {
+    /// Returns the figures that can be true; one that cannot is as if it had not been said.
+    #[must_use]
+    pub fn believed(self) -> Self {
+        let believed = |count: Option<u64>| count.filter(|count| *count <= MAX_COUNT);
+        Self {
+            input: believed(self.input),
+            output: believed(self.output),
+            cache_read: believed(self.cache_read),
+            cache_write: believed(self.cache_write),
+            cache_write_1h: believed(self.cache_write_1h),
+            reasoning: believed(self.reasoning),
+        }
+    }
+
     /// Returns the tokens that no cache had: of input and output.
     pub fn fresh(&self) -> u64 {
         let input = self.input.unwrap_or(0);

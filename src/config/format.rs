@@ -43,10 +43,20 @@ impl Format {
     /// Reads a text; keys keep their order.
     pub(crate) fn read<T: DeserializeOwned>(self, text: &str) -> Result<T, Broken> {
         match self {
-            Self::Toml => toml::from_str(text).map_err(|error| Broken {
-                place: error.span().map(|span| place(text, span.start)),
-                message: error.message().to_owned(),
-            }),
+            Self::Toml => {
+                let broken = |error: toml::de::Error| Broken {
+                    place: error.span().map(|span| place(text, span.start)),
+                    message: error.message().to_owned(),
+                };
+                let all: toml::Table = toml::from_str(text).map_err(broken)?;
+                if !all.values().all(is_finite) {
+                    return Err(Broken {
+                        place: None,
+                        message: "`nan` and `inf` are no amounts; write a number".to_owned(),
+                    });
+                }
+                toml::from_str(text).map_err(broken)
+            }
             Self::Yaml => serde_saphyr::from_str(yaml(text)).map_err(|error| {
                 let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
                 let error = error.without_snippet();
@@ -62,6 +72,16 @@ impl Format {
                 message: plain(&error),
             }),
         }
+    }
+}
+
+/// Returns whether each number of a value is one that can be counted with; JSON, which all is merged as, has no others.
+fn is_finite(value: &toml::Value) -> bool {
+    match value {
+        toml::Value::Float(number) => number.is_finite(),
+        toml::Value::Array(values) => values.iter().all(is_finite),
+        toml::Value::Table(values) => values.values().all(is_finite),
+        _ => true,
     }
 }
 

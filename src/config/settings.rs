@@ -97,7 +97,7 @@ pub(crate) struct ProviderSettings {
     /// What its models cost, whatever is known of them. Default: what the endpoint or the compiled-in table says; nothing
     /// for Ollama on this machine.
     pub(crate) pricing: Option<PricingSettings>,
-    /// Most requests at once; 1 to 10000. Default: 16.
+    /// Most requests at once; 1 to 10000. Default: no limit.
     pub(crate) max_parallel: Option<Number<1, 10_000>>,
     /// Most requests a minute; 1 to 1000000. Default: no limit.
     pub(crate) max_requests_per_minute: Option<Number<1, 1_000_000>>,

@@ -103,7 +103,8 @@ impl Accumulator {
         }
     }
 
-    pub(crate) fn end(&mut self, end: End) {
+    pub(crate) fn end(&mut self, mut end: End) {
+        end.usage = end.usage.believed();
         self.end = Some(end);
     }
 

@@ -282,6 +282,9 @@ impl Compactor<'_, '_> {
             self.fail(attempt, kind, CompactionFailure::TooSmall);
             return Outcome::Failed;
         }
+        if is_manual && self.is_short(attempt, hard) {
+            return Outcome::Nothing;
+        }
         let cuts = [soft, hard].into_iter().filter(|cut| cut.base > from);
         let cuts: Vec<Cut> = cuts.collect();
         let native = self.native_instructions(wish);
@@ -324,6 +327,12 @@ impl Compactor<'_, '_> {
         };
         self.fail(attempt, kind, failure);
         Outcome::Failed
+    }
+
+    /// Returns whether what would be summed up is hardly more than a summary of it.
+    fn is_short(&self, attempt: &Attempt, hard: Cut) -> bool {
+        let cut = attempt.messages.get(attempt.before.base..hard.base);
+        estimate(cut.unwrap_or_default()) < 2 * summary::most_tokens(&attempt.shares)
     }
 
     /// Has a model sum up, once more with a harder cut where that comes to nothing; returns whether a summary was taken.
@@ -441,8 +450,6 @@ impl Compactor<'_, '_> {
             after_tokens: tokens,
             messages_replaced: candidate.base,
             messages_kept: attempt.messages.len() - candidate.base,
-            usage: attempt.usage.map(Into::into),
-            cost_usd: attempt.cost.whole(),
             duration_ms: millis(attempt.began.elapsed()),
             summary: match kind {
                 CompactionKind::Prune => None,

@@ -98,7 +98,11 @@ impl Setup {
 
     /// Returns what is known of its model. What the operator says of prices outweighs it.
     pub(crate) fn known_model(&self) -> Model {
-        let model = self.provider.model(&self.model);
+        self.priced(self.provider.model(&self.model))
+    }
+
+    /// Returns a model of its provider with the prices that the operator says, where they do.
+    pub(crate) fn priced(&self, model: Model) -> Model {
         Model {
             pricing: self.pricing.or(model.pricing),
             ..model

@@ -2,7 +2,7 @@
 
 use super::context::Setup;
 use super::history::Full;
-use crate::message::BudgetScope;
+use crate::message::{BudgetScope, Money};
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
 use crate::provider::retry::may_pass;
@@ -73,8 +73,15 @@ pub(crate) fn budget_exhausted(reached: &Reached, setup: &Setup, spend: &Spend) 
             "wait for the next day, choose another provider, or raise budget.provider.NAME.day in the configuration"
         }
     };
+    // What runs beside it may cost less than was expected.
+    let is_reserved = reached.stand.reserved > Money::ZERO;
+    let hint = match is_reserved {
+        true => "requests that run have the rest of it reserved: send it again when they are over",
+        false => hint,
+    };
     ChatError {
         hint: Some(hint.replace("NAME", &setup.provider_id)),
+        retryable: is_reserved,
         scope: Some(scope),
         resets_at,
         ..setup.error(ChatCode::BudgetExhausted, cap_reached(reached))
@@ -83,8 +90,14 @@ pub(crate) fn budget_exhausted(reached: &Reached, setup: &Setup, spend: &Spend) 
 
 /// Says that a cap is reached.
 pub(crate) fn cap_reached(reached: &Reached) -> String {
+    let reserved = match reached.stand.reserved {
+        reserved if reserved > Money::ZERO => {
+            format!(", {reserved} are reserved for requests that run")
+        }
+        _ => String::new(),
+    };
     format!(
-        "{} of {} are spent of what {} may cost, and the next request does not fit",
+        "{} of {} are spent of what {} may cost{reserved}, and the next request does not fit",
         reached.stand.spent,
         reached.stand.limit,
         reached.cap.scope.words()

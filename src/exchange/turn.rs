@@ -399,10 +399,13 @@ impl Exchange<'_> {
         metadata: &Metadata,
     ) {
         self.progress.partial |= received.has_text();
+        // What was asked for is billed, also where nothing of the answer had come when it was cancelled.
+        if received.has_output() || self.cancel.is_cancelled() {
+            self.add_broken_turn(request, &received);
+        }
         if !received.has_output() {
             return;
         }
-        self.add_broken_turn(request, &received);
         let reply = received.finish().reply;
         let calls = reply.calls.clone();
         self.transcript.record_reply(reply);

@@ -111,7 +111,7 @@ impl Rates {
         let now = Instant::now();
         let bucket = |most: Option<u64>| most.map(|most| Bucket::full(most, now));
         Arc::new(Self(Mutex::new(State {
-            parallel: limits.parallel,
+            parallel: limits.parallel.unwrap_or(usize::MAX),
             running: 0,
             requests: bucket(limits.requests_per_minute),
             tokens: bucket(limits.tokens_per_minute),
@@ -236,7 +236,7 @@ mod tests {
 
     fn rates(parallel: usize, requests: Option<u64>, tokens: Option<u64>) -> Arc<Rates> {
         Rates::new(RateLimits {
-            parallel,
+            parallel: Some(parallel),
             requests_per_minute: requests,
             tokens_per_minute: tokens,
         })

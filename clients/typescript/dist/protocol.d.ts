@@ -3292,6 +3292,14 @@ export interface Compaction {
      */
     reason?: CompactionFailure;
     /**
+     * What the model was asked for it took; absent where none was, and with `started`.
+     */
+    usage?: Tokens;
+    /**
+     * What that cost, in US dollars, where known.
+     */
+    costUsd?: number;
+    /**
      * Tokens of the next request after it, estimated.
      */
     afterTokens?: number;
@@ -3303,14 +3311,6 @@ export interface Compaction {
      * Messages that it sees, some of them perhaps without what was large in them.
      */
     messagesKept?: number;
-    /**
-     * What the model was asked for it took; absent where none was.
-     */
-    usage?: Tokens;
-    /**
-     * What that cost, in US dollars, where known.
-     */
-    costUsd?: number;
     /**
      * How long it took, in milliseconds.
      */

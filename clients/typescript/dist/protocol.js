@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 8d8674c4e284b4a8ffc797d74768c160a1032b277ece6c3463f1168d07c00880
+// SHA-256 of it: 5454df4ee1c723e8481a26fd58bbf198702aace3d91a5f17377883766a24cf69
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 8d8674c4e284b4a8ffc797d74768c160a1032b277ece6c3463f1168d07c00880
+// SHA-256 of it: 5454df4ee1c723e8481a26fd58bbf198702aace3d91a5f17377883766a24cf69
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -3373,6 +3373,14 @@ export interface Compaction {
    */
   reason?: CompactionFailure;
   /**
+   * What the model was asked for it took; absent where none was, and with `started`.
+   */
+  usage?: Tokens;
+  /**
+   * What that cost, in US dollars, where known.
+   */
+  costUsd?: number;
+  /**
    * Tokens of the next request after it, estimated.
    */
   afterTokens?: number;
@@ -3384,14 +3392,6 @@ export interface Compaction {
    * Messages that it sees, some of them perhaps without what was large in them.
    */
   messagesKept?: number;
-  /**
-   * What the model was asked for it took; absent where none was.
-   */
-  usage?: Tokens;
-  /**
-   * What that cost, in US dollars, where known.
-   */
-  costUsd?: number;
   /**
    * How long it took, in milliseconds.
    */

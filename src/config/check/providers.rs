@@ -255,9 +255,7 @@ fn with_limits(
         findings.derive(&["providers", name, key], default, Origin::Default);
     }
     let rates = RateLimits {
-        parallel: settings
-            .max_parallel
-            .map_or(plain.rates.parallel, Number::get),
+        parallel: settings.max_parallel.map(Number::get),
         requests_per_minute: settings.max_requests_per_minute.map(Number::get),
         tokens_per_minute: settings.max_tokens_per_minute.map(Number::get),
     };

@@ -11,7 +11,8 @@ use crate::exchange::context::{Context, Setup};
 use crate::exchange::failure;
 use crate::exchange::ledger::Kind;
 use crate::exchange::turn::{ToolOffer, jitter};
-use crate::message::{Message, Model, Pricing, Usage};
+use crate::message::{Message, Model, Notice, Pricing, Severity, Usage};
+use crate::protocol::event::Event;
 use crate::protocol::word;
 use crate::provider::retry::{Failures, next_delay};
 use crate::provider::{Chunk, End, ErrorKind, Provider, ProviderError, Request, ToolChoice};
@@ -98,11 +99,12 @@ impl Compactor<'_, '_> {
             let has_begun = AtomicBool::new(false);
             let answer = answer(&*setup.provider, request, &has_begun);
             let answered = self.cancel.run_until_cancelled(answer).await;
-            if !matches!(answered, Some(Ok(_))) && has_begun.load(Ordering::Relaxed) {
+            let has_failed = matches!(answered, Some(Err(_)));
+            if answered.is_none() || (has_failed && has_begun.load(Ordering::Relaxed)) {
                 // It is billed, and nobody says how much.
-                let nothing = Usage::default();
-                let kind = Kind::Compaction;
-                self.ledger.add(kind, &nothing, &known, (input, 0), true);
+                let (nothing, kind) = (Usage::default(), Kind::Compaction);
+                let estimate = (input, most_tokens);
+                self.ledger.add(kind, &nothing, &known, estimate, true);
                 attempt.cost.add_unknown();
             }
             drop(admitted);
@@ -153,9 +155,17 @@ impl Compactor<'_, '_> {
             }
             None => None,
         };
-        let problem = || NoSummary::Failed("a cap on money allows no request for it".to_owned());
-        self.ledger.reserved = Some(reserved.ok_or_else(problem)?);
-        Ok(())
+        self.ledger.reserved = reserved;
+        if self.ledger.reserved.is_some() {
+            return Ok(());
+        }
+        let problem = "a cap on money allows no request for a summary by the model (budget, limits.maxCostUsd, or a model without prices)";
+        self.emit(Event::SessionNotice(Notice {
+            severity: Severity::Warning,
+            code: "budget_reached".to_owned(),
+            message: format!("{problem}: the conversation is made shorter without it"),
+        }));
+        Err(NoSummary::Failed(problem.to_owned()))
     }
 
     fn count(&mut self, attempt: &mut Attempt, answer: &Answer, model: &Model, input: u64) {
@@ -179,7 +189,7 @@ fn model_of<'a>(setup: &'a Setup, context: &'a Context) -> &'a str {
 fn known_model(setup: &Setup, model: &str) -> Model {
     match model == setup.model {
         true => setup.known_model(),
-        false => setup.provider.model(model),
+        false => setup.priced(setup.provider.model(model)),
     }
 }
 
@@ -233,7 +243,8 @@ async fn answer(
         match chunk {
             Chunk::Text(more) => text.push_str(&more),
             Chunk::ToolCallStart { .. } => has_calls = true,
-            Chunk::End(end) => {
+            Chunk::End(mut end) => {
+                end.usage = end.usage.believed();
                 return Ok(Answer {
                     text,
                     has_calls,

@@ -48,6 +48,8 @@ impl Compactor<'_, '_> {
             trigger: attempt.trigger,
             before_tokens: attempt.before_tokens,
             window: attempt.window,
+            usage: attempt.usage.map(Into::into),
+            cost_usd: attempt.cost.whole(),
             reason: None,
             result: None,
         }

@@ -32,6 +32,12 @@ pub struct Compaction {
     /// `failed`: why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<CompactionFailure>,
+    /// What the model was asked for it took; absent where none was, and with `started`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Tokens>,
+    /// What that cost, in US dollars, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Money>,
     /// `done`: what it came to.
     #[serde(default, flatten)]
     pub result: Option<CompactionResult>,
@@ -47,12 +53,6 @@ pub struct CompactionResult {
     pub messages_replaced: usize,
     /// Messages that it sees, some of them perhaps without what was large in them.
     pub messages_kept: usize,
-    /// What the model was asked for it took; absent where none was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Tokens>,
-    /// What that cost, in US dollars, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<Money>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// What stands in the place of the messages, up to 32 KiB of it; absent where none was replaced.
