@@ -504,7 +504,8 @@ fn a_given_token_is_not_repeated_and_the_ready_file_goes_away() {
             "--ready-file",
             file.to_str().unwrap(),
         ],
-        &[],
+        // Not the store of whoever runs the tests.
+        &[("OUTRIGGER_STORE__ENABLED", "false")],
         &format!("{token}\n"),
     );
     assert_eq!((code, &line["event"]), (Some(0), &json!("ready")));
