@@ -8,6 +8,7 @@ pub mod image;
 mod money;
 mod outcome;
 mod undo;
+mod usage;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 pub use undo::{Before, ContentHash, NotReverted, Undo};
+pub use usage::Usage;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -210,70 +212,6 @@ pub struct NativeReply {
     pub model: String,
     /// What has to go back unchanged, in the wire format's own shape.
     pub items: Value,
-}
-
-/// Tokens of one turn, or the sums of an exchange. `None` is "the provider did not say", never 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Usage {
-    /// All input tokens, cached ones included, for every provider.
-    pub input: Option<u64>,
-    /// Output tokens, reasoning included.
-    pub output: Option<u64>,
-    /// Of `input`: read from a prompt cache.
-    pub cache_read: Option<u64>,
-    /// Of `input`: written to a prompt cache.
-    pub cache_write: Option<u64>,
-    /// Of `cache_write`: written for an hour (Anthropic), priced higher.
-    pub cache_write_1h: Option<u64>,
-    /// Of `output`: spent on reasoning.
-    pub reasoning: Option<u64>,
-}
-
-/// The most tokens of one request that a provider is believed: many times the largest window.
-const MAX_COUNT: u64 = 100_000_000;
-
-impl Usage {
-    /// Returns the figures that can be true; one that cannot is as if it had not been said.
-    #[must_use]
-    pub fn believed(self) -> Self {
-        let believed = |count: Option<u64>| count.filter(|count| *count <= MAX_COUNT);
-        Self {
-            input: believed(self.input),
-            output: believed(self.output),
-            cache_read: believed(self.cache_read),
-            cache_write: believed(self.cache_write),
-            cache_write_1h: believed(self.cache_write_1h),
-            reasoning: believed(self.reasoning),
-        }
-    }
-
-    /// Returns the tokens that no cache had: of input and output.
-    pub fn fresh(&self) -> u64 {
-        let input = self.input.unwrap_or(0);
-        let read = self.cache_read.unwrap_or(0);
-        let output = self.output.unwrap_or(0);
-        input.saturating_sub(read).saturating_add(output)
-    }
-
-    /// Adds another turn's figures; a figure that neither has stays unknown.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-            match (a, b) {
-                (None, None) => None,
-                (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
-            }
-        }
-        Self {
-            input: sum(self.input, other.input),
-            output: sum(self.output, other.output),
-            cache_read: sum(self.cache_read, other.cache_read),
-            cache_write: sum(self.cache_write, other.cache_write),
-            cache_write_1h: sum(self.cache_write_1h, other.cache_write_1h),
-            reasoning: sum(self.reasoning, other.reasoning),
-        }
-    }
 }
 
 /// How much harm one call may do, and why it is thought so.

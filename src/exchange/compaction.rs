@@ -11,6 +11,7 @@ mod limits;
 mod native;
 mod prune;
 mod report;
+mod sum_up;
 mod summary;
 #[cfg(test)]
 mod testing;
@@ -33,13 +34,12 @@ use crate::message::{CompactionId, Message, MessageId, Notice, Severity, Usage};
 use crate::protocol::command::CompactMode;
 use crate::protocol::event::{
     Compaction, CompactionFailure, CompactionKind, CompactionPhase, CompactionResult,
-    CompactionTrigger, Event, State, StateName,
+    CompactionTrigger, Event,
 };
 use crate::protocol::word;
 use crate::telemetry::metrics;
 use crate::units::millis;
 
-use ask::NoSummary;
 use cut::Cut;
 pub(crate) use limits::Breaker;
 use report::{count, shown};
@@ -47,10 +47,6 @@ pub(crate) use view::Compacted;
 
 /// Hundredths of the request before that one after a compaction may have at most.
 const SHRUNK: u64 = 80;
-
-/// Hundredths of the window that messages may have which stay as they are, and that are kept for what follows.
-const TAIL_SHARE: u64 = 20;
-const FREE_SHARE: u64 = 10;
 
 /// Why and how a conversation is made shorter.
 #[derive(Clone, Copy)]
@@ -108,22 +104,12 @@ impl Attempt {
 }
 
 impl Compactor<'_, '_> {
-    /// Returns what the next request holds, in tokens.
-    pub(crate) fn used(&self) -> u64 {
-        used(self.context, self.offer)
-    }
-
-    /// Returns the parts of the model's window; `None` where nobody knows it.
-    pub(crate) fn shares(&self) -> Option<Shares> {
-        shares(self.setup, self.context, self.offer)
-    }
-
     /// Makes what the model sees of the conversation shorter, and tells of it.
     pub(crate) async fn compact(&mut self, wish: Wish<'_>) -> Outcome {
         let (setup, history) = (self.setup, &self.context.conversation.history);
         history.show_to(&setup.provider_id, &setup.model);
-        let before_tokens = self.used();
-        let known = self.shares();
+        let before_tokens = used(self.context, self.offer);
+        let known = shares(self.setup, self.context, self.offer);
         // By hand a conversation can be made shorter whatever its window is: as if it were full.
         let by_hand = || {
             let window = before_tokens.saturating_mul(5) / 4;
@@ -258,121 +244,6 @@ impl Compactor<'_, '_> {
         } else {
             Outcome::Failed
         })
-    }
-
-    /// Puts a summary in the place of all but the last messages: by the vendor where that is wanted, by a model, else by code.
-    async fn sum_up(
-        &mut self,
-        attempt: &mut Attempt,
-        places: &BTreeSet<usize>,
-        wish: Wish<'_>,
-    ) -> Outcome {
-        let (from, shares) = (attempt.before.base, attempt.shares);
-        let tail = shares.room().saturating_sub(shares.share(FREE_SHARE));
-        let tail = tail.min(shares.share(TAIL_SHARE));
-        let soft = cut::cut(&attempt.messages, from, places, tail);
-        let hard = cut::hardest(&attempt.messages);
-        let is_manual = wish.trigger == CompactionTrigger::Manual;
-        let mut kind = CompactionKind::Summary;
-        if hard.base <= from {
-            if is_manual {
-                return Outcome::Nothing;
-            }
-            self.begin(attempt, kind, wish);
-            self.fail(attempt, kind, CompactionFailure::TooSmall);
-            return Outcome::Failed;
-        }
-        if is_manual && self.is_short(attempt, hard) {
-            return Outcome::Nothing;
-        }
-        let cuts = [soft, hard].into_iter().filter(|cut| cut.base > from);
-        let cuts: Vec<Cut> = cuts.collect();
-        let native = self.native_instructions(wish);
-        let begins = native.as_ref().map_or(kind, |_| CompactionKind::Native);
-        self.begin(attempt, begins, wish);
-        self.emit(Event::ChatState(State::new(
-            &self.context.conversation.id,
-            self.message_id,
-            StateName::Compacting,
-        )));
-        if let (Some(instructions), Some(first)) = (native, cuts.first().copied()) {
-            let work = self.compact_by_vendor(attempt, first, places, &instructions);
-            if let Some(outcome) = work.await {
-                return outcome;
-            }
-        }
-        if is_manual || !self.context.conversation.breaker.lock().is_without_model() {
-            match self.by_model(attempt, &cuts, places, wish).await {
-                Ok(true) => return Outcome::Done,
-                Ok(false) => {}
-                Err(NoSummary::Cancelled) => {
-                    self.fail(attempt, kind, CompactionFailure::Cancelled);
-                    return Outcome::Cancelled;
-                }
-                Err(NoSummary::Failed(problem) | NoSummary::Refused(problem)) => {
-                    tracing::warn!(problem, "a summary is not taken");
-                }
-            }
-        }
-        kind = CompactionKind::Mechanical;
-        for cut in cuts {
-            let candidate = self.candidate(attempt, cut, places, None);
-            if self.try_out(attempt, kind, candidate).is_ok() {
-                return Outcome::Done;
-            }
-        }
-        let failure = match self.open_tokens(attempt, hard) > shares.most() {
-            true => CompactionFailure::TooSmall,
-            false => CompactionFailure::NoShrink,
-        };
-        self.fail(attempt, kind, failure);
-        Outcome::Failed
-    }
-
-    /// Returns whether what would be summed up is hardly more than a summary of it.
-    fn is_short(&self, attempt: &Attempt, hard: Cut) -> bool {
-        let cut = attempt.messages.get(attempt.before.base..hard.base);
-        estimate(cut.unwrap_or_default()) < 2 * summary::most_tokens(&attempt.shares)
-    }
-
-    /// Has a model sum up, once more with a harder cut where that comes to nothing; returns whether a summary was taken.
-    async fn by_model(
-        &mut self,
-        attempt: &mut Attempt,
-        cuts: &[Cut],
-        places: &BTreeSet<usize>,
-        wish: Wish<'_>,
-    ) -> Result<bool, NoSummary> {
-        let breaker = &self.context.conversation.breaker;
-        let instructions = self.instructions(wish);
-        let mut has_answered = false;
-        for cut in cuts {
-            let problem = match self.summary(attempt, *cut, &instructions).await {
-                Ok(text) => {
-                    let candidate = self.candidate(attempt, *cut, places, Some(&text));
-                    match self.try_out(attempt, CompactionKind::Summary, candidate) {
-                        Ok(()) => {
-                            breaker.lock().accepted();
-                            return Ok(true);
-                        }
-                        Err(problem) => problem,
-                    }
-                }
-                Err(NoSummary::Refused(problem)) => problem,
-                Err(NoSummary::Failed(problem)) => {
-                    tracing::warn!(problem, "there is no summary");
-                    continue;
-                }
-                Err(cancelled @ NoSummary::Cancelled) => return Err(cancelled),
-            };
-            has_answered = true;
-            tracing::warn!(problem, "a summary is not taken");
-        }
-        // Neither a provider that fails nor a short conversation that somebody wants shorter says anything of the model.
-        if has_answered && wish.trigger != CompactionTrigger::Manual {
-            breaker.lock().refused();
-        }
-        Ok(false)
     }
 
     /// Has the model see that much, where it is enough less; else says why not.
