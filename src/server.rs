@@ -8,6 +8,7 @@ pub(crate) mod auth;
 mod console;
 mod routes;
 mod waiting;
+mod watched;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::LastActivity;
@@ -27,6 +27,7 @@ use crate::session::{Daemon, Sessions};
 use auth::Gate;
 use waiting::Place;
 pub(crate) use waiting::Waiting;
+use watched::Watched;
 
 /// How long a request's head may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -88,8 +89,7 @@ async fn connect(
     }
     let evicted = place.evicted.clone();
     let activity = Arc::new(LastActivity::default());
-    let reading = Arc::clone(&activity);
-    let stream = InspectReader::new(stream, move |_: &[u8]| reading.note());
+    let stream = Watched::new(stream, Arc::clone(&activity));
     let service = service_fn(move |mut request: Request<Incoming>| {
         let extensions = request.extensions_mut();
         extensions.insert(Arc::clone(&place));

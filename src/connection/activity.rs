@@ -1,4 +1,4 @@
-//! How long nothing has come from a client.
+//! How long a client has shown no sign of life.
 //!
 //! Counted in what its connection read, not in messages: a large frame may take minutes to come over a
 //! slow line, and no pong fits inside it.
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 /// How long a client may be silent, pongs included.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// When something came last, noted by whoever reads the connection.
+/// When there was a sign last, noted by whoever reads and writes the connection.
 #[derive(Debug)]
 pub struct LastActivity(Mutex<Instant>);
 
@@ -23,9 +23,14 @@ impl Default for LastActivity {
 }
 
 impl LastActivity {
-    /// Notes that something came.
+    /// Notes a sign of life.
     pub fn note(&self) {
         *self.0.lock() = Instant::now();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn last(&self) -> Instant {
+        *self.0.lock()
     }
 
     /// Waits for what is to come; `None` where the client is silent for too long.

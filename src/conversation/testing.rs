@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
@@ -11,13 +12,17 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use crate::config::Config;
-use crate::exchange::context::{Context, ConversationContext, Origin, Services, SessionContext};
+use crate::exchange::context::{
+    Context, ConversationContext, Origin, Services, SessionContext, Setup,
+};
 use crate::exchange::history::{History, Room, is_valid};
 use crate::exchange::memory::Memory;
 use crate::exchange::transcript::Events;
 use crate::message::{
-    ConversationId, DangerLevel, MessageId, Model, ToolCategory, ToolId, ToolSpec, Usage,
+    ConversationId, DangerLevel, MessageId, Model, OnViolation, Part, ToolCategory, ToolId,
+    ToolSpec, TrustLevel, Usage,
 };
+use crate::permission::Scope;
 use crate::protocol::ChatCode;
 use crate::protocol::event::Event;
 use crate::provider::{
@@ -255,6 +260,38 @@ pub(crate) fn tools() -> Registry {
     };
     let tools: [Arc<dyn Tool>; 1] = [Arc::new(Deeds(spec))];
     Registry::new(tools)
+}
+
+/// Returns an exchange that says "hi" to this provider.
+pub(crate) fn setup(provider: Arc<dyn Provider>, message_id: MessageId) -> Setup {
+    Setup {
+        conversation_id: ConversationId::new("c"),
+        message_id,
+        content: vec![Part::text("hi")],
+        provider,
+        provider_id: "scripted".to_owned(),
+        first_model: Arc::default(),
+        model: "m".to_owned(),
+        system: String::new(),
+        trust: TrustLevel::Guided,
+        on_violation: OnViolation::Stop,
+        scope: Scope::everything(),
+        max_tokens: None,
+        temperature: None,
+        thinking: None,
+        max_turns: 4,
+        timeout_plain: Duration::from_secs(300),
+        timeout_tools: Duration::from_secs(300),
+        context_reserve: 0,
+        compact_at: None,
+        max_cost: None,
+        max_fresh_tokens: None,
+        rates: crate::provider::rates::Rates::new(crate::config::RateLimits::default()),
+        pricing: None,
+        max_retries: 2,
+        restarts: 1,
+        cache_key: "k".to_owned(),
+    }
 }
 
 /// Returns a conversation without a client, whose events go to `events`.

@@ -12,7 +12,7 @@ use super::*;
 use crate::exchange::context::SessionContext;
 use crate::exchange::history::{Room, is_valid};
 use crate::exchange::transcript::Events;
-use crate::message::{ConversationId, Message, OnViolation, Part, TrustLevel};
+use crate::message::{Message, Part};
 use crate::permission::{PermissionMap, Scope};
 use crate::protocol::command::{ToolApprove, ToolExtend};
 use crate::protocol::event::Event;
@@ -86,34 +86,10 @@ impl Stage {
 
     fn send(&self, when_busy: WhenBusy) -> Command {
         Command::Send(Box::new(SendRequest {
-            setup: Setup {
-                conversation_id: ConversationId::new("c"),
-                message_id: self.session.ids.message(),
-                content: vec![Part::text("hi")],
-                provider: Arc::clone(&self.provider),
-                provider_id: "scripted".to_owned(),
-                first_model: Arc::default(),
-                model: "m".to_owned(),
-                system: String::new(),
-                trust: TrustLevel::Guided,
-                on_violation: OnViolation::Stop,
-                scope: Scope::everything(),
-                max_tokens: None,
-                temperature: None,
-                thinking: None,
-                max_turns: 4,
-                timeout_plain: Duration::from_secs(300),
-                timeout_tools: Duration::from_secs(300),
-                context_reserve: 0,
-                compact_at: None,
-                max_cost: None,
-                max_fresh_tokens: None,
-                rates: crate::provider::rates::Rates::new(crate::config::RateLimits::default()),
-                pricing: None,
-                max_retries: 2,
-                restarts: 1,
-                cache_key: "k".to_owned(),
-            },
+            setup: testing::setup(
+                Arc::clone(&self.provider) as Arc<dyn Provider>,
+                self.session.ids.message(),
+            ),
             history: None,
             when_busy,
             has_settings: false,

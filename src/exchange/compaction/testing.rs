@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
@@ -17,10 +16,8 @@ use crate::exchange::context::{Context, Setup};
 use crate::exchange::history::{Room, is_valid};
 use crate::exchange::transcript::Events;
 use crate::message::{
-    ConversationId, Message, MessageId, NativeReply, OnViolation, Part, Reply, ToolCall, ToolId,
-    ToolResult, TrustLevel, Usage,
+    Message, MessageId, NativeReply, Part, Reply, ToolCall, ToolId, ToolResult, Usage,
 };
-use crate::permission::Scope;
 use crate::protocol::event::{self, CompactionTrigger, Event};
 use crate::provider::{
     Chunk, ChunkStream, End, ErrorKind, Provider, ProviderError, Request, Stop, ToolChoice,
@@ -212,33 +209,13 @@ impl Compaction {
             summariser,
             asked: AtomicUsize::new(0),
         });
+        let provider = Arc::clone(&model) as Arc<dyn Provider>;
         let setup = Setup {
-            conversation_id: ConversationId::new("c"),
-            message_id: exchange,
-            content: Vec::new(),
-            provider: Arc::clone(&model) as Arc<dyn Provider>,
-            provider_id: "scripted".to_owned(),
-            first_model: Arc::default(),
-            model: "m".to_owned(),
             system: "system".to_owned(),
-            trust: TrustLevel::Guided,
-            on_violation: OnViolation::Stop,
-            scope: Scope::everything(),
-            max_tokens: None,
-            temperature: None,
-            thinking: None,
-            max_turns: 4,
-            timeout_plain: Duration::from_secs(300),
-            timeout_tools: Duration::from_secs(300),
             context_reserve: 500,
             compact_at: Some(80),
-            max_cost: None,
-            max_fresh_tokens: None,
-            rates: crate::provider::rates::Rates::new(crate::config::RateLimits::default()),
-            pricing: None,
             max_retries: 0,
-            restarts: 0,
-            cache_key: "k".to_owned(),
+            ..testing::setup(provider, exchange)
         };
         Self {
             context,
