@@ -207,11 +207,23 @@ fn is_helper(process: &u32) -> bool {
         .is_ok_and(|line| line.contains("__sandbox"))
 }
 
+/// Kills a process and waits for its end; one that ends by itself meanwhile is no mistake.
 pub(crate) fn kill(process: u32) {
     let killed = std::process::Command::new("kill")
         .args(["-9", &process.to_string()])
         .status();
-    assert!(killed.unwrap().success());
+    assert!(killed.unwrap().success() || has_ended(process));
+    eventually("the end of a killed process", || has_ended(process));
+}
+
+/// Returns whether a process has closed all that it had open: it is gone, or a zombie.
+fn has_ended(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"));
+    let state = stat.ok().and_then(|stat| {
+        let (_, after_name) = stat.rsplit_once(") ")?;
+        after_name.chars().next()
+    });
+    matches!(state, None | Some('Z' | 'X'))
 }
 
 /// Kills the helper of the command that became a program with the mark as its name (`exec -a`). Before that nothing can be
