@@ -57,7 +57,7 @@ pub const SCRIPTED: Preset = Preset {
     base_url: "",
     key_variable: "",
     key_optional: true,
-    free: false,
+    free: true,
     model: "",
 };
 

@@ -37,8 +37,8 @@ impl Exchange<'_> {
             };
             metrics::budget_reached(&word(&reached.cap.scope));
             if !reached.cap.may_raise {
-                let error =
-                    failure::budget_exhausted(&reached, self.setup, &self.context.services.spend);
+                let spend = &self.context.services.spend;
+                let error = failure::budget_exhausted(&reached, Some(next), self.setup, spend);
                 return Err(Leave::Failed(StopReason::Budget, Box::new(error)));
             }
             let finish = match self.decide(request, &reached, next).await {
@@ -135,7 +135,7 @@ impl Exchange<'_> {
         let services = &self.context.services;
         let nobody = services.config.approval.unattended == Unattended::Deny;
         if nobody || !services.spend.asks() {
-            self.notify(failure::cap_reached(reached));
+            self.notify(failure::cap_reached(reached, Some(next)));
             return Decision::Expired;
         }
         self.ask_to_extend(request, reached, next).await
@@ -183,15 +183,19 @@ impl Exchange<'_> {
         self.emit(Event::ChatState(self.state(StateName::AwaitingBudget)));
         let questions = &context.conversation.questions;
         questions.ask(Question::Budget(Box::new(question)), context);
+        let id = QuestionId::Budget(request_id);
+        let ours = |open: &Open| open.id == id;
         tokio::select! {
             biased;
             // Dropped without an answer where it could not be asked.
             decision = decision => decision.unwrap_or(Decision::Cancelled),
             () = self.cancel.cancelled() => {
-                let id = QuestionId::Budget(request_id);
-                let ours = |open: &Open| open.id == id;
                 questions.withdraw(ours, By::Cancel, context);
                 Decision::Cancelled
+            }
+            () = reached.cap.room(next) => {
+                questions.withdraw(ours, By::Room, context);
+                Decision::Extended
             }
         }
     }

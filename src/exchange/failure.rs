@@ -50,17 +50,29 @@ pub(crate) fn history_full(full: Full, setup: &Setup) -> ChatError {
 }
 
 /// Returns the error of a request that a cap does not allow, which nobody may raise here.
-pub(crate) fn budget_exhausted(reached: &Reached, setup: &Setup, spend: &Spend) -> ChatError {
+pub(crate) fn budget_exhausted(
+    reached: &Reached,
+    next: Option<Money>,
+    setup: &Setup,
+    spend: &Spend,
+) -> ChatError {
     let scope = reached.cap.scope;
     let is_of_day = matches!(
         scope,
         BudgetScope::User | BudgetScope::Daemon | BudgetScope::Provider
     );
+    let is_locked = !reached.cap.may_raise;
     let resets_at = is_of_day.then(|| format!("{:.3}", spend.days().next(spend.now())));
     let hint = match scope {
+        BudgetScope::Exchange if is_locked => {
+            "send less, or have the operator raise budget.exchange, which they locked"
+        }
         BudgetScope::Exchange => "send a larger limits.maxCostUsd, or raise budget.exchange",
         BudgetScope::Conversation => {
             "go on in another conversation, or raise budget.conversation in the configuration"
+        }
+        BudgetScope::Session if is_locked => {
+            "go on in another session, or have the operator raise budget.session, which they locked"
         }
         BudgetScope::Session => {
             "raise it with session:configure (budget.maxCostUsd), or budget.session in the configuration"
@@ -84,20 +96,24 @@ pub(crate) fn budget_exhausted(reached: &Reached, setup: &Setup, spend: &Spend) 
         retryable: is_reserved,
         scope: Some(scope),
         resets_at,
-        ..setup.error(ChatCode::BudgetExhausted, cap_reached(reached))
+        ..setup.error(ChatCode::BudgetExhausted, cap_reached(reached, next))
     }
 }
 
 /// Says that a cap is reached.
-pub(crate) fn cap_reached(reached: &Reached) -> String {
+pub(crate) fn cap_reached(reached: &Reached, next: Option<Money>) -> String {
     let reserved = match reached.stand.reserved {
         reserved if reserved > Money::ZERO => {
             format!(", {reserved} are reserved for requests that run")
         }
         _ => String::new(),
     };
+    let next = next.map_or_else(
+        || "nothing is left for another request".to_owned(),
+        |next| format!("the next request, about {next}, does not fit"),
+    );
     format!(
-        "{} of {} are spent of what {} may cost{reserved}, and the next request does not fit",
+        "{} of {} are spent of what {} may cost{reserved}, and {next}",
         reached.stand.spent,
         reached.stand.limit,
         reached.cap.scope.words()

@@ -29,7 +29,8 @@ impl Usage {
     pub fn believed(self) -> Self {
         let believed = |count: Option<u64>| count.filter(|count| *count <= MAX_COUNT);
         Self {
-            input: believed(self.input),
+            // No request is empty: a server that says so has not counted.
+            input: believed(self.input).filter(|count| *count > 0),
             output: believed(self.output),
             cache_read: believed(self.cache_read),
             cache_write: believed(self.cache_write),
@@ -82,6 +83,7 @@ mod tests {
             (usage(Some(7), most), usage(Some(7), most)),
             (usage(Some(u64::MAX), Some(1)), usage(None, Some(1))),
             (usage(None, Some(MAX_COUNT + 1)), usage(None, None)),
+            (usage(Some(0), Some(0)), usage(None, Some(0))),
         ] {
             assert_eq!(said.believed(), believed);
         }

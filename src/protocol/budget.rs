@@ -93,7 +93,7 @@ pub struct BudgetResolved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum BudgetOutcome {
-    /// The cap was raised.
+    /// The cap was raised, or the request fits without that.
     Extended,
     /// The user wants no more.
     Stopped,
@@ -132,6 +132,19 @@ pub struct SessionBudget {
     /// US dollars altogether, what was spent before included.
     #[serde(alias = "max_cost_usd", skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<Money>,
+    /// Whether there is no cap any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unlimited: bool,
+}
+
+impl SessionBudget {
+    /// Returns the cap that is wanted, `Some(None)` for none; `None` where nothing is said.
+    pub(crate) fn wanted(self) -> Option<Option<Money>> {
+        match self.unlimited {
+            true => Some(None),
+            false => self.max_cost_usd.map(Some),
+        }
+    }
 }
 
 /// Payload of `usage:report`.

@@ -74,10 +74,10 @@ impl Defaults {
             ("chat.workflow", is_other(&wanted.workflow, &chat.workflow)),
             (
                 "budget.session",
-                is_more(
-                    wanted.budget.and_then(|budget| budget.max_cost_usd),
-                    config.budget.session,
-                ),
+                wanted
+                    .budget
+                    .and_then(SessionBudget::wanted)
+                    .is_some_and(|most| is_more(most, config.budget.session)),
             ),
         ];
         refuse_locked(&changes, config)?;

@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::Session;
 use crate::config::NamedValue;
 use crate::exchange::failure;
-use crate::message::{Notice, Severity};
+use crate::message::{Model, Notice, Severity};
 use crate::protocol::event::{Event, ReadyProvider, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer, command};
 use crate::provider::registry::Providers;
@@ -97,8 +97,8 @@ impl Session {
         };
         let mut chosen = Vec::new();
         for name in names {
-            match self.daemon.providers.get(&name) {
-                Some(provider) => chosen.push((name, provider)),
+            match self.daemon.providers.find(&name) {
+                Some(instance) => chosen.push((name, instance)),
                 None => {
                     let error = no_provider("", &name, &self.daemon.providers);
                     return self.answer(id, Event::SessionError(error));
@@ -108,13 +108,17 @@ impl Session {
         let events = self.shared.events.clone();
         let redactor = self.daemon.services.redactor.clone();
         self.answer_later(id, async move {
-            let answers = chosen
-                .iter()
-                .map(|(name, provider)| async move { (name, provider.models().await) });
+            let answers = chosen.iter().map(|(name, instance)| async move {
+                (name, instance, instance.provider.models().await)
+            });
             let mut models = Vec::new();
-            for (name, answer) in futures::future::join_all(answers).await {
+            for (name, instance, answer) in futures::future::join_all(answers).await {
                 match answer {
-                    Ok(more) => models.extend(more),
+                    // The operator knows better what they pay.
+                    Ok(more) => models.extend(more.into_iter().map(|model| Model {
+                        pricing: instance.config.pricing.or(model.pricing),
+                        ..model
+                    })),
                     Err(problem) if one => {
                         let code = failure::meaning(problem.kind).0.into();
                         let message = unlisted(name, &problem.to_string(), &redactor);

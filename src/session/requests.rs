@@ -132,6 +132,7 @@ impl Session {
             ephemeral: !self.shared.journal.is_on(),
             budget: self.shared.account.stand().map(|stand| SessionBudget {
                 max_cost_usd: Some(stand.limit),
+                unlimited: false,
             }),
             ..self.defaults.in_force(
                 &self.daemon.services.config,
@@ -288,8 +289,8 @@ impl Session {
         }
         let provider = self.daemon.providers.default_id();
         self.defaults.configure(wanted, config, provider)?;
-        if let Some(most) = wanted.budget.and_then(|budget| budget.max_cost_usd) {
-            self.shared.account.set_limit(Some(most));
+        if let Some(limit) = wanted.budget.and_then(SessionBudget::wanted) {
+            self.shared.account.set_limit(limit);
         }
         if let Some(wanted) = &wanted.layers {
             self.feed.log().layers = resolve::layers(wanted);

@@ -358,7 +358,10 @@ fn allow_limits(
     let (key, longest) = if has_tools { TOOLS } else { PLAIN };
     let cost = sent.max_cost_usd.filter(|_| theirs.max_cost_usd.is_none());
     let changes = [
-        ("budget.exchange", is_more(cost, config.budget.exchange)),
+        (
+            "budget.exchange",
+            cost.is_some() && is_more(cost, config.budget.exchange),
+        ),
         (
             "chat.max_turns",
             turns.is_some_and(|turns| turns > chat.max_turns),
@@ -380,8 +383,9 @@ pub(super) fn is_other(wanted: &Option<String>, configured: &str) -> bool {
 }
 
 /// Returns whether more is wanted than a cap of the configuration.
+/// Returns whether a cap is higher than another one; `None` is no cap.
 pub(super) fn is_more(wanted: Option<Money>, cap: Option<Money>) -> bool {
-    wanted.zip(cap).is_some_and(|(wanted, cap)| wanted > cap)
+    cap.is_some_and(|cap| wanted.is_none_or(|wanted| wanted > cap))
 }
 
 pub(super) fn is_looser(trust: Option<TrustLevel>, config: &Config) -> bool {

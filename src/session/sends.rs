@@ -112,7 +112,7 @@ impl Session {
         metrics::budget_reached(&word(&reached.cap.scope));
         Some(ChatError {
             message_id: None,
-            ..failure::budget_exhausted(&reached, setup, spend)
+            ..failure::budget_exhausted(&reached, None, setup, spend)
         })
     }
 

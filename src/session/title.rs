@@ -165,7 +165,7 @@ async fn afforded(
     }
     let cost = known.pricing.map(|pricing| expected.cost(&pricing));
     let reserved = caps.reserve(cost.unwrap_or_default());
-    let reserved = reserved.map_err(|reached| failure::cap_reached(&reached))?;
+    let reserved = reserved.map_err(|reached| failure::cap_reached(&reached, cost))?;
     let tokens = input.saturating_add(expected.output);
     let entry = instance.rates.enter(session.id.as_str(), tokens);
     let _admitted = entry.admitted().await;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
 
 use super::Spend;
 use super::days::Day;
@@ -12,17 +13,25 @@ use crate::message::{BudgetScope, Money};
 
 /// The sums of an exchange, a conversation, a session, or a day. Its owner keeps it.
 #[derive(Debug, Default)]
-pub(crate) struct Account(Mutex<Sums>);
+pub(crate) struct Account {
+    sums: Mutex<Sums>,
+    /// Wakes whoever waits for room: less is reserved, or the cap is another one.
+    changed: Notify,
+}
 
 impl Account {
     /// Returns one in which nothing was spent yet.
     pub(crate) fn limited(limit: Option<Money>) -> Self {
-        Self(Mutex::new(Sums::limited(limit)))
+        Self {
+            sums: Mutex::new(Sums::limited(limit)),
+            changed: Notify::new(),
+        }
     }
 
     /// Sets the cap, in place of the one that was there.
     pub(crate) fn set_limit(&self, limit: Option<Money>) {
-        self.0.lock().limit(limit);
+        self.sums.lock().limit(limit);
+        self.changed.notify_waiters();
     }
 
     /// Adds what was spent before.
@@ -31,19 +40,19 @@ impl Account {
     }
 
     pub(super) fn add_at(&self, day: Option<Day>, amount: Money) {
-        let mut sums = self.0.lock();
+        let mut sums = self.sums.lock();
         sums.on(day);
         sums.add(amount);
     }
 
     #[cfg(test)]
     pub(crate) fn spent(&self) -> Money {
-        self.0.lock().spent()
+        self.sums.lock().spent()
     }
 
     /// Returns how its cap stands; `None` where there is none.
     pub(crate) fn stand(&self) -> Option<Stand> {
-        self.0.lock().stand()
+        self.sums.lock().stand()
     }
 }
 
@@ -77,7 +86,22 @@ impl Cap {
     }
 
     pub(crate) fn raise(&self, by: Raise) {
-        self.account.0.lock().raise(by);
+        self.account.sums.lock().raise(by);
+        self.account.changed.notify_waiters();
+    }
+
+    /// Waits until a request fits that is expected to cost so much: what was reserved was not needed, or the cap was raised.
+    pub(crate) async fn room(&self, amount: Money) {
+        let mut changed = std::pin::pin!(self.account.changed.notified());
+        loop {
+            // Before the look, so that nothing falls between.
+            changed.as_mut().enable();
+            if self.account.stand().is_none_or(|it| it.allows(amount)) {
+                return;
+            }
+            changed.as_mut().await;
+            changed.set(self.account.changed.notified());
+        }
     }
 
     /// Returns the most that may be spent; `None` for no cap.
@@ -86,7 +110,7 @@ impl Cap {
     }
 
     fn lock(&self, day: Day) -> MutexGuard<'_, Sums> {
-        let mut sums = self.account.0.lock();
+        let mut sums = self.account.sums.lock();
         sums.on(self.is_of_day.then_some(day));
         sums
     }
@@ -170,6 +194,7 @@ impl Caps {
         let warnings = locked.filter_map(|(cap, mut sums)| {
             sums.release(reserved);
             sums.add(cost);
+            cap.account.changed.notify_waiters();
             let stand = sums.stand()?;
             sums.warns(part).then_some(Warning {
                 scope: cap.scope,
@@ -227,8 +252,9 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        for (_, mut sums) in self.caps.locked() {
+        for (cap, mut sums) in self.caps.locked() {
             sums.release(self.amount);
+            cap.account.changed.notify_waiters();
         }
     }
 }

@@ -356,6 +356,83 @@ async fn nothing_is_begun_at_a_cap_of_the_session_until_it_is_raised() {
 }
 
 #[tokio::test]
+async fn a_question_settles_itself_where_room_is_made() {
+    let provider = Provider::start().await;
+    let daemon = priced(&provider, json!({})).await;
+    let mut client = daemon.connect().await;
+    let session = |budget| json!({"type": "session:configure", "budget": budget});
+    client.ask(session(json!({"maxCostUsd": 0.016}))).await;
+    provider.then(Turn::text("hello"));
+    client.send(send("hi", "first", None)).await;
+    client.until("chat:stream-end").await;
+    // Beside one that runs, and has the room, until it is cancelled before it cost anything.
+    let (turn, mut pause) = Turn::paused(&[], &[json!({"content": "never"})], "stop");
+    provider.then(turn);
+    client.send(send("wait", "second", Some(1.0))).await;
+    pause.reached().await;
+    provider.then(Turn::call("file_list", &json!({})));
+    client.send(send("go", "third", None)).await;
+    let confirm = client.until("chat:budget-confirm").await["payload"].clone();
+    assert_eq!(confirm["scope"], "session", "{confirm}");
+    provider.then(Turn::text("done"));
+    // What is lifted needs no answer.
+    let lifted = client.ask(session(json!({"unlimited": true}))).await;
+    assert!(lifted["payload"].get("budget").is_none(), "{lifted}");
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "end_turn");
+    assert_eq!(end["payload"]["conversationId"], "third");
+    let resolved = &client.all("chat:budget-resolved")[0];
+    assert_eq!(
+        (&resolved["outcome"], &resolved["by"]),
+        (&json!("extended"), &json!("room")),
+        "{resolved}"
+    );
+    assert!(resolved.get("limitUsd").is_none(), "{resolved}");
+    let late = answer(&mut client, &confirm, json!({})).await;
+    assert_eq!(late["payload"]["code"], "budget_not_found", "{late}");
+}
+
+#[tokio::test]
+async fn what_was_reserved_and_not_needed_settles_a_question_too() {
+    let provider = Provider::start().await;
+    let daemon = priced(&provider, json!({"session": 0.008})).await;
+    let mut client = daemon.connect().await;
+    let (turn, mut pause) = Turn::paused(&[], &[json!({"content": "short"})], "stop");
+    provider.then(turn);
+    client.send(send("wait", "first", None)).await;
+    pause.reached().await;
+    client.send(send("go", "second", None)).await;
+    let confirm = client.until("chat:budget-confirm").await["payload"].clone();
+    assert_eq!(confirm["scope"], "session", "{confirm}");
+    provider.then(Turn::text("done"));
+    let cancel = json!({"type": "chat:cancel", "conversationId": "first"});
+    client.send(cancel).await;
+    let resolved = client.until("chat:budget-resolved").await["payload"].clone();
+    assert_eq!(
+        (&resolved["outcome"], &resolved["by"]),
+        (&json!("extended"), &json!("room")),
+        "{resolved}"
+    );
+    pause.go_on();
+}
+
+#[tokio::test]
+async fn what_no_vendor_is_paid_for_goes_where_money_is_capped() {
+    let provider = Provider::start().await;
+    let daemon = priced(&provider, json!({"session": 1, "daemon_day": 1})).await;
+    let mut client = daemon.connect().await;
+    let demo = json!({"type": "chat:send", "content": "demo", "provider": "scripted"});
+    client.send(demo).await;
+    let usage = client.until("chat:usage").await["payload"].clone();
+    assert_eq!(usage["budget"]["spentUsd"], 0.0, "{usage}");
+    client.send(json!({"type": "chat:cancel"})).await;
+    client.until("chat:stream-end").await;
+    let list = json!({"type": "model:list", "provider": "test"});
+    let models = client.ask(list).await["payload"]["models"].clone();
+    assert_eq!(models[0]["pricing"]["output"], 1000.0, "{models}");
+}
+
+#[tokio::test]
 async fn fresh_tokens_have_a_cap_of_their_own() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
@@ -383,6 +460,8 @@ async fn a_locked_cap_is_nobodys_to_raise() {
     let mut client = daemon.connect().await;
     let wider = json!({"type": "session:configure", "budget": {"maxCostUsd": 2}});
     assert_eq!(client.ask(wider).await["payload"]["code"], "forbidden");
+    let lifted = json!({"type": "session:configure", "budget": {"unlimited": true}});
+    assert_eq!(client.ask(lifted).await["payload"]["code"], "forbidden");
     let wider = client.ask(send("go", "default", Some(1.0))).await;
     assert_eq!(wider["payload"]["code"], "forbidden");
     for _ in 0..2 {

@@ -147,7 +147,7 @@ fn expected() -> Value {
         {"id": "local.gguf", "provider": "llamacpp", "displayName": "local.gguf", "contextWindow": 8192, "supportsTools": false, "supportsVision": true},
         {"id": "local", "provider": "lmstudio", "displayName": "Local", "contextWindow": 16_384, "supportsTools": true, "supportsVision": false},
         {"id": "qwen3:latest", "provider": "ollama", "displayName": "qwen3:latest", "contextWindow": 32_768, "supportsTools": true,
-            "supportsThinking": true, "supportsVision": false},
+            "supportsThinking": true, "supportsVision": false, "pricing": {"input": 0.0, "output": 0.0}},
     ])
 }
 

@@ -52,7 +52,7 @@ export function describeEnd({ stopReason, turns, toolCalls, durationMs, usage, c
     toolCalls > 0 && `${toolCalls} ${toolCalls === 1 ? "call" : "calls"}`,
     usage?.inputTokens !== undefined && `${usage.inputTokens.toLocaleString("en")} in`,
     usage?.outputTokens !== undefined && `${usage.outputTokens.toLocaleString("en")} out`,
-    costUsd !== undefined && `$${costUsd.toFixed(4)}`,
+    costUsd > 0 && `$${costUsd.toFixed(4)}`,
     (turns > 0 || durationMs >= 1000) && duration(durationMs),
   ];
   return facts.filter(Boolean).join(" · ");

@@ -331,8 +331,9 @@ export type Outcome = "approved" | "denied" | "expired" | "cancelled";
  * - `timeout`: The deadline.
  * - `cancel`: The end of the exchange or of the call.
  * - `shutdown`: The end of the daemon.
+ * - `room`: Room that was made: only of a question about money, which nobody has to answer any more.
  */
-export type By = "user" | "timeout" | "cancel" | "shutdown";
+export type By = "user" | "timeout" | "cancel" | "shutdown" | "room";
 /**
  * How a request for input was settled.
  *
@@ -344,7 +345,7 @@ export type InputOutcome = "answered" | "expired" | "cancelled";
 /**
  * How the question was settled.
  *
- * - `extended`: The cap was raised.
+ * - `extended`: The cap was raised, or the request fits without that.
  * - `stopped`: The user wants no more.
  * - `expired`: Nobody answered in time.
  * - `cancelled`: The exchange ended first.
@@ -725,6 +726,10 @@ export interface SessionBudget {
      * US dollars altogether, what was spent before included.
      */
     maxCostUsd?: number | null;
+    /**
+     * Whether there is no cap any more.
+     */
+    unlimited?: boolean;
 }
 /**
  * Payload of `session:resume` and `session:open`.

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 5454df4ee1c723e8481a26fd58bbf198702aace3d91a5f17377883766a24cf69
+// SHA-256 of it: 6863c905608c006249bed59ef8f5c50ff425afc78bdebf90ec2373a3d8578801
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 5454df4ee1c723e8481a26fd58bbf198702aace3d91a5f17377883766a24cf69
+// SHA-256 of it: 6863c905608c006249bed59ef8f5c50ff425afc78bdebf90ec2373a3d8578801
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -380,8 +380,9 @@ export type Outcome = "approved" | "denied" | "expired" | "cancelled";
  * - `timeout`: The deadline.
  * - `cancel`: The end of the exchange or of the call.
  * - `shutdown`: The end of the daemon.
+ * - `room`: Room that was made: only of a question about money, which nobody has to answer any more.
  */
-export type By = "user" | "timeout" | "cancel" | "shutdown";
+export type By = "user" | "timeout" | "cancel" | "shutdown" | "room";
 /**
  * How a request for input was settled.
  *
@@ -393,7 +394,7 @@ export type InputOutcome = "answered" | "expired" | "cancelled";
 /**
  * How the question was settled.
  *
- * - `extended`: The cap was raised.
+ * - `extended`: The cap was raised, or the request fits without that.
  * - `stopped`: The user wants no more.
  * - `expired`: Nobody answered in time.
  * - `cancelled`: The exchange ended first.
@@ -807,6 +808,10 @@ export interface SessionBudget {
    * US dollars altogether, what was spent before included.
    */
   maxCostUsd?: number | null;
+  /**
+   * Whether there is no cap any more.
+   */
+  unlimited?: boolean;
 }
 /**
  * Payload of `session:resume` and `session:open`.

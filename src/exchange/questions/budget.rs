@@ -23,7 +23,7 @@ pub(crate) struct BudgetQuestion {
 /// What became of the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// The cap is raised.
+    /// The cap is raised, or there is room without that.
     Extended,
     /// The exchange ends; the user may want a last answer.
     Stopped {
@@ -89,6 +89,7 @@ impl BudgetQuestion {
     pub(super) fn settle_unanswered(self, how: Unanswered, context: &Context) {
         let (decision, by) = match how {
             Unanswered::Expired => (Decision::Expired, By::Timeout),
+            Unanswered::Withdrawn(By::Room) => (Decision::Extended, By::Room),
             Unanswered::Withdrawn(by) => (Decision::Cancelled, by),
         };
         self.settle(decision, by, context);

@@ -3,7 +3,7 @@
 use super::super::style::{Piece, Style};
 use super::super::text::{exposed, one_line};
 use super::seconds;
-use crate::message::{Model, Part, ProviderInfo};
+use crate::message::{Model, Money, Part, ProviderInfo};
 use crate::protocol::answer::{
     ApprovalRule, ApprovalRules, ApprovalsRevoked, Configured, History, Models, Providers,
 };
@@ -33,7 +33,7 @@ pub(super) fn summary(end: &StreamEnd) -> String {
     if let Some(output) = end.usage.output_tokens {
         parts.push(format!("{} out", grouped(output)));
     }
-    if let Some(cost) = end.cost_usd {
+    if let Some(cost) = end.cost_usd.filter(|cost| *cost > Money::ZERO) {
         parts.push(format!("${:.4}", cost.dollars()));
     }
     parts.push(seconds(end.duration_ms));

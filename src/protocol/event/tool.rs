@@ -169,6 +169,8 @@ pub enum By {
     Cancel,
     /// The end of the daemon.
     Shutdown,
+    /// Room that was made: only of a question about money, which nobody has to answer any more.
+    Room,
 }
 
 /// Payload of `chat:tool-start`.
