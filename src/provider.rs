@@ -34,7 +34,7 @@ mod schema;
 mod scripted;
 mod sse;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod usage;
 
 use futures::future::BoxFuture;

@@ -93,7 +93,9 @@ impl<'a> View<'a> {
         let running = self.state.running.as_ref();
         let executions = &self.context.session.executions;
         let conversation = &self.context.conversation;
+        let is_compaction = running.is_some_and(|running| running.steer.is_none());
         let derived = || match executions.open_of(&conversation.id).is_empty() {
+            true if is_compaction => StateName::Compacting,
             true => StateName::Thinking,
             false => StateName::ToolExecuting,
         };

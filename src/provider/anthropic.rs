@@ -252,3 +252,20 @@ impl Provider for Anthropic {
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    /// Returns the body of a request to the vendor.
+    pub(in crate::provider) fn body(request: &Request<'_>) -> Value {
+        let setting = Setting {
+            provider: "p",
+            vendor: true,
+            no_sampling: false,
+            capabilities: &Capabilities::by_name(request.model),
+            amends: Amends::default(),
+        };
+        prepare(request, setting).body
+    }
+}

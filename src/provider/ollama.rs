@@ -210,3 +210,18 @@ fn ends_the_turn(kind: ErrorKind) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    /// Returns the body of a request to a model of which nothing is known.
+    pub(in crate::provider) fn body(request: &Request<'_>) -> Value {
+        let target = Target {
+            provider: "p",
+            num_ctx: None,
+            facts: Facts::default(),
+        };
+        target.body(request).0
+    }
+}

@@ -1,5 +1,7 @@
 //! Conversations and settings that the tests of several wires send.
 
+pub(crate) mod wires;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -51,11 +51,9 @@ impl Breaker {
     /// Returns whether the window was full again too soon, too often.
     fn is_thrashing(&self) -> bool {
         let (count, turns) = AT_ONCE;
+        let ends = self.done.front().zip(self.done.back());
         self.done.len() == count
-            && self
-                .done
-                .front()
-                .is_some_and(|first| self.turns.saturating_sub(*first) < turns)
+            && ends.is_some_and(|(first, last)| last.saturating_sub(*first) < turns)
     }
 
     /// Returns whether models' summaries were refused so often that none is asked for.
@@ -106,7 +104,28 @@ impl Breaker {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn whenever_the_window_is_full_a_third_of_the_turns_compact_at_most(
+            full in prop::collection::vec(any::<bool>(), 1..300),
+        ) {
+            let mut breaker = Breaker::default();
+            let mut done = 0;
+            for is_full in &full {
+                if *is_full && !breaker.is_open() {
+                    breaker.done();
+                    done += 1;
+                }
+                breaker.turn();
+            }
+            // Three more in the end, with which it gives up.
+            prop_assert!(done <= full.len() / 3 + 3, "{done}");
+        }
+    }
 
     #[test]
     fn compactions_that_come_too_soon_end() {

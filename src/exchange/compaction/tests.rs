@@ -8,7 +8,8 @@ use super::testing::{Compaction, SECRET, Summariser, picture, reply, result, sai
 use super::*;
 use crate::config::NativeCompaction;
 use crate::exchange::history::is_valid;
-use crate::message::{Part, Reply};
+use crate::message::{NativeReply, Part, Reply};
+use crate::provider::testing::wires::accepted_by_all;
 
 /// One step of a conversation.
 #[derive(Clone, Debug)]
@@ -43,9 +44,19 @@ fn conversation(steps: &[Step]) -> Vec<Message> {
         match step {
             Step::Say(size) => messages.push(said(&format!("say {number} {}", "s".repeat(*size)))),
             Step::Show => messages.push(picture()),
+            // Signed by the vendor, whose blocks go back as they came.
             Step::Think => messages.push(Message::Reply(Reply {
                 text: "well".to_owned(),
                 thinking: "hm ".repeat(50),
+                native: Some(NativeReply {
+                    wire: "anthropic-messages".to_owned(),
+                    provider: "p".to_owned(),
+                    model: "m".to_owned(),
+                    items: json!([
+                        {"type": "thinking", "thinking": "hm ".repeat(50), "signature": "c2ln"},
+                        {"type": "text", "text": "well"},
+                    ]),
+                }),
                 ..Reply::default()
             })),
             Step::Answer(size) => messages.push(reply(&"a".repeat(*size), &[])),
@@ -103,6 +114,7 @@ fn check(
     assert_eq!(record.as_slice(), messages);
     let seen = compaction.seen();
     assert!(is_valid(seen.iter()), "{seen:?}");
+    accepted_by_all(&seen);
     assert_eq!(estimate(&seen), history.tokens());
     if outcome != Outcome::Done {
         assert_eq!(compacted.as_ref(), before);

@@ -1,5 +1,3 @@
-use std::collections::HashSet;
-
 use serde_json::{Map, json};
 
 use super::*;
@@ -8,6 +6,7 @@ use crate::message::{
     ToolSpec,
 };
 use crate::provider::anthropic::decode::{PREFIX_ITEM, WIRE};
+use crate::provider::testing::wires;
 
 mod replies;
 
@@ -149,7 +148,7 @@ impl Case {
             serde_json::to_string(&again.body).unwrap(),
             "the same input gives the same bytes"
         );
-        check(&prepared.body);
+        wires::anthropic(&prepared.body);
         prepared
     }
 
@@ -175,56 +174,6 @@ impl Case {
             .map(shape)
             .collect()
     }
-}
-
-/// Fails where the API would refuse a body whatever the model.
-fn check(body: &Value) {
-    let messages = body["messages"].as_array().unwrap();
-    assert_eq!(messages[0]["role"], "user");
-    let mut owed: Vec<Value> = Vec::new();
-    let mut seen = HashSet::new();
-    let mut markers = body.get("system").map_or(0, markers);
-    for message in messages {
-        let blocks = message["content"].as_array().unwrap();
-        assert!(!blocks.is_empty());
-        markers += blocks
-            .iter()
-            .filter(|block| block.get("cache_control").is_some())
-            .count();
-        let results: Vec<_> = blocks
-            .iter()
-            .take_while(|block| block["type"] == "tool_result")
-            .map(|block| block["tool_use_id"].clone())
-            .collect();
-        let all = blocks
-            .iter()
-            .filter(|block| block["type"] == "tool_result")
-            .count();
-        assert_eq!(results.len(), all, "results come first");
-        assert_eq!(results, owed, "each call has its result, in order");
-        owed.clear();
-        for block in blocks {
-            match block["type"].as_str().unwrap() {
-                "text" => assert!(!block["text"].as_str().unwrap().trim().is_empty()),
-                "tool_use" => {
-                    assert!(block["input"].is_object());
-                    assert!(seen.insert(block["id"].as_str().unwrap().to_owned()));
-                    owed.push(block["id"].clone());
-                }
-                "thinking" | "redacted_thinking" => assert!(block.get("cache_control").is_none()),
-                other => assert_ne!(other, PREFIX_ITEM),
-            }
-        }
-    }
-    assert_eq!(owed, Vec::<Value>::new());
-    assert!(markers <= 4);
-}
-
-fn markers(blocks: &Value) -> usize {
-    let blocks = blocks.as_array().unwrap().iter();
-    blocks
-        .filter(|block| block.get("cache_control").is_some())
-        .count()
 }
 
 #[test]
