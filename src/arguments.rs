@@ -133,6 +133,15 @@ impl ConfigArguments {
     }
 }
 
+/// What the daemon prints when it is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReadyForm {
+    /// Lines for a person
+    Text,
+    /// One line of JSON for a program
+    Json,
+}
+
 /// How the daemon runs.
 #[derive(Debug, Default, Args)]
 pub struct ServeArguments {
@@ -154,6 +163,9 @@ pub struct ServeArguments {
     /// Write the ready line to a file too (mode 0600, removed on exit)
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
+    /// What is printed when it is ready [default: text on a terminal, else json]
+    #[arg(long, value_name = "FORM")]
+    pub ready: Option<ReadyForm>,
     /// End when the process with this id ends
     #[arg(long, value_name = "PID", value_parser = process_id)]
     pub parent_pid: Option<u32>,

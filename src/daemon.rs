@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use self::sandboxes::Sandboxes;
 use crate::audit::Audit;
-use crate::config::{Config, central};
+use crate::config::{Config, ProviderKind, central};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
@@ -35,7 +35,7 @@ use crate::notices::Notices;
 use crate::process;
 use crate::protocol::{event, word};
 use crate::provider::registry::Providers;
-use crate::ready::{Fatal, ReadyLine};
+use crate::ready::{Fatal, ReadyLine, Surroundings};
 use crate::sandbox::paths::{Reach, RootName, Roots};
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, HeldBy, Limits, Mode};
@@ -61,6 +61,8 @@ pub struct Options {
     pub token: Option<SecretString>,
     /// Where the ready line is written too.
     pub ready_file: Option<PathBuf>,
+    /// Whether a person reads stdout, and not a program.
+    pub is_for_person: bool,
     /// The process whose end ends the daemon.
     pub parent_pid: Option<u32>,
     /// Cancelled at the end of stdin.
@@ -128,7 +130,10 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         .map(|path| line.write(path))
         .transpose()?;
     let serving = daemon.tasks.spawn(server::serve(listener, shared));
-    line.print()?;
+    match options.is_for_person {
+        true => line.print_for_people(&surroundings(&daemon).await)?,
+        false => line.print()?,
+    }
     // Off the way to ready: each takes as long as it takes.
     daemon.mcp.start(&config.mcp.servers);
     // Off the way to ready: an Ollama that nobody configured.
@@ -423,6 +428,27 @@ async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fat
         ),
         "`outrigger doctor` says why; start without --require-sandbox to accept it",
     ))
+}
+
+/// Returns what the daemon works with, once it is known how well commands are confined.
+async fn surroundings(daemon: &Daemon) -> Surroundings {
+    let config = &daemon.services.config;
+    let id = daemon.providers.default_id();
+    let instance = daemon.providers.find(id).map(|instance| instance.config);
+    let model = match config.chat.model.as_str() {
+        "" => instance.as_ref().map(|config| config.model.clone()),
+        model => Some(model.to_owned()),
+    };
+    let project = config.project.own.as_ref();
+    Surroundings {
+        project: project
+            .map(|project| project.root.display().to_string())
+            .map_err(String::clone),
+        sandbox: daemon.sandbox.clone().await.mode,
+        is_demo: instance
+            .is_some_and(|it| it.kind == ProviderKind::Scripted && it.script.is_none()),
+        provider: (id.to_owned(), model.unwrap_or_default()),
+    }
 }
 
 /// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when

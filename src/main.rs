@@ -7,7 +7,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 
 use outrigger::arguments::{
-    Arguments, Command, ConfigCommand, RequiredSandbox, ServeArguments, is_serve,
+    Arguments, Command, ConfigCommand, ReadyForm, RequiredSandbox, ServeArguments, is_serve,
 };
 use outrigger::config::{HINT, Sources, load};
 use outrigger::daemon::{self, Options};
@@ -104,6 +104,10 @@ fn start(
     let options = Options {
         token: stdin_token.or(loaded.token),
         ready_file: arguments.ready_file.clone(),
+        is_for_person: match arguments.ready {
+            Some(form) => form == ReadyForm::Text,
+            None => std::io::stdout().is_terminal(),
+        },
         parent_pid: arguments.parent_pid,
         stdin_closed,
         require_sandbox: arguments.require_sandbox.map(|least| match least {

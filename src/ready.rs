@@ -1,5 +1,6 @@
-//! The one line on stdout: that the daemon is ready, or why it cannot start; and the ready file.
+//! What is printed to stdout: that the daemon is ready, or why it cannot start; and the ready file.
 
+mod people;
 mod private_file;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use people::Surroundings;
 pub use private_file::PrivateFile;
 
 /// Exit codes of the program.

@@ -146,7 +146,10 @@ async fn vite() {
             "index.html",
             "<title>It is served</title><script type=module src=/main.js></script>",
         ),
-        ("main.js", "console.log('main')\n"),
+        (
+            "main.js",
+            "document.body.append(['written', 'by', 'main'].join(' '))\n",
+        ),
     ];
     let provider = Provider::start().await;
     let (_daemon, mut client) = open(&provider, &["npm"], &files).await;
@@ -175,6 +178,18 @@ async fn vite() {
         page.contains("It is served") && page.contains("/@vite/client"),
         "{page}"
     );
+    // The page as a person sees it: its module is fetched by way of the port, too.
+    let profile = tempfile::tempdir().unwrap();
+    let looked_at = std::process::Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(["--timeout=30000", "--virtual-time-budget=20000", url])
+        .env("HOME", profile.path())
+        .output()
+        .unwrap();
+    let page = String::from_utf8_lossy(&looked_at.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&looked_at.stderr);
+    assert!(page.contains("written by main"), "{page}\n{errors}");
 }
 
 /// A database for tests, on a Unix socket and on TCP. It is Debian's, which refuses to be root's.

@@ -188,6 +188,31 @@ async fn the_end_of_the_daemon_is_said() {
     assert_eq!(terminal.end().await.0, 1);
 }
 
+#[tokio::test]
+async fn a_start_in_a_terminal_is_for_people_and_one_elsewhere_for_programs() {
+    let home = home();
+    let mut terminal = Terminal::start(&home, "--port 0 --log-format json", &[]);
+    terminal.until("is ready.").await;
+    for row in [
+        "page      http://127.0.0.1:",
+        "socket    ws://127.0.0.1:",
+        "project   /",
+        "sandbox   ",
+        "provider  scripted, which plays a demonstration",
+        "Ctrl-C ends it.",
+    ] {
+        terminal.until(row).await;
+    }
+    assert!(!terminal.shown.contains("\"event\""), "{}", terminal.shown);
+    terminal.keys("\u{3}").await;
+    assert_eq!(terminal.end().await.0, 0);
+
+    let mut terminal = Terminal::start(&home, "--port 0 --ready json", &[]);
+    terminal.until("{\"event\":\"ready\"").await;
+    terminal.keys("\u{3}").await;
+    assert_eq!(terminal.end().await.0, 0);
+}
+
 /// Runs a chat without a terminal, to its end.
 async fn piped(home: &TempDir, arguments: &[&str], token: &str) -> (Option<i32>, String) {
     let mut command = Command::new(PROGRAM);
