@@ -79,6 +79,8 @@ pub enum Command {
     Serve(ServeArguments),
     /// Chat in the terminal, with a daemon of its own unless --url names one
     Chat(ChatArguments),
+    /// Ask one thing without a terminal, for scripts and pipelines; questions are refused
+    Run(RunArguments),
     /// Check what the daemon needs on this machine and say what is missing
     Doctor(DoctorArguments),
     /// Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration's JSON Schema
@@ -223,6 +225,28 @@ pub struct ChatArguments {
     /// Go on in this session: its id, or as much of its beginning as no other has
     #[arg(long, value_name = "ID")]
     pub resume: Option<String>,
+    /// Which daemon, and how the session is set up.
+    #[command(flatten)]
+    pub client: ClientArguments,
+}
+
+/// One prompt, for scripts.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// Ask this; several words are one prompt. Without it, or with -, the prompt is read from stdin to its end
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+    /// Print each event as a line of JSON in the place of the answer
+    #[arg(long)]
+    pub json: bool,
+    /// Which daemon, and how the session is set up.
+    #[command(flatten)]
+    pub client: ClientArguments,
+}
+
+/// Which daemon a client talks to, and how its session is set up.
+#[derive(Debug, Default, Args)]
+pub struct ClientArguments {
     /// Address of a running daemon: its page's, e.g. http://127.0.0.1:4517, or its WebSocket's (ws://, or wss:// behind a proxy)
     #[arg(long)]
     pub url: Option<String>,

@@ -1,4 +1,4 @@
-//! `outrigger chat`: a client of the protocol in the terminal, with a daemon of its own unless `--url` names another.
+//! `outrigger chat` and `outrigger run`: a client of the protocol, with a daemon of its own unless `--url` names another.
 //!
 //! It is the living example of a client: it knows nothing of the daemon but what comes through the
 //! WebSocket. What to do about each frame and each key is decided in `talk`, without I/O; how
@@ -12,13 +12,13 @@ mod socket;
 mod talk;
 mod terminal;
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
 use jiff::Timestamp;
 use secrecy::SecretString;
 
-use crate::arguments::ChatArguments;
+use crate::arguments::{ChatArguments, ClientArguments, RunArguments};
 use crate::protocol::command::Configure;
 use crate::ready::{complain, exit};
 use address::Address;
@@ -29,18 +29,102 @@ use terminal::Screens;
 /// Environment variable with the token of the daemon that `--url` names.
 const TOKEN_VARIABLE: &str = "OUTRIGGER_TOKEN";
 
+/// The longest prompt of `outrigger run`, in bytes.
+const MAX_PROMPT: u64 = 4 * 1024 * 1024;
+
 /// Chats, or asks one thing and ends.
 ///
-/// Exit code 0 where that went well, 1 where there is no answer, 4 where a call was refused since nobody could be asked,
-/// and the daemon's own where it did not start.
+/// Exit code 0 where that went well, 1 where there is no answer, 4 where a call was refused since nobody could be asked, 5 where
+/// a cap on money ended it, and the daemon's own where it did not start.
 pub fn main(arguments: &ChatArguments) -> ExitCode {
+    if arguments.client.url.is_some() && arguments.go_on {
+        // Of a daemon that runs it may be the one that somebody has on the screen.
+        complain(
+            "--continue is for a daemon of the chat's own; with --url say which session: --resume ID, \
+             which /sessions in the chat lists",
+        );
+        return ExitCode::from(exit::CONFIGURATION);
+    }
+    let is_one_question = !arguments.prompt.is_empty();
+    let options = Options {
+        prompt: is_one_question.then(|| arguments.prompt.join(" ")),
+        wanted: wanted(arguments),
+        hold: is_one_question && !std::io::stdout().is_terminal(),
+        servers: is_one_question,
+        attended: std::io::stdin().is_terminal(),
+        ..options(&arguments.client)
+    };
+    let screens = Screens::of_process(is_one_question);
+    start(&arguments.client, options, screens)
+}
+
+/// Asks one thing without anybody there: the answer, or each event, goes to stdout. Exit codes as for [`main`].
+pub fn run(arguments: &RunArguments) -> ExitCode {
+    let prompt = match prompt(&arguments.prompt) {
+        Ok(prompt) => prompt,
+        Err(problem) => {
+            complain(&problem);
+            return ExitCode::from(exit::CONFIGURATION);
+        }
+    };
+    let options = Options {
+        prompt: Some(prompt),
+        hold: true,
+        servers: true,
+        no_stdin: true,
+        ..options(&arguments.client)
+    };
+    let screens = match arguments.json {
+        true => Screens::frames(),
+        false => Screens::of_process(true),
+    };
+    start(&arguments.client, options, screens)
+}
+
+/// Returns the prompt of the arguments, or all of stdin.
+fn prompt(words: &[String]) -> Result<String, String> {
+    let usage = "give the prompt as an argument, or by stdin: `git diff | outrigger run -`";
+    let is_stdin = words.is_empty() || words == ["-"];
+    if is_stdin && std::io::stdin().is_terminal() {
+        return Err(format!("there is no prompt; {usage}"));
+    }
+    let prompt = match is_stdin {
+        false => words.join(" "),
+        true => {
+            let mut text = String::new();
+            let mut stdin = std::io::stdin().lock().take(MAX_PROMPT + 1);
+            stdin
+                .read_to_string(&mut text)
+                .map_err(|error| format!("the prompt could not be read from stdin: {error}"))?;
+            text
+        }
+    };
+    if u64::try_from(prompt.len()).unwrap_or(u64::MAX) > MAX_PROMPT {
+        return Err(format!("the prompt is longer than {MAX_PROMPT} bytes"));
+    }
+    match prompt.trim() {
+        "" => Err(format!("the prompt is empty; {usage}")),
+        prompt => Ok(prompt.to_owned()),
+    }
+}
+
+fn options(client: &ClientArguments) -> Options {
+    Options {
+        configure: configure(client),
+        first_request: u64::try_from(Timestamp::now().as_microsecond()).unwrap_or_default(),
+        ..Options::default()
+    }
+}
+
+/// Talks to the daemon until it is over.
+fn start(client: &ClientArguments, options: Options, screens: Screens) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build();
     let ended = match runtime {
         Ok(runtime) => {
-            let ended = runtime.block_on(run(arguments));
+            let ended = runtime.block_on(with_daemon(client, options, screens));
             // The keyboard's thread may still wait for a line.
             runtime.shutdown_background();
             ended
@@ -53,25 +137,23 @@ pub fn main(arguments: &ChatArguments) -> ExitCode {
     }))
 }
 
-async fn run(arguments: &ChatArguments) -> Result<u8, Failure> {
-    if let Some(url) = &arguments.url {
-        if arguments.go_on {
-            // Of a daemon that runs it may be the one that somebody has on the screen.
-            return Err(Failure {
-                text: "--continue is for a daemon of the chat's own; with --url say which session: --resume ID, \
-                       which /sessions in the chat lists".to_owned(),
-                exit: exit::CONFIGURATION,
-            });
-        }
-        let address = address(arguments, url).map_err(|text| Failure {
+async fn with_daemon(
+    client: &ClientArguments,
+    options: Options,
+    screens: Screens,
+) -> Result<u8, Failure> {
+    if let Some(url) = &client.url {
+        // One answer is not to be had from another session.
+        let outlives_daemon = options.prompt.is_none();
+        let address = address(client, url, outlives_daemon).map_err(|text| Failure {
             text,
             exit: exit::CONFIGURATION,
         })?;
-        return Ok(chat(arguments, address).await?);
+        return Ok(talk(address, options, screens).await?);
     }
     let show_log = std::env::var_os("RUST_LOG").is_some();
-    let daemon = Daemon::start(&arguments.config, show_log).await?;
-    let outcome = chat(arguments, daemon.address.clone()).await;
+    let daemon = Daemon::start(&client.config, show_log).await?;
+    let outcome = talk(daemon.address.clone(), options, screens).await;
     let outcome = outcome.map_err(|problem| daemon::with_log(problem, &daemon.log));
     if daemon.end().await.is_none() {
         complain("the daemon did not end by itself and was killed");
@@ -79,24 +161,13 @@ async fn run(arguments: &ChatArguments) -> Result<u8, Failure> {
     Ok(outcome?)
 }
 
-async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String> {
-    let link = socket::connect(address).await?;
-    let prompt = arguments.prompt.join(" ");
-    let is_one_question = !arguments.prompt.is_empty();
-    let options = Options {
-        prompt: is_one_question.then_some(prompt),
-        configure: configure(arguments),
-        wanted: wanted(arguments),
-        first_request: u64::try_from(Timestamp::now().as_microsecond()).unwrap_or_default(),
-        hold: is_one_question && !std::io::stdout().is_terminal(),
-        servers: is_one_question,
-        attended: std::io::stdin().is_terminal(),
-    };
-    let screens = Screens::of_process(is_one_question);
+async fn talk(address: Address, options: Options, screens: Screens) -> Result<u8, String> {
+    let link = socket::connect(address, screens.wants_frames()).await?;
     Ok(match terminal::chat(options, link, screens).await? {
         End::Well => exit::OK,
         End::Badly => exit::FAILED,
         End::Refused => exit::REFUSED,
+        End::Budget => exit::BUDGET,
     })
 }
 
@@ -109,7 +180,7 @@ fn wanted(arguments: &ChatArguments) -> Option<Wanted> {
 }
 
 /// The session's defaults that flags ask for.
-fn configure(arguments: &ChatArguments) -> Option<Configure> {
+fn configure(arguments: &ClientArguments) -> Option<Configure> {
     let configure = Configure {
         trust_level: arguments.trust_level,
         provider: arguments.provider.clone(),
@@ -122,7 +193,11 @@ fn configure(arguments: &ChatArguments) -> Option<Configure> {
 
 /// Where the daemon is that `--url` names. A token in a file that was named counts more than the address's own, and that
 /// more than the environment's.
-fn address(arguments: &ChatArguments, url: &str) -> Result<Address, String> {
+fn address(
+    arguments: &ClientArguments,
+    url: &str,
+    outlives_daemon: bool,
+) -> Result<Address, String> {
     let mut address = Address::parse(url)?;
     let secret = |text: String| {
         let text = text.trim();
@@ -137,7 +212,6 @@ fn address(arguments: &ChatArguments, url: &str) -> Result<Address, String> {
             .token
             .or_else(|| std::env::var(TOKEN_VARIABLE).ok().and_then(secret)),
     };
-    // One answer is not to be had from another session.
-    address.outlives_daemon = arguments.prompt.is_empty();
+    address.outlives_daemon = outlives_daemon;
     Ok(address)
 }

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
     match arguments.into_command() {
         Command::Serve(arguments) => serve(&arguments, block),
         Command::Chat(arguments) => chat::main(&arguments),
+        Command::Run(arguments) => chat::run(&arguments),
         Command::Doctor(arguments) => commands::doctor(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),
         Command::Config(ConfigCommand::Show(arguments)) => commands::show(&arguments),

@@ -94,9 +94,9 @@ fn other_commands() {
     else {
         panic!("chat");
     };
-    assert_eq!(chat.trust_level, Some(TrustLevel::Guided));
-    assert_eq!(chat.provider.as_deref(), Some("a"));
-    assert_eq!(chat.model.as_deref(), Some("b"));
+    assert_eq!(chat.client.trust_level, Some(TrustLevel::Guided));
+    assert_eq!(chat.client.provider.as_deref(), Some("a"));
+    assert_eq!(chat.client.model.as_deref(), Some("b"));
     assert_eq!(chat.prompt, ["hello"]);
     assert!(matches!(parsed("doctor --json"), Command::Doctor(doctor) if doctor.json));
     assert!(matches!(parsed("schema --out d"), Command::Schema(_)));

@@ -18,6 +18,8 @@ pub(super) struct Keyboard {
     counts_from: Option<Instant>,
     /// Whether a person types.
     pub(super) is_terminal: bool,
+    /// Whether nothing is read, as if the input were at its end.
+    is_closed: bool,
 }
 
 impl Keyboard {
@@ -26,6 +28,17 @@ impl Keyboard {
             reading: None,
             counts_from: None,
             is_terminal: io::stdin().is_terminal(),
+            is_closed: false,
+        }
+    }
+
+    /// Returns one that nobody types on, whatever standard input is.
+    pub(super) fn closed() -> Self {
+        Self {
+            reading: None,
+            counts_from: None,
+            is_terminal: false,
+            is_closed: true,
         }
     }
 
@@ -39,10 +52,10 @@ impl Keyboard {
 
     /// Asks for a line, unless one is asked for already.
     pub(super) fn ask(&mut self) {
-        let is_terminal = self.is_terminal;
+        let (is_terminal, is_closed) = (self.is_terminal, self.is_closed);
         self.reading.get_or_insert_with(|| {
             spawn_blocking(move || {
-                let line = read();
+                let line = if is_closed { None } else { read() };
                 let at = Instant::now();
                 // Arrow keys and pasting write sequences that are no part of what was meant.
                 let shown = |line: String| terminal_text::shown(&line);

@@ -49,6 +49,8 @@ const TAKEN_OVER: u16 = 4001;
 #[derive(Debug)]
 pub(super) enum Arrival {
     Frame(Box<Frame>),
+    /// The text of a frame, before the frame itself.
+    Text(String),
     /// The socket dropped, for this reason; it is connected again.
     Lost(String),
     /// It is over, for this reason.
@@ -72,8 +74,8 @@ pub(super) struct Link {
     pub(super) outgoing: mpsc::Sender<Outgoing>,
 }
 
-/// Connects, and starts the task that keeps the connection.
-pub(super) async fn connect(address: Address) -> Result<Link, String> {
+/// Connects, and starts the task that keeps the connection. It passes on the text of each frame, too, where `with_text`.
+pub(super) async fn connect(address: Address, with_text: bool) -> Result<Link, String> {
     let socket = open(&address, "").await.map_err(|refused| refused.text)?;
     let (arrived, arrivals) = mpsc::channel(WAITING);
     let (outgoing, to_send) = mpsc::channel(WAITING);
@@ -82,6 +84,7 @@ pub(super) async fn connect(address: Address) -> Result<Link, String> {
         session: None,
         after: 0,
         grace: Duration::ZERO,
+        with_text,
         arrived,
         outgoing: to_send,
     };
@@ -166,6 +169,7 @@ struct Line {
     after: u64,
     /// How long the session outlives its socket.
     grace: Duration,
+    with_text: bool,
     arrived: mpsc::Sender<Arrival>,
     outgoing: mpsc::Receiver<Outgoing>,
 }
@@ -237,6 +241,9 @@ impl Line {
     }
 
     async fn take(&mut self, text: &str) {
+        if self.with_text {
+            self.tell(Arrival::Text(text.to_owned())).await;
+        }
         let Some(frame) = Frame::read(text) else {
             return;
         };

@@ -25,7 +25,7 @@ use crate::plain_text::style::{Piece, Style};
 use crate::protocol::budget::BudgetConfirm;
 use crate::protocol::command::{ChatCancel, Configure};
 use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
-use crate::protocol::{Command, SessionCode};
+use crate::protocol::{ChatCode, Command, SessionCode};
 pub(super) use sessions::Wanted;
 use sessions::Way;
 
@@ -70,6 +70,8 @@ pub(super) enum End {
     Badly,
     /// With one, but a call was refused without anybody being asked.
     Refused,
+    /// A cap on money ended it.
+    Budget,
 }
 
 /// What the chat was started with.
@@ -89,6 +91,8 @@ pub(super) struct Options {
     pub(super) servers: bool,
     /// Whether a person types, who can be asked.
     pub(super) attended: bool,
+    /// Whether stdin is not read, whoever is there.
+    pub(super) no_stdin: bool,
 }
 
 #[derive(Default)]
@@ -137,6 +141,8 @@ pub(super) struct Talk {
     /// Whether the one thing there is to ask was asked.
     is_asked: bool,
     well: bool,
+    /// Whether a cap on money ended the last exchange, or kept it from beginning.
+    is_over_budget: bool,
 }
 
 /// What the next line is.
@@ -198,8 +204,12 @@ impl Talk {
         match event {
             Event::ChatToolResult(result) => self.count(result),
             // Without an exchange it says that the send was not admitted, and no end follows.
-            Event::ChatError(error) if error.message_id.is_none() => self.well = false,
+            Event::ChatError(error) if error.message_id.is_none() => {
+                self.well = false;
+                self.is_over_budget = error.code == ChatCode::BudgetExhausted;
+            }
             Event::ChatStreamEnd(end) => {
+                self.is_over_budget = end.stop_reason == StopReason::Budget;
                 self.well = went_well(end.stop_reason);
                 self.may_go_on = end.stop_reason == StopReason::SandboxViolation;
                 self.idle();
@@ -358,6 +368,7 @@ impl Talk {
         }
         self.actions
             .push(Action::Quit(match (well, self.refused_unattended) {
+                (false, _) if self.is_over_budget => End::Budget,
                 (false, _) => End::Badly,
                 (true, 0) => End::Well,
                 (true, _) => End::Refused,

@@ -23,6 +23,8 @@ const SETTLING: Duration = Duration::from_millis(700);
 pub(super) struct Screens {
     apart: bool,
     has_colours: bool,
+    /// Whether frames are printed, and nothing else.
+    frames: bool,
 }
 
 impl Screens {
@@ -33,11 +35,29 @@ impl Screens {
         };
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let has_colours = is_terminal && !refused;
-        Self { apart, has_colours }
+        Self {
+            apart,
+            has_colours,
+            frames: false,
+        }
+    }
+
+    /// Prints each frame as it came, and nothing else.
+    pub(super) fn frames() -> Self {
+        Self {
+            apart: true,
+            has_colours: false,
+            frames: true,
+        }
+    }
+
+    pub(super) fn wants_frames(&self) -> bool {
+        self.frames
     }
 
     fn show(&self, piece: &Piece) -> io::Result<()> {
         match piece {
+            _ if self.frames => Ok(()),
             Piece::Answer(text) => print(io::stdout(), text),
             Piece::Aside(style, text) => {
                 let text = style.paint(text, self.has_colours);
@@ -63,8 +83,11 @@ pub(super) async fn chat(
 ) -> Result<End, String> {
     let failed = |error: io::Error| format!("the terminal failed: {error}");
     let mut terminal = Terminal {
+        keyboard: match options.no_stdin {
+            true => Keyboard::closed(),
+            false => Keyboard::new(),
+        },
         talk: Talk::new(options),
-        keyboard: Keyboard::new(),
         screens,
         waits_until: None,
         settling: None,
@@ -77,6 +100,10 @@ pub(super) async fn chat(
             arrival = link.arrivals.recv() => match arrival {
                 Some(Arrival::Frame(frame)) => {
                     terminal.talk.event(&frame.event, frame.reply_to, Timestamp::now())
+                }
+                Some(Arrival::Text(frame)) => {
+                    print(io::stdout(), &(frame + "\n")).map_err(failed)?;
+                    Vec::new()
                 }
                 Some(Arrival::Lost(why)) => terminal.talk.lost(&why),
                 Some(Arrival::Over(why)) => return Err(why),

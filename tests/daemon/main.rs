@@ -56,6 +56,7 @@ mod rates;
 mod real_projects;
 mod redaction;
 mod resume;
+mod run;
 mod searches;
 mod secrets;
 mod session_commands;

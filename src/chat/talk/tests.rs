@@ -147,6 +147,7 @@ impl Story {
                 Action::Wait(time) => Some(format!("wait {}", time.as_secs())),
                 Action::Open(id) => Some(format!("open {id}")),
                 Action::Forget => Some("forget".to_owned()),
+                Action::Quit(End::Budget) => Some("quit budget".to_owned()),
                 Action::Quit(End::Well) => Some("quit true".to_owned()),
                 Action::Quit(End::Badly) => Some("quit false".to_owned()),
                 Action::Quit(End::Refused) => Some("quit refused".to_owned()),

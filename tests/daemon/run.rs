@@ -1,0 +1,138 @@
+//! `outrigger run`: one prompt for a script, with the answer on stdout and what came of it in the exit code.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+use crate::support::provider::Turn;
+use crate::support::{Daemon, Provider};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What a run printed, and its exit code.
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// Runs it beside a daemon; `stdin` is what it may read.
+async fn run(daemon: &Daemon, arguments: &[&str], stdin: &str) -> Ran {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
+        .arg("run")
+        .args(["--url", &format!("http://127.0.0.1:{}", daemon.port)])
+        .args(arguments)
+        .env_clear()
+        .env("OUTRIGGER_TOKEN", &daemon.token)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(stdin.as_bytes()).await.unwrap();
+    drop(input);
+    let output = tokio::time::timeout(DEADLINE, child.wait_with_output())
+        .await
+        .expect("the run did not end")
+        .unwrap();
+    Ran {
+        code: output.status.code(),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+#[tokio::test]
+async fn the_answer_is_all_that_stdout_has() {
+    let provider = Provider::start().await;
+    provider.then(Turn::call("file_list", &json!({})));
+    provider.then(Turn::text("It is empty."));
+    let daemon = Daemon::start(&provider).await;
+    let ran = run(&daemon, &["what", "is", "here?"], "").await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(ran.out, "It is empty.\n");
+    assert!(provider.requests()[0].to_string().contains("what is here?"));
+}
+
+#[tokio::test]
+async fn a_prompt_comes_from_stdin_too() {
+    let provider = Provider::start().await;
+    provider.by_rule(|_| Turn::text("read"));
+    let daemon = Daemon::start(&provider).await;
+    for arguments in [&["-"][..], &[]] {
+        let ran = run(&daemon, arguments, "two\nlines\n").await;
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (Some(0), "read\n"),
+            "{}",
+            ran.err
+        );
+    }
+    for request in provider.requests() {
+        assert!(request.to_string().contains(r"two\nlines"), "{request}");
+    }
+    let ran = run(&daemon, &["-"], " \n").await;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("the prompt is empty"), "{}", ran.err);
+    assert_eq!(provider.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn each_event_is_a_line_of_json_where_that_is_wanted() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("hello"));
+    let daemon = Daemon::start(&provider).await;
+    let ran = run(&daemon, &["--json", "hi"], "").await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let frames: Vec<Value> = ran
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let types: Vec<&str> = frames.iter().filter_map(|it| it["type"].as_str()).collect();
+    assert_eq!(types.first(), Some(&"session:ready"));
+    assert!(types.contains(&"chat:text-delta"), "{types:?}");
+    let end = frames.iter().find(|it| it["type"] == "chat:stream-end");
+    assert_eq!(end.unwrap()["payload"]["stopReason"], "end_turn");
+}
+
+#[tokio::test]
+async fn the_exit_code_says_what_came_of_it() {
+    let pricing = json!({"input": 0, "output": 1000});
+    let call = || Turn::call("bash", &json!({"command": "touch it"}));
+    let refused = || Turn::plain(401, "application/json", r#"{"error":{"message":"no"}}"#);
+    let cases: [(Vec<Turn>, Value, i32, &str); 3] = [
+        (
+            vec![call(), Turn::text("Without it, then.")],
+            json!({}),
+            4,
+            "1 call was refused",
+        ),
+        (vec![refused()], json!({}), 1, "error"),
+        (
+            // What the first request is expected to cost does not fit.
+            Vec::new(),
+            json!({"providers": {"test": {"pricing": pricing}},
+                "budget": {"session": 0.006, "on_reach": "stop"}}),
+            5,
+            "may cost",
+        ),
+    ];
+    for (turns, settings, code, words) in cases {
+        let provider = Provider::start().await;
+        for turn in turns {
+            provider.then(turn);
+        }
+        let daemon = Daemon::with(&provider, settings).await;
+        let ran = run(&daemon, &["go"], "y\n").await;
+        assert_eq!(ran.code, Some(code), "{}{}", ran.out, ran.err);
+        assert!(ran.err.contains(words), "{}", ran.err);
+        // What stdin has is no answer to a question.
+        assert!(!daemon.project().join("it").exists());
+    }
+}
