@@ -65,6 +65,7 @@ pub(crate) fn sources() -> Vec<File> {
 
 fn is_test(path: &str) -> bool {
     path.contains("/tests/")
+        || path.contains("/testing/")
         || path.ends_with("/tests.rs")
         || path.ends_with("/samples.rs")
         || path.ends_with("/testing.rs")
