@@ -79,6 +79,8 @@ pub enum Command {
     Serve(ServeArguments),
     /// Chat in the terminal, with a daemon of its own unless --url names one
     Chat(ChatArguments),
+    /// Serve an editor on stdin and stdout, as an agent of the Agent Client Protocol
+    Acp(AcpArguments),
     /// Ask one thing without a terminal, for scripts and pipelines; questions are refused
     Run(RunArguments),
     /// Check what the daemon needs on this machine and say what is missing
@@ -133,6 +135,38 @@ impl ConfigArguments {
         self.apply(&mut sources);
         sources
     }
+}
+
+/// How an editor's agent runs.
+#[derive(Debug, Default, Args)]
+pub struct AcpArguments {
+    /// Where the configuration and the project are.
+    #[command(flatten)]
+    pub config: ConfigArguments,
+    /// Form of the log on stderr [default: human on a terminal, else json]
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// Record each exchange with a provider into this directory
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+}
+
+impl AcpArguments {
+    /// Puts the flags on top of the other sources. Where the configuration does not say, the editor may name MCP servers: it
+    /// is the user's own, and may run any program anyway.
+    pub fn apply(&self, sources: &mut Sources) {
+        self.config.apply(sources);
+        set_log_format(sources, self.log_format);
+        sources.record.clone_from(&self.record);
+        let servers = Override::new("outrigger acp", "mcp.allow_runtime_add", true);
+        sources.defaults.push(servers);
+    }
+}
+
+fn set_log_format(sources: &mut Sources, format: Option<LogFormat>) {
+    let format = format.and_then(|format| format.to_possible_value());
+    let format = format.map(|value| value.get_name().to_owned());
+    set(sources, "--log-format", "log.format", format);
 }
 
 /// What the daemon prints when it is ready.
@@ -194,11 +228,7 @@ impl ServeArguments {
         let origins = self.allow_origin.clone();
         let origins = (!origins.is_empty()).then_some(origins);
         set(sources, "--allow-origin", "server.allowed_origins", origins);
-        let format = self
-            .log_format
-            .and_then(|format| format.to_possible_value());
-        let format = format.map(|value| value.get_name().to_owned());
-        set(sources, "--log-format", "log.format", format);
+        set_log_format(sources, self.log_format);
         sources.token_file.clone_from(&self.token_file);
         sources.record.clone_from(&self.record);
     }

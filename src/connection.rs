@@ -26,8 +26,7 @@ use crate::protocol::envelope::{self, Stamp, Timestamp};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::block_in_place_if_large;
-use crate::session::log::ReadResult;
-use crate::session::{Attachment, Handle, Sessions, shutting_down};
+use crate::session::{Attachment, Handle, Reader, Sessions, shutting_down};
 use crate::telemetry::metrics;
 pub use activity::LastActivity;
 use text::{Text, Typed};
@@ -93,7 +92,7 @@ pub async fn serve(
         let mut writer = Writer {
             sink: &mut sink,
             session: session.clone(),
-            after: connection.attached.after,
+            reader: Reader::new(session.clone(), connection.attached.after),
             text: text.as_ref(),
         };
         let greeting = connection.attached.greeting.take();
@@ -311,8 +310,7 @@ impl Connection<'_> {
 struct Writer<'a> {
     sink: &'a mut SplitSink<WebSocket, Message>,
     session: Handle,
-    /// The number of the last event written.
-    after: u64,
+    reader: Reader,
     text: Option<&'a Mutex<Text>>,
 }
 
@@ -354,26 +352,15 @@ impl Writer<'_> {
     /// Writes all that there is.
     async fn write_batches(&mut self) -> Result<(), axum::Error> {
         let mut frames = Vec::new();
-        loop {
-            match self.session.feed.read(self.after, BATCH, &mut frames) {
-                ReadResult::UpTo(seq) if frames.is_empty() => {
-                    self.after = seq;
-                    return Ok(());
-                }
-                ReadResult::UpTo(_) => {}
-                ReadResult::Gap => match self.session.resync(self.after).await {
-                    Some(before) => self.after = before,
-                    None => return Ok(()),
-                },
-            }
+        while self.reader.read(BATCH, &mut frames).await && !frames.is_empty() {
             for frame in frames.drain(..) {
                 if let Some(frame) = self.form(frame) {
                     self.sink.feed(Message::Text(frame)).await?;
                 }
-                self.after += 1;
             }
             self.sink.flush().await?;
         }
+        Ok(())
     }
 
     /// Returns a frame as this socket wants it; `None` where there is nothing to write.

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::sandboxes::Sandboxes;
+use crate::acp;
 use crate::audit::Audit;
 use crate::config::{Config, ProviderKind, central};
 use crate::exchange::context::Services;
@@ -87,27 +88,9 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     let sandboxes = Sandboxes::new(&config, options.home.as_deref());
     let (listener, address) = bind(config.server.address(), options.token.is_some()).await?;
     let (token, made_up) = token(options.token.clone(), address)?;
-    options.redactor.add(token.expose_secret());
-    let roots = roots(&config, options.home.as_deref());
-    if let Ok(roots) = &roots {
-        keep_apart_temporary(roots)?;
-        warn_of_unwritable(roots);
-    }
-    let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
-    let store = files::store(config.store.as_ref(), roots.as_deref().ok())?;
     sandboxes.confined.keep_off_port(address.port());
-    let daemon = build(
-        config,
-        &options,
-        roots.clone(),
-        sandboxes,
-        &token,
-        (audit.clone(), store),
-    );
-    // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
-    let probing = daemon.sandbox.clone();
-    daemon.tasks.spawn(async move { drop(probing.await) });
-    require_sandbox(&daemon, options.require_sandbox).await?;
+    let built = assemble(config, &options, sandboxes, &token).await?;
+    let daemon = Arc::clone(&built.daemon);
     let config = Arc::clone(&daemon.services.config);
     let shared = Arc::new(Shared {
         gate: Gate::new(
@@ -121,47 +104,117 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         sockets: Arc::new(Semaphore::new(config.server.max_connections)),
         waiting: Arc::default(),
     });
-    let mut signals = Signals::catch()
-        .map_err(|error| Fatal::failed(format!("signals cannot be caught: {error}")))?;
+    let signals = catch_signals()?;
     let shown_token = made_up.then(|| token.expose_secret().to_owned());
     let line = ReadyLine::new(address, shown_token, config.server.console);
-    let ready_file = options
-        .ready_file
-        .map(|path| line.write(path))
+    let ready_file = options.ready_file.as_ref();
+    let ready_file = ready_file
+        .map(|path| line.write(path.clone()))
         .transpose()?;
     let serving = daemon.tasks.spawn(server::serve(listener, shared));
     match options.is_for_person {
         true => line.print_for_people(&surroundings(&daemon).await)?,
         false => line.print()?,
     }
-    // Off the way to ready: each takes as long as it takes.
-    daemon.mcp.start(&config.mcp.servers);
-    // Off the way to ready: an Ollama that nobody configured.
-    let looking = Arc::clone(&daemon);
-    daemon.tasks.spawn(async move {
-        let stop = looking.stop.clone();
-        stop.run_until_cancelled(looking.find_first_provider())
-            .await;
-    });
-    // Off the way to ready: what an earlier daemon left half-written when it was killed.
-    if let Ok(roots) = roots {
-        daemon.tasks.spawn_blocking(move || roots.sweep());
-    }
-    // Not among the tasks that are waited for: it ends with the process.
-    tokio::spawn(sandbox::take_in_orphans());
-    let why = lifecycle::ending(&mut signals, &options.stdin_closed, options.parent_pid).await;
-    tracing::info!(?why, "shutting down");
-    daemon.draining.cancel();
-    drop(serving);
-    tokio::select! {
-        () = drain(&daemon, why, &close) => {}
-        () = signals.next() => tracing::warn!("a second signal: ending at once"),
-    }
-    tokio::task::spawn_blocking(move || audit.flush())
-        .await
-        .unwrap_or_default();
-    drop(ready_file);
+    built.until_end(&options, signals, close).await;
+    drop((serving, ready_file));
     Ok(())
+}
+
+/// Runs the daemon as an editor's agent, on stdin and stdout and without a port, until stdin ends.
+///
+/// # Errors
+///
+/// [`Fatal`] where it cannot start.
+pub async fn run_agent(config: Config, options: Options) -> Result<(), Fatal> {
+    let close = CancellationToken::new();
+    let sandboxes = Sandboxes::new(&config, options.home.as_deref());
+    // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
+    let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    let built = assemble(config, &options, sandboxes, &token).await?;
+    let signals = catch_signals()?;
+    let sessions = Sessions::new(Arc::clone(&built.daemon));
+    let closed = options.stdin_closed.clone();
+    let tasks = &built.daemon.tasks;
+    tasks.spawn(acp::stdio(sessions, closed, close.clone()));
+    built.until_end(&options, signals, close).await;
+    Ok(())
+}
+
+fn catch_signals() -> Result<Signals, Fatal> {
+    Signals::catch().map_err(|error| Fatal::failed(format!("signals cannot be caught: {error}")))
+}
+
+/// A daemon that is built, and what is needed at its end.
+struct Built {
+    daemon: Arc<Daemon>,
+    audit: Audit,
+    roots: Result<Arc<Roots>, String>,
+}
+
+/// Opens what the daemon works with, and builds it.
+async fn assemble(
+    config: Config,
+    options: &Options,
+    sandboxes: Sandboxes,
+    token: &SecretString,
+) -> Result<Built, Fatal> {
+    options.redactor.add(token.expose_secret());
+    let roots = roots(&config, options.home.as_deref());
+    if let Ok(roots) = &roots {
+        keep_apart_temporary(roots)?;
+        warn_of_unwritable(roots);
+    }
+    let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
+    let store = files::store(config.store.as_ref(), roots.as_deref().ok())?;
+    let kept = (audit.clone(), store);
+    let daemon = build(config, options, roots.clone(), sandboxes, token, kept);
+    // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
+    let probing = daemon.sandbox.clone();
+    daemon.tasks.spawn(async move { drop(probing.await) });
+    require_sandbox(&daemon, options.require_sandbox).await?;
+    Ok(Built {
+        daemon,
+        audit,
+        roots,
+    })
+}
+
+impl Built {
+    /// Does what was put off until the daemon was ready, waits until it is to end, and ends it. `close` is cancelled when
+    /// clients know.
+    async fn until_end(self, options: &Options, mut signals: Signals, close: CancellationToken) {
+        let Self {
+            daemon,
+            audit,
+            roots,
+        } = self;
+        // Off the way to ready: each takes as long as it takes.
+        daemon.mcp.start(&daemon.services.config.mcp.servers);
+        // Off the way to ready: an Ollama that nobody configured.
+        let looking = Arc::clone(&daemon);
+        daemon.tasks.spawn(async move {
+            let stop = looking.stop.clone();
+            stop.run_until_cancelled(looking.find_first_provider())
+                .await;
+        });
+        // Off the way to ready: what an earlier daemon left half-written when it was killed.
+        if let Ok(roots) = roots {
+            daemon.tasks.spawn_blocking(move || roots.sweep());
+        }
+        // Not among the tasks that are waited for: it ends with the process.
+        tokio::spawn(sandbox::take_in_orphans());
+        let why = lifecycle::ending(&mut signals, &options.stdin_closed, options.parent_pid).await;
+        tracing::info!(?why, "shutting down");
+        daemon.draining.cancel();
+        tokio::select! {
+            () = drain(&daemon, why, &close) => {}
+            () = signals.next() => tracing::warn!("a second signal: ending at once"),
+        }
+        tokio::task::spawn_blocking(move || audit.flush())
+            .await
+            .unwrap_or_default();
+    }
 }
 
 async fn bind(address: SocketAddr, has_token: bool) -> Result<(TcpListener, SocketAddr), Fatal> {

@@ -58,6 +58,7 @@ pub mod mcp;
 pub mod http;
 pub mod provider;
 
+mod acp;
 pub mod arguments;
 pub mod audit;
 pub mod commands;

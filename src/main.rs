@@ -7,9 +7,10 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 
 use outrigger::arguments::{
-    Arguments, Command, ConfigCommand, ReadyForm, RequiredSandbox, ServeArguments, is_serve,
+    AcpArguments, Arguments, Command, ConfigCommand, ReadyForm, RequiredSandbox, ServeArguments,
+    is_serve,
 };
-use outrigger::config::{HINT, Sources, load};
+use outrigger::config::{HINT, Loaded, Sources, load};
 use outrigger::daemon::{self, Options};
 use outrigger::process::EnvironmentBlock;
 use outrigger::ready::{Fatal, exit};
@@ -41,7 +42,8 @@ fn main() -> ExitCode {
         Err(error) => return misused(&error),
     };
     match arguments.into_command() {
-        Command::Serve(arguments) => serve(&arguments, block),
+        Command::Serve(arguments) => told(|log| serve(&arguments, block, log)),
+        Command::Acp(arguments) => told(|log| acp(&arguments, block, log)),
         Command::Chat(arguments) => chat::main(&arguments),
         Command::Run(arguments) => chat::run(&arguments),
         Command::Doctor(arguments) => commands::doctor(&arguments),
@@ -67,10 +69,11 @@ fn misused(error: &clap::Error) -> ExitCode {
     error.exit()
 }
 
-fn serve(arguments: &ServeArguments, block: EnvironmentBlock) -> ExitCode {
-    // Ends after the last line, which says why the daemon did not go on.
+/// Runs the daemon, and says why it did not go on where it did not.
+fn told(run: impl FnOnce(&mut Option<LogGuard>) -> Result<(), Fatal>) -> ExitCode {
+    // Ends after the last line, which says why.
     let mut log = None;
-    match start(arguments, block, &mut log) {
+    match run(&mut log) {
         Ok(()) => ExitCode::from(exit::OK),
         Err(fatal) => {
             fatal.tell();
@@ -79,15 +82,13 @@ fn serve(arguments: &ServeArguments, block: EnvironmentBlock) -> ExitCode {
     }
 }
 
-fn start(
-    arguments: &ServeArguments,
-    block: EnvironmentBlock,
+/// Reads the configuration and begins to log.
+fn begin(
+    sources: &Sources,
+    redactor: &Redactor,
     log: &mut Option<LogGuard>,
-) -> Result<(), Fatal> {
-    let mut sources = Sources::of_process();
-    arguments.apply(&mut sources);
-    let loaded = load(&sources).map_err(|errors| Fatal::configuration(errors.to_string(), HINT))?;
-    let redactor = Redactor::default();
+) -> Result<Loaded, Fatal> {
+    let loaded = load(sources).map_err(|errors| Fatal::configuration(errors.to_string(), HINT))?;
     let level = std::env::var("RUST_LOG").unwrap_or_else(|_| loaded.config.log.level.clone());
     let format = loaded.config.log.format;
     let begun = telemetry::init(&level, format, redactor.clone())
@@ -96,6 +97,18 @@ fn start(
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
+    Ok(loaded)
+}
+
+fn serve(
+    arguments: &ServeArguments,
+    block: EnvironmentBlock,
+    log: &mut Option<LogGuard>,
+) -> Result<(), Fatal> {
+    let mut sources = Sources::of_process();
+    arguments.apply(&mut sources);
+    let redactor = Redactor::default();
+    let loaded = begin(&sources, &redactor, log)?;
     let stdin_token = arguments.token_stdin.then(token_from_stdin).transpose()?;
     let stdin_closed = CancellationToken::new();
     if lifecycle::stdin_is_a_pipe() {
@@ -119,6 +132,32 @@ fn start(
         home: sources.home.clone(),
         redactor,
     };
+    run(block, daemon::run(loaded.config, options))
+}
+
+/// Serves an editor. stdout is the protocol's: what goes wrong before it begins is said on stderr alone.
+fn acp(
+    arguments: &AcpArguments,
+    block: EnvironmentBlock,
+    log: &mut Option<LogGuard>,
+) -> Result<(), Fatal> {
+    let mut sources = Sources::of_process();
+    arguments.apply(&mut sources);
+    let redactor = Redactor::default();
+    let loaded = begin(&sources, &redactor, log)?;
+    let options = Options {
+        environment: environment(),
+        home: sources.home.clone(),
+        redactor,
+        ..Options::default()
+    };
+    run(block, daemon::run_agent(loaded.config, options))
+}
+
+fn run(
+    block: EnvironmentBlock,
+    daemon: impl Future<Output = Result<(), Fatal>>,
+) -> Result<(), Fatal> {
     // All of it was read by now but what says which proxy to use, which the HTTP client reads by itself.
     block.forget(|name, value| {
         !name.to_ascii_uppercase().ends_with("_PROXY") && is_secret(name, value)
@@ -128,7 +167,7 @@ fn start(
         .enable_all()
         .build()
         .map_err(|error| Fatal::failed(format!("no runtime: {error}")))?;
-    let ended = runtime.block_on(daemon::run(loaded.config, options));
+    let ended = runtime.block_on(daemon);
     // What still blocks a thread, a walk through a large tree, is not waited for.
     runtime.shutdown_background();
     ended

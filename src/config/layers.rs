@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::error::ConfigError;
 use super::file::{self, FileLayer};
-use super::load::Sources;
+use super::load::{Override, Sources};
 use super::merged::Merged;
 use super::origin::Origin;
 use super::variables;
@@ -15,6 +15,9 @@ pub(crate) const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// Reads every source, or says of each that cannot be read why.
 pub(crate) fn merge(sources: &Sources) -> Result<Merged, Vec<ConfigError>> {
     let mut merged = Merged::new(defaults().map_err(|error| vec![error])?);
+    for default in &sources.defaults {
+        add(&mut merged, default);
+    }
     for layer in read_files(sources)? {
         merged.add(layer.values, &layer.origin);
     }
@@ -23,11 +26,15 @@ pub(crate) fn merge(sources: &Sources) -> Result<Merged, Vec<ConfigError>> {
         merged.add(values, &Origin::Variable(variable.name));
     }
     for flag in &sources.flags {
-        let path: Vec<String> = flag.key.split('.').map(str::to_owned).collect();
-        let values = nested(&path, flag.value.clone());
-        merged.add(values, &Origin::Flag(flag.flag.clone()));
+        add(&mut merged, flag);
     }
     Ok(merged)
+}
+
+fn add(merged: &mut Merged, flag: &Override) {
+    let path: Vec<String> = flag.key.split('.').map(str::to_owned).collect();
+    let values = nested(&path, flag.value.clone());
+    merged.add(values, &Origin::Flag(flag.flag.clone()));
 }
 
 pub(crate) fn defaults() -> Result<Map<String, Value>, ConfigError> {

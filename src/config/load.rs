@@ -77,6 +77,8 @@ pub struct Sources {
     pub working_directory: PathBuf,
     /// The environment.
     pub environment: Environment,
+    /// What the command that is run has as defaults of its own: all else counts more.
+    pub defaults: Vec<Override>,
     /// What flags set, the later over the earlier.
     pub flags: Vec<Override>,
     /// The file of `--token-file`.

@@ -34,7 +34,7 @@ impl LastActivity {
     }
 
     /// Waits for what is to come; `None` where the client is silent for too long.
-    pub(super) async fn unless_silent<T>(&self, coming: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn unless_silent<T>(&self, coming: impl Future<Output = T>) -> Option<T> {
         let mut coming = pin!(coming);
         loop {
             let deadline = *self.0.lock() + SILENCE;

@@ -22,6 +22,7 @@ use super::Shared;
 use super::auth::Denied;
 use super::console;
 use super::waiting::Place;
+use crate::acp;
 use crate::connection::{self, LastActivity, UpgradeOptions};
 use crate::message::SessionId;
 use crate::protocol::command::Resume;
@@ -46,6 +47,7 @@ const TRY_LATER: u16 = 1013;
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     let with_token = Router::new()
         .route("/ws", get(upgrade))
+        .route("/acp", get(upgrade_to_acp))
         .route("/metrics", get(figures))
         .layer(middleware::from_fn_with_state(
             Arc::clone(&shared),
@@ -112,7 +114,7 @@ impl IntoResponse for Denied {
 async fn nothing_here() -> Response {
     let body = serde_json::json!({
         "code": "not_found",
-        "message": "nothing here; the WebSocket is at /ws",
+        "message": "nothing here; the WebSocket is at /ws, and for editors at /acp",
     });
     (StatusCode::NOT_FOUND, Json(body)).into_response()
 }
@@ -190,21 +192,10 @@ async fn upgrade(
         });
         return (StatusCode::BAD_REQUEST, Json(body)).into_response();
     }
-    if shared.daemon.draining.is_cancelled() {
-        let body = serde_json::json!({
-            "code": "draining",
-            "message": "the daemon is shutting down and takes no new sockets",
-        });
-        return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
-    }
-    let max_frame_bytes = shared.daemon.services.config.server.max_frame_bytes;
-    let upgrade = upgrade
-        .protocols([SUBPROTOCOL])
-        .max_message_size(max_frame_bytes)
-        .max_frame_size(max_frame_bytes)
-        .read_buffer_size(READ_CHUNK)
-        .write_buffer_size(WRITE_CHUNK)
-        .max_write_buffer_size(WRITE_BUFFER);
+    let upgrade = match prepared(&shared, upgrade) {
+        Ok(upgrade) => upgrade.protocols([SUBPROTOCOL]),
+        Err(draining) => return *draining,
+    };
     // Taken before the upgrade, so that no socket slips between it and the handler.
     let tracked = shared.daemon.tasks.token();
     let place = Arc::clone(&shared.sockets).try_acquire_owned();
@@ -226,6 +217,48 @@ async fn upgrade(
         };
         let (sessions, stop) = (Arc::clone(&shared.sessions), shared.stop.child_token());
         connection::serve(socket, activity, sessions, options, stop).await;
+    })
+}
+
+/// Puts the bounds of a socket on an upgrade; the answer to it while the daemon ends.
+fn prepared(shared: &Shared, upgrade: WebSocketUpgrade) -> Result<WebSocketUpgrade, Box<Response>> {
+    if shared.daemon.draining.is_cancelled() {
+        let body = serde_json::json!({
+            "code": "draining",
+            "message": "the daemon is shutting down and takes no new sockets",
+        });
+        let answer = (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
+        return Err(Box::new(answer));
+    }
+    let max_frame_bytes = shared.daemon.services.config.server.max_frame_bytes;
+    Ok(upgrade
+        .max_message_size(max_frame_bytes)
+        .max_frame_size(max_frame_bytes)
+        .read_buffer_size(READ_CHUNK)
+        .write_buffer_size(WRITE_CHUNK)
+        .max_write_buffer_size(WRITE_BUFFER))
+}
+
+/// A socket for the Agent Client Protocol.
+async fn upgrade_to_acp(
+    State(shared): State<Arc<Shared>>,
+    Extension(activity): Extension<Arc<LastActivity>>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let upgrade = match prepared(&shared, upgrade) {
+        Ok(upgrade) => upgrade.protocols([SUBPROTOCOL]),
+        Err(draining) => return *draining,
+    };
+    // Taken before the upgrade, so that no socket slips between it and the handler.
+    let tracked = shared.daemon.tasks.token();
+    let place = Arc::clone(&shared.sockets).try_acquire_owned();
+    upgrade.on_upgrade(move |socket| async move {
+        let _tracked = tracked;
+        let Ok(_place) = place else {
+            return turn_away(socket).await;
+        };
+        let (sessions, stop) = (Arc::clone(&shared.sessions), shared.stop.child_token());
+        acp::socket(socket, activity, sessions, stop).await;
     })
 }
 

@@ -55,6 +55,11 @@ impl Handle {
         self.ask(Message::Attach).await
     }
 
+    /// Returns the number of the last event.
+    pub(crate) fn last(&self) -> u64 {
+        self.feed.log().last()
+    }
+
     /// Hands a request over; false where the session ended.
     pub async fn request(&self, request: Request) -> bool {
         self.inbox

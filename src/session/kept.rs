@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use outrigger_store::{Change, Cursor, Listing, TitleBy};
 
-use super::Session;
 use super::resolve::invalid;
+use super::{Daemon, Session, Sessions};
 use crate::message::{ConversationId, SessionId};
 use crate::protocol::command::{
     SessionArchive, SessionDelete, SessionFork, SessionLabel, SessionList, SessionRename,
@@ -28,39 +28,10 @@ const BEFORE: usize = 40;
 
 impl Session {
     pub(super) fn list_sessions(&self, wanted: SessionList, id: Option<&RequestId>) {
-        let limit = wanted.limit.unwrap_or(PAGE);
-        if !(1..=MAX_PAGE).contains(&limit) {
-            let problem = format!("session:list: field `limit` must be 1 to {MAX_PAGE}");
-            return self.answer(id, Event::SessionError(invalid(problem)));
-        }
-        let cursor = wanted.cursor.as_deref().map(Cursor::read);
-        if cursor == Some(None) {
-            let problem = "session:list: field `cursor` is no `nextCursor` of an earlier answer";
-            return self.answer(id, Event::SessionError(invalid(problem)));
-        }
         let sessions = self.sessions.clone();
         self.with_store(id, async move |store| {
-            let query = wanted.query.clone();
-            let page = store.list(Listing {
-                query: wanted.query,
-                project: wanted.project,
-                archived: wanted.archived,
-                labels: wanted.labels,
-                limit,
-                cursor: cursor.flatten(),
-            });
-            let page = page.await.map_err(|error| failed(&error))?;
-            let sessions = sessions.upgrade();
-            let live = |id: &SessionId| {
-                let sessions = sessions.as_ref();
-                sessions.is_some_and(|sessions| sessions.find(id).is_some())
-            };
-            let query = query.unwrap_or_default();
-            let listed = page.sessions.into_iter();
-            Ok(Event::SessionListResult(answer::SessionPage {
-                sessions: listed.map(|it| shown(it, &query, live)).collect(),
-                next_cursor: page.next.map(|it| it.to_string()),
-            }))
+            let page = list(store, sessions.upgrade(), wanted).await?;
+            Ok(Event::SessionListResult(page))
         });
     }
 
@@ -117,24 +88,7 @@ impl Session {
         }
         let (sessions, updates) = (self.sessions.clone(), self.daemon.updates.clone());
         self.with_store(id, async move |store| {
-            exists(&store, &session_id).await?;
-            // What runs is not cancelled for nothing.
-            store.flush().await.map_err(|error| unchanged(&error))?;
-            // Nobody begins it anew meanwhile.
-            let sessions = sessions.upgrade();
-            let _one = match &sessions {
-                Some(sessions) => Some(sessions.end(&session_id).await),
-                None => None,
-            };
-            let deleted = write(&store, &updates, &session_id, Change::Delete).await;
-            deleted.map_err(|error| {
-                let failed = failed(&error);
-                let message = format!(
-                    "{}; the session is kept, but what ran in it was cancelled: delete it again later",
-                    failed.message
-                );
-                SessionError { message, ..failed }
-            })?;
+            delete(&store, sessions.upgrade(), &updates, &session_id).await?;
             Ok(Event::SessionDeleteResult(answer::SessionDeleted {
                 session_id,
             }))
@@ -150,28 +104,7 @@ impl Session {
         let from = self.or_this(wanted.session_id.clone());
         let updates = self.daemon.updates.clone();
         self.with_store(id, async move |store| {
-            exists(&store, &from).await?;
-            let part = wanted.part();
-            let part = part.map(|(id, before)| (id.to_string(), before));
-            let session_id = SessionId::random().ok_or_else(|| {
-                SessionError::new(SessionCode::Internal, "no random numbers for an id")
-            })?;
-            let fork = Change::Fork {
-                from: from.to_string(),
-                part,
-                at_ms: now(),
-            };
-            let forked = write(&store, &updates, &session_id, fork).await;
-            forked.map_err(|error| match (&error, wanted.part()) {
-                (store::Error::Unknown, Some((id, _))) => SessionError::new(
-                    SessionCode::ConversationNotFound,
-                    format!("session `{from}` has no conversation {:?}", id.as_str()),
-                ),
-                (store::Error::Beyond { messages }, _) => invalid(format!(
-                    "session:fork: field `before`: the conversation has {messages} messages, so {messages} takes them all"
-                )),
-                _ => unchanged(&error),
-            })?;
+            let session_id = fork(&store, &updates, &from, &wanted).await?;
             Ok(Event::SessionForkResult(answer::SessionForked {
                 session_id,
             }))
@@ -211,9 +144,8 @@ impl Session {
         F: Future<Output = Result<Event, SessionError>> + Send + 'static,
     {
         let Some(store) = self.daemon.store.clone() else {
-            let problem = format!("sessions are not kept here: {}", self.daemon.not_kept);
-            let error = SessionError::new(SessionCode::Forbidden, problem);
-            return self.answer(id, Event::SessionError(error));
+            let error = Event::SessionError(not_kept(&self.daemon));
+            return self.answer(id, error);
         };
         let work = work(store);
         let problem = "too many requests about sessions at once; try again";
@@ -221,6 +153,133 @@ impl Session {
             work.await.unwrap_or_else(Event::SessionError)
         });
     }
+}
+
+impl Sessions {
+    /// Lists kept sessions, for who is on none.
+    pub(crate) async fn list(
+        self: &Arc<Self>,
+        wanted: SessionList,
+    ) -> Result<answer::SessionPage, SessionError> {
+        list(self.store()?, Some(Arc::clone(self)), wanted).await
+    }
+
+    /// Deletes a kept session, with all that runs in it, for who is on none.
+    pub(crate) async fn delete(self: &Arc<Self>, id: &SessionId) -> Result<(), SessionError> {
+        let updates = &self.daemon().updates;
+        delete(&self.store()?, Some(Arc::clone(self)), updates, id).await
+    }
+
+    /// Makes a session of what was said in another one, all of it.
+    pub(crate) async fn fork(&self, from: &SessionId) -> Result<SessionId, SessionError> {
+        let updates = &self.daemon().updates;
+        fork(&self.store()?, updates, from, &SessionFork::default()).await
+    }
+
+    fn store(&self) -> Result<Sqlite, SessionError> {
+        let daemon = self.daemon();
+        daemon.store.clone().ok_or_else(|| not_kept(daemon))
+    }
+}
+
+fn not_kept(daemon: &Daemon) -> SessionError {
+    let problem = format!("sessions are not kept here: {}", daemon.not_kept);
+    SessionError::new(SessionCode::Forbidden, problem)
+}
+
+async fn list(
+    store: Sqlite,
+    sessions: Option<Arc<Sessions>>,
+    wanted: SessionList,
+) -> Result<answer::SessionPage, SessionError> {
+    let limit = wanted.limit.unwrap_or(PAGE);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(invalid(format!(
+            "session:list: field `limit` must be 1 to {MAX_PAGE}"
+        )));
+    }
+    let cursor = wanted.cursor.as_deref().map(Cursor::read);
+    if cursor == Some(None) {
+        let problem = "session:list: field `cursor` is no `nextCursor` of an earlier answer";
+        return Err(invalid(problem));
+    }
+    let query = wanted.query.clone();
+    let page = store.list(Listing {
+        query: wanted.query,
+        project: wanted.project,
+        archived: wanted.archived,
+        labels: wanted.labels,
+        limit,
+        cursor: cursor.flatten(),
+    });
+    let page = page.await.map_err(|error| failed(&error))?;
+    let live = |id: &SessionId| {
+        let sessions = sessions.as_ref();
+        sessions.is_some_and(|sessions| sessions.find(id).is_some())
+    };
+    let query = query.unwrap_or_default();
+    let listed = page.sessions.into_iter();
+    Ok(answer::SessionPage {
+        sessions: listed.map(|it| shown(it, &query, live)).collect(),
+        next_cursor: page.next.map(|it| it.to_string()),
+    })
+}
+
+/// Deletes a session. What runs in it is cancelled first.
+async fn delete(
+    store: &Sqlite,
+    sessions: Option<Arc<Sessions>>,
+    updates: &Updates,
+    id: &SessionId,
+) -> Result<(), SessionError> {
+    exists(store, id).await?;
+    // What runs is not cancelled for nothing.
+    store.flush().await.map_err(|error| unchanged(&error))?;
+    // Nobody begins it anew meanwhile.
+    let _one = match &sessions {
+        Some(sessions) => Some(sessions.end(id).await),
+        None => None,
+    };
+    write(store, updates, id, Change::Delete)
+        .await
+        .map_err(|error| {
+            let failed = failed(&error);
+            let message = format!(
+                "{}; the session is kept, but what ran in it was cancelled: delete it again later",
+                failed.message
+            );
+            SessionError { message, ..failed }
+        })
+}
+
+async fn fork(
+    store: &Sqlite,
+    updates: &Updates,
+    from: &SessionId,
+    wanted: &SessionFork,
+) -> Result<SessionId, SessionError> {
+    exists(store, from).await?;
+    let part = wanted.part();
+    let part = part.map(|(id, before)| (id.to_string(), before));
+    let session_id = SessionId::random()
+        .ok_or_else(|| SessionError::new(SessionCode::Internal, "no random numbers for an id"))?;
+    let fork = Change::Fork {
+        from: from.to_string(),
+        part,
+        at_ms: now(),
+    };
+    let forked = write(store, updates, &session_id, fork).await;
+    forked.map_err(|error| match (&error, wanted.part()) {
+        (store::Error::Unknown, Some((id, _))) => SessionError::new(
+            SessionCode::ConversationNotFound,
+            format!("session `{from}` has no conversation {:?}", id.as_str()),
+        ),
+        (store::Error::Beyond { messages }, _) => invalid(format!(
+            "session:fork: field `before`: the conversation has {messages} messages, so {messages} takes them all"
+        )),
+        _ => unchanged(&error),
+    })?;
+    Ok(session_id)
 }
 
 async fn exists(store: &Sqlite, id: &SessionId) -> Result<(), SessionError> {

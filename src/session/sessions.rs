@@ -298,6 +298,15 @@ impl Sessions {
         Ok(handle)
     }
 
+    pub(crate) fn daemon(&self) -> &Arc<Daemon> {
+        &self.daemon
+    }
+
+    /// Returns why a session may not work in a folder, where it may not.
+    pub(crate) async fn refused(&self, project: &str) -> Option<SessionError> {
+        self.daemon.workspace(Some(project)).await.1
+    }
+
     /// Finds a session that lives.
     pub fn find(&self, id: &SessionId) -> Option<Handle> {
         self.live.lock().get(id).cloned()

@@ -11,6 +11,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod acp;
 mod support;
 
 mod accounting;

@@ -1,0 +1,68 @@
+//! The protocol on a WebSocket: a text frame for each message.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{Message, WebSocket};
+use futures::{SinkExt as _, StreamExt as _};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::agent::{self, INCOMING, OUTGOING};
+use crate::connection::LastActivity;
+use crate::session::Sessions;
+use crate::telemetry::metrics;
+
+const PING_EVERY: Duration = Duration::from_secs(20);
+
+/// Serves a socket until either side ends it. `activity` is noted by whoever reads its connection.
+pub(crate) async fn socket(
+    socket: WebSocket,
+    activity: Arc<LastActivity>,
+    sessions: Arc<Sessions>,
+    stop: CancellationToken,
+) {
+    metrics::connected();
+    let _counted = metrics::CONNECTIONS.enter();
+    let (mut sink, mut stream) = socket.split();
+    let (taken, lines) = mpsc::channel(INCOMING);
+    let (out, mut to_write) = mpsc::channel::<String>(OUTGOING);
+    // Ends the other two where one of them ends.
+    let ended = stop.child_token();
+    let reading = async {
+        while let Some(Ok(message)) = activity.unless_silent(stream.next()).await.flatten() {
+            match message {
+                Message::Text(text) => {
+                    if taken.send(Ok(text.to_string())).await.is_err() {
+                        break;
+                    }
+                }
+                Message::Close(_) => break,
+                // Binary frames are none of the protocol's.
+                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) => {}
+            }
+        }
+        ended.cancel();
+    };
+    let writing = async {
+        let mut ping = tokio::time::interval(PING_EVERY);
+        loop {
+            let sent = tokio::select! {
+                line = to_write.recv() => match line {
+                    Some(line) => sink.send(Message::Text(line.into())).await,
+                    None => break,
+                },
+                _ = ping.tick() => sink.send(Message::Ping(bytes::Bytes::new())).await,
+            };
+            if sent.is_err() {
+                break;
+            }
+        }
+        ended.cancel();
+        // A client that does not read is not waited for.
+        drop(tokio::time::timeout(Duration::from_secs(2), sink.close()).await);
+    };
+    let serving = agent::serve(sessions, lines, out, ended.clone());
+    let reading = ended.run_until_cancelled(reading);
+    tokio::join!(serving, reading, writing);
+}

@@ -1,0 +1,153 @@
+//! What the user is asked by way of the editor.
+
+use serde_json::{Value, json};
+
+use super::{Editor, is_update};
+use crate::support::Provider;
+use crate::support::provider::Turn;
+
+fn is_question(frame: &Value) -> bool {
+    frame["method"] == "session/request_permission"
+}
+
+fn selected(option: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+/// Has the model write a file twice; returns the editor at the first question.
+async fn asked(provider: &Provider, more: Value) -> (Editor, String, u64, Value) {
+    provider.then(Turn::calls(&[(
+        "file_write",
+        json!({"path": "a.txt", "content": "new\n"}),
+    )]));
+    provider.then(Turn::text("That was it."));
+    let mut editor = Editor::start(provider, more).await;
+    let session = editor.open(json!({})).await;
+    let prompt = editor.prompt(&session, "write").await;
+    let question = editor.until(is_question).await;
+    (editor, session, prompt, question)
+}
+
+#[tokio::test]
+async fn a_call_that_is_allowed_runs_and_one_that_is_not_does_not() {
+    for (answer, status, is_there) in [
+        (selected("once"), "completed", true),
+        (selected("deny"), "failed", false),
+        (selected("nonsense"), "failed", false),
+        (
+            json!({"outcome": {"outcome": "cancelled"}}),
+            "failed",
+            false,
+        ),
+        (json!({"what": 1}), "failed", false),
+    ] {
+        let provider = Provider::start().await;
+        let (mut editor, _, prompt, question) = asked(&provider, json!({})).await;
+        let call = &question["params"]["toolCall"];
+        assert_eq!(call["content"][0]["type"], "diff", "{question}");
+        assert_eq!(call["content"][0]["newText"], "new\n");
+        assert_eq!(call["content"][0]["oldText"], Value::Null);
+        editor.answer(&question["id"], answer.clone()).await;
+        assert_eq!(
+            editor.outcome(prompt).await["result"]["stopReason"],
+            "end_turn"
+        );
+        let last = *editor.updates("tool_call_update").last().unwrap();
+        assert_eq!(last["status"], status, "{answer}: {last}");
+        let file = editor.folder.path().join("project/a.txt");
+        assert_eq!(file.exists(), is_there, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_editor_that_cannot_ask_is_taken_for_a_no() {
+    let provider = Provider::start().await;
+    let (mut editor, _, prompt, question) = asked(&provider, json!({})).await;
+    let error = json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32_601, "message": "no"}});
+    editor.raw(&error.to_string()).await;
+    assert_eq!(
+        editor.outcome(prompt).await["result"]["stopReason"],
+        "end_turn"
+    );
+    let told = provider.requests().last().unwrap().to_string();
+    assert!(told.contains("could not show the question"), "{told}");
+}
+
+#[tokio::test]
+async fn a_question_that_lapses_is_taken_back() {
+    let provider = Provider::start().await;
+    let (mut editor, _, prompt, question) =
+        asked(&provider, json!({"approval": {"timeout": "1s"}})).await;
+    let back = editor
+        .until(|frame| frame["method"] == "$/cancel_request")
+        .await;
+    assert_eq!(back["params"]["requestId"], question["id"]);
+    assert_eq!(
+        editor.outcome(prompt).await["result"]["stopReason"],
+        "end_turn"
+    );
+    // An answer that comes too late changes nothing.
+    editor.answer(&question["id"], selected("once")).await;
+    assert!(!editor.folder.path().join("project/a.txt").exists());
+}
+
+#[tokio::test]
+async fn a_cancel_while_something_is_asked_ends_the_turn() {
+    let provider = Provider::start().await;
+    let (mut editor, session, prompt, question) = asked(&provider, json!({})).await;
+    editor
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    editor
+        .answer(
+            &question["id"],
+            json!({"outcome": {"outcome": "cancelled"}}),
+        )
+        .await;
+    assert_eq!(
+        editor.outcome(prompt).await["result"]["stopReason"],
+        "cancelled"
+    );
+    assert!(!editor.folder.path().join("project/a.txt").exists());
+}
+
+#[tokio::test]
+async fn more_money_is_asked_for_as_a_call_is() {
+    let provider = Provider::start().await;
+    provider.by_rule(|_| Turn::text("hello"));
+    let pricing = json!({"input": 0, "output": 1000});
+    let more = json!({"providers": {"test": {"pricing": pricing}}, "budget": {"session": 0.006}});
+    let mut editor = Editor::start(&provider, more).await;
+    let session = editor.open(json!({})).await;
+    let prompt = editor.prompt(&session, "hi").await;
+    let question = editor.until(is_question).await;
+    assert_eq!(question["params"]["toolCall"]["title"], "Spend more");
+    editor.answer(&question["id"], selected("once")).await;
+    assert_eq!(
+        editor.outcome(prompt).await["result"]["stopReason"],
+        "end_turn"
+    );
+}
+
+#[tokio::test]
+async fn servers_of_the_editor_serve_its_session() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("hello"));
+    let mut editor = Editor::start(&provider, json!({})).await;
+    editor.initialize(json!({})).await;
+    let servers = json!([
+        {"name": "broken", "command": "/nonexistent/server", "args": [], "env": [{"name": "KEY", "value": "hidden-value"}]},
+        {"type": "sse", "name": "old", "url": "http://127.0.0.1:9/sse", "headers": []},
+    ]);
+    let params = json!({"cwd": editor.cwd(), "mcpServers": servers});
+    let opened = editor.ask("session/new", params).await;
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(editor.turn(&session, "hi").await, "end_turn");
+    let said = editor.said();
+    assert!(
+        said.contains("`old`") && said.contains("`broken`"),
+        "{said}"
+    );
+    assert!(!said.contains("hidden-value"), "{said}");
+    let _ = is_update;
+}

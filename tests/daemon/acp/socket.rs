@@ -1,0 +1,75 @@
+//! The same protocol on the daemon's port.
+
+use serde_json::json;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use crate::support::provider::Turn;
+use crate::support::{Daemon, Provider};
+use futures::{SinkExt as _, StreamExt as _};
+
+async fn status(url: &str, origin: Option<&str>) -> Option<u16> {
+    let mut request = url.into_client_request().unwrap();
+    if let Some(origin) = origin {
+        request
+            .headers_mut()
+            .insert("origin", origin.parse().unwrap());
+    }
+    match tokio_tungstenite::connect_async(request).await {
+        Ok(_) => None,
+        Err(Error::Http(response)) => Some(response.status().as_u16()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn it_takes_the_token_and_speaks_the_protocol() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("hello"));
+    let daemon = Daemon::start(&provider).await;
+    let url = format!("ws://127.0.0.1:{}/acp", daemon.port);
+    let with_token = format!("{url}?token={}", daemon.token);
+    assert_eq!(status(&url, None).await, Some(401));
+    assert_eq!(
+        status(&with_token, Some("http://evil.example")).await,
+        Some(403)
+    );
+
+    let (mut socket, _) = tokio_tungstenite::connect_async(&with_token).await.unwrap();
+    let cwd = daemon.project().canonicalize().unwrap();
+    let mut session = String::new();
+    let frames = [
+        json!({"id": 1, "method": "initialize", "params": {"protocolVersion": 1}}),
+        json!({"id": 2, "method": "session/new", "params": {"cwd": cwd, "mcpServers": []}}),
+        json!({"id": 3, "method": "session/prompt", "params": {"prompt": [{"type": "text", "text": "hi"}]}}),
+    ];
+    let mut said = String::new();
+    for mut frame in frames {
+        frame["jsonrpc"] = json!("2.0");
+        if frame["id"] == 3 {
+            frame["params"]["sessionId"] = json!(session);
+        }
+        socket.send(Message::text(frame.to_string())).await.unwrap();
+        let answer = loop {
+            let read = tokio::time::timeout(super::DEADLINE, socket.next()).await;
+            let Message::Text(text) = read.expect("no frame came").unwrap().unwrap() else {
+                continue;
+            };
+            let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+            if read["id"] == frame["id"] {
+                break read;
+            }
+            said.push_str(
+                read["params"]["update"]["content"]["text"]
+                    .as_str()
+                    .unwrap_or_default(),
+            );
+        };
+        assert!(answer.get("error").is_none(), "{answer}");
+        session = answer["result"]["sessionId"]
+            .as_str()
+            .unwrap_or(&session)
+            .to_owned();
+    }
+    assert_eq!(said, "hello");
+}
