@@ -3,12 +3,13 @@
 //! Nothing here parses arguments or configuration, and nothing exits the process; `main` does both.
 
 mod files;
+mod folders;
 mod sandboxes;
 mod spent;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use tokio_util::task::TaskTracker;
 use self::sandboxes::Sandboxes;
 use crate::acp;
 use crate::audit::Audit;
-use crate::config::{Config, ProviderKind, central};
+use crate::config::{Config, ProviderKind};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
@@ -33,11 +34,10 @@ use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
 use crate::notices::Notices;
-use crate::process;
 use crate::protocol::{event, word};
 use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyLine, Surroundings};
-use crate::sandbox::paths::{Reach, RootName, Roots};
+use crate::sandbox::paths::Roots;
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, HeldBy, Limits, Mode};
 use crate::server::auth::Gate;
@@ -160,10 +160,10 @@ async fn assemble(
     token: &SecretString,
 ) -> Result<Built, Fatal> {
     options.redactor.add(token.expose_secret());
-    let roots = roots(&config, options.home.as_deref());
+    let roots = folders::roots(&config, options.home.as_deref());
     if let Ok(roots) = &roots {
-        keep_apart_temporary(roots)?;
-        warn_of_unwritable(roots);
+        folders::keep_apart_temporary(roots)?;
+        folders::warn_of_unwritable(roots);
     }
     let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
     let store = files::store(config.store.as_ref(), roots.as_deref().ok())?;
@@ -262,64 +262,6 @@ fn token(given: Option<SecretString>, address: SocketAddr) -> Result<(SecretStri
         );
     }
     Ok((given, false))
-}
-
-/// Opens the folders of the daemon's own project; says why there is none.
-fn roots(config: &Config, home: Option<&Path>) -> Result<Arc<Roots>, String> {
-    let project = config.project.own.as_ref().map_err(String::clone)?;
-    if let Some(home) = home {
-        central::claim(home, project)
-            .inspect_err(|why| tracing::warn!("there is no project: {why}"))?;
-    }
-    let roots = Roots::open(&project.root, &project.central, home);
-    let roots = roots.and_then(|roots| roots.with_further(&config.tools.bash.further()));
-    roots.map(Arc::new).map_err(|error| {
-        // It names the folder: that of the project, or the central one.
-        let why = format!("{error}; set project.root (--project-root) and project.central");
-        tracing::warn!("there is no project: {why}");
-        why
-    })
-}
-
-/// Refuses temporary files in a root: there the commands of a conversation would reach the homes of others.
-fn keep_apart_temporary(roots: &Roots) -> Result<(), Fatal> {
-    let temporary = sandbox::Settings::new(None).off_memory().temporary;
-    let own = [RootName::Project, RootName::Central];
-    if own
-        .iter()
-        .all(|root| !temporary.starts_with(roots.path(*root)))
-    {
-        return Ok(());
-    }
-    Err(Fatal::configuration(
-        format!(
-            "temporary files would be in {}, where the commands of one conversation reach those of others",
-            temporary.display()
-        ),
-        "set TMPDIR to a folder outside the project and its central storage",
-    ))
-}
-
-/// Says at the start what would show only when a tool fails: that a folder cannot be written.
-fn warn_of_unwritable(roots: &Roots) {
-    let own = [
-        ("project", roots.path(RootName::Project).to_owned()),
-        ("central storage", roots.path(RootName::Central).to_owned()),
-    ];
-    let further = roots
-        .further()
-        .filter(|(_, reach)| *reach == Reach::ReadWrite);
-    let further =
-        further.map(|(folder, _)| ("folder of tools.bash.read_write", folder.path().to_owned()));
-    for (what, folder) in own.into_iter().chain(further) {
-        if let Some(why) = process::unwritable(&folder) {
-            tracing::warn!(
-                "the {what} {} cannot be written ({why}): tools that change files will fail there; \
-                 change its owner or mode, or start the daemon as its owner",
-                folder.display()
-            );
-        }
-    }
 }
 
 fn build(

@@ -30,6 +30,8 @@ pub(super) fn title(tool: &str, input: &Map<String, Value>) -> String {
     let text = |name: &str| input.get(name).and_then(Value::as_str);
     let path = || text("path").unwrap_or(".");
     let title = match tool {
+        // Not known yet.
+        _ if input.is_empty() => String::new(),
         "file_read" => format!("Read {}", path()),
         "file_list" => format!("List {}", text("pattern").unwrap_or_else(path)),
         "file_search" => format!("Search {}", text("pattern").unwrap_or_default()),
@@ -168,7 +170,7 @@ mod tests {
                 "search",
                 "List *.rs",
             ),
-            ("file_list", json!({}), "search", "List ."),
+            ("file_list", json!({}), "search", "file_list"),
             ("file_edit", json!({"path": "a"}), "edit", "Edit a"),
             (
                 "bash",

@@ -157,6 +157,19 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "`provider` and `exchange` to resolve what a send leaves open, `mcp` to answer requests about servers, `tool` for the project a session works in, `sandbox` for its folders when files are put back",
     ),
     (
+        "acp",
+        &[
+            "connection",
+            "message",
+            "plain_text",
+            "protocol",
+            "runtime",
+            "session",
+            "telemetry",
+        ],
+        "one more client of the sessions, as `connection` is, from where it has when a socket was heard last; `plain_text` for how a client reads frames",
+    ),
+    (
         "connection",
         &[
             "runtime",
@@ -171,6 +184,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "server",
         &[
+            "acp",
             "connection",
             "session",
             "protocol",
@@ -188,6 +202,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "daemon",
         &[
+            "acp",
             "audit",
             "config",
             "exchange",
