@@ -6,7 +6,7 @@
 use super::Word;
 use super::flow::{output_of, taint_of};
 use super::scope::{Scope, Taint, Value};
-use super::types::{Atom, Operator, Script, Token, globs, has_braces};
+use super::types::{Atom, Operator, Script, Token, globs, has_braces, value_of_assignment};
 
 /// Stands for text that the line does not tell.
 pub(super) const UNKNOWN: char = '\u{1a}';
@@ -210,23 +210,35 @@ impl<'s> Expansion<'s> {
     }
 
     fn run(mut self, atoms: &[&Atom]) -> Vec<Arg> {
-        let rest = self.tilde(atoms);
-        rest.iter().for_each(|atom| self.atom(atom));
+        let value = value_of_assignment(atoms.iter().copied());
+        let (name, value_atoms) = atoms.split_at(value.unwrap_or(0));
+        name.iter().for_each(|atom| self.atom(atom));
+        // In what looks like an assignment each part of a list of paths may have one.
+        let ends: &[char] = if value.is_some() { &['/', ':'] } else { &['/'] };
+        let mut rest = self.tilde(value_atoms, ends);
+        while let Some((first, left)) = rest.split_first() {
+            self.atom(first);
+            rest = match first.bare() {
+                Some(':') if value.is_some() => self.tilde(left, ends),
+                _ => left,
+            };
+        }
         self.end_word();
         let glob = self.glob;
         self.finished.iter_mut().for_each(|arg| arg.glob |= glob);
         self.finished
     }
 
-    /// Replaces `~`, `~/…` and `~user`; returns the atoms that are left.
-    fn tilde<'t>(&mut self, atoms: &'t [&'t Atom]) -> &'t [&'t Atom] {
+    /// Replaces `~`, `~/…` and `~user`, up to one of `ends`; returns the atoms that are left.
+    fn tilde<'t>(&mut self, atoms: &'t [&'t Atom], ends: &[char]) -> &'t [&'t Atom] {
         let Some((first, rest)) = atoms.split_first() else {
             return atoms;
         };
         let user = rest.iter().map_while(|atom| atom.bare());
-        let user: String = user.take_while(|c| *c != '/').collect();
+        let user: String = user.take_while(|c| !ends.contains(c)).collect();
         let rest = rest.get(user.chars().count()..).unwrap_or_default();
-        let whole = rest.first().is_none_or(|atom| atom.bare() == Some('/'));
+        let ends_here = |atom: &&Atom| atom.bare().is_some_and(|c| ends.contains(&c));
+        let whole = rest.first().is_none_or(ends_here);
         if first.bare() != Some('~') || !whole {
             return atoms;
         }

@@ -189,8 +189,7 @@ impl Token {
 
     /// Returns the word as the shell would pass it, unless the shell would expand anything in it.
     pub(super) fn literal(&self) -> Option<String> {
-        let tilde = self.atoms.first().and_then(Atom::bare) == Some('~');
-        if tilde || globs(&self.atoms) || has_braces(&self.atoms) {
+        if has_tilde(&self.atoms) || globs(&self.atoms) || has_braces(&self.atoms) {
             return None;
         }
         let mut literal = String::new();
@@ -203,6 +202,34 @@ impl Token {
         }
         Some(literal)
     }
+}
+
+/// Whether the shell would put a home directory in the place of a `~`: at the beginning, and in a word that looks like an
+/// assignment behind its `=` and each `:`, wherever in a command it stands.
+fn has_tilde(atoms: &[Atom]) -> bool {
+    let bare = |at: usize| atoms.get(at).and_then(Atom::bare);
+    let value = value_of_assignment(atoms.iter());
+    let follows = |at: usize| bare(at) == Some('~') && matches!(bare(at - 1), Some('=' | ':'));
+    bare(0) == Some('~') || value.is_some_and(|value| (value..atoms.len()).any(follows))
+}
+
+/// Returns the place behind the `=` of a word that looks like an assignment.
+pub(super) fn value_of_assignment<'a>(atoms: impl Iterator<Item = &'a Atom>) -> Option<usize> {
+    let mut name = String::new();
+    for (at, atom) in atoms.enumerate() {
+        match atom.bare()? {
+            '=' => {
+                let name = name.strip_suffix('+').unwrap_or(&name);
+                // What stands in a subscript is not looked at: with one it is an assignment at most.
+                let name = name.split_once('[').map_or(name, |(name, _)| name);
+                let begins = name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic());
+                let is_name = begins && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+                return is_name.then_some(at + 1);
+            }
+            c => name.push(c),
+        }
+    }
+    None
 }
 
 /// Whether the shell would look for matching file names.
