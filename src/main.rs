@@ -13,7 +13,7 @@ use outrigger::arguments::{
 use outrigger::config::{HINT, Loaded, Sources, load};
 use outrigger::daemon::{self, Options};
 use outrigger::process::EnvironmentBlock;
-use outrigger::ready::{Fatal, exit};
+use outrigger::ready::{Fatal, complain, exit};
 use outrigger::sandbox::Mode;
 use outrigger::sandbox::environment::is_secret;
 use outrigger::telemetry::{self, LogGuard, Redactor};
@@ -42,8 +42,12 @@ fn main() -> ExitCode {
         Err(error) => return misused(&error),
     };
     match arguments.into_command() {
-        Command::Serve(arguments) => told(|log| serve(&arguments, block, log)),
-        Command::Acp(arguments) => told(|log| acp(&arguments, block, log)),
+        Command::Serve(arguments) => told(Fatal::tell, |log| serve(&arguments, block, log)),
+        // stdout is the protocol's.
+        Command::Acp(arguments) => {
+            let tell = |fatal: &Fatal| complain(&fatal.text());
+            told(tell, |log| acp(&arguments, block, log))
+        }
         Command::Chat(arguments) => chat::main(&arguments),
         Command::Run(arguments) => chat::run(&arguments),
         Command::Doctor(arguments) => commands::doctor(&arguments),
@@ -69,14 +73,17 @@ fn misused(error: &clap::Error) -> ExitCode {
     error.exit()
 }
 
-/// Runs the daemon, and says why it did not go on where it did not.
-fn told(run: impl FnOnce(&mut Option<LogGuard>) -> Result<(), Fatal>) -> ExitCode {
+/// Runs the daemon, and has it told why it did not go on where it did not.
+fn told(
+    tell: impl FnOnce(&Fatal),
+    run: impl FnOnce(&mut Option<LogGuard>) -> Result<(), Fatal>,
+) -> ExitCode {
     // Ends after the last line, which says why.
     let mut log = None;
     match run(&mut log) {
         Ok(()) => ExitCode::from(exit::OK),
         Err(fatal) => {
-            fatal.tell();
+            tell(&fatal);
             ExitCode::from(fatal.exit)
         }
     }
@@ -135,7 +142,7 @@ fn serve(
     run(block, daemon::run(loaded.config, options))
 }
 
-/// Serves an editor. stdout is the protocol's: what goes wrong before it begins is said on stderr alone.
+/// Serves an editor.
 fn acp(
     arguments: &AcpArguments,
     block: EnvironmentBlock,

@@ -178,8 +178,8 @@ impl Fatal {
         drop(print(&text));
     }
 
-    /// What happened and what to do, for people.
-    fn text(&self) -> String {
+    /// Returns what happened and what to do, for people.
+    pub fn text(&self) -> String {
         format!("{}\n{}", self.message, self.hint)
     }
 }

@@ -38,13 +38,18 @@ const PAGE: usize = 50;
 #[derive(Debug)]
 pub(super) struct TooLong;
 
-/// The way to the client. Where it is gone, what is written is lost.
+/// The way to the client. Where it is gone, or the connection is to end, what is written is lost.
 #[derive(Clone, Debug)]
-pub(super) struct Out(mpsc::Sender<String>);
+pub(super) struct Out {
+    lines: mpsc::Sender<String>,
+    stop: CancellationToken,
+}
 
 impl Out {
     async fn line(&self, line: String) {
-        drop(self.0.send(line).await);
+        let sending = self.lines.send(line);
+        // A client that does not read keeps nobody from ending.
+        drop(self.stop.run_until_cancelled(sending).await);
     }
 
     pub(super) async fn answer(&self, id: &Id, outcome: Result<Value, RpcError>) {
@@ -87,13 +92,17 @@ pub(super) async fn serve(
     out: mpsc::Sender<String>,
     stop: CancellationToken,
 ) {
+    let own_stop = stop.child_token();
     let mut agent = Agent {
         sessions,
-        out: Out(out),
+        out: Out {
+            lines: out,
+            stop: own_stop.clone(),
+        },
         client: None,
         live: Live::default(),
         tasks: TaskTracker::new(),
-        stop: stop.child_token(),
+        stop: own_stop,
     };
     while let Some(Some(line)) = stop.run_until_cancelled(lines.recv()).await {
         match line {

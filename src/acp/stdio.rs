@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
@@ -9,6 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent::{self, INCOMING, OUTGOING, TooLong};
 use crate::session::Sessions;
+
+/// How long the last lines may take.
+const CLOSING: Duration = Duration::from_millis(500);
 
 /// Serves whoever started this process, until stdin ends, which cancels `closed`, or `stop` is cancelled.
 pub(crate) async fn stdio(
@@ -31,8 +35,8 @@ pub(crate) async fn stdio(
     let (out, to_write) = mpsc::channel(OUTGOING);
     let writing = tokio::spawn(write(to_write));
     agent::serve(sessions, lines, out, stop).await;
-    // All senders are gone, so it ends with the last line; where nobody reads any more, with an error.
-    drop(writing.await);
+    // All senders are gone, so it ends with the last line; a client that does not read is not waited for.
+    drop(tokio::time::timeout(CLOSING, writing).await);
 }
 
 async fn write(mut lines: mpsc::Receiver<String>) -> io::Result<()> {

@@ -612,6 +612,46 @@ async fn the_end_of_stdin_ends_all_that_runs() {
 }
 
 #[tokio::test]
+async fn an_editor_that_does_not_read_keeps_nothing_alive() {
+    let provider = Provider::start().await;
+    provider.by_rule(|_| Turn::chunks(&vec![json!({"content": "x".repeat(1_000)}); 2_000], "stop"));
+    let mut editor = Editor::start(&provider, json!({})).await;
+    let session = editor.open(json!({})).await;
+    editor.prompt(&session, "flood").await;
+    editor.until(is_update("agent_message_chunk")).await;
+    assert_eq!(editor.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_start_that_fails_says_so_on_stderr_alone() {
+    let provider = Provider::start().await;
+    let folder = Daemon::folder(&provider, json!({"chat": {"provider": "nobody"}}));
+    let output = Command::new(env!("CARGO_BIN_EXE_outrigger"))
+        .args(["acp", "--config"])
+        .arg(folder.path().join("config.json"))
+        .output()
+        .await
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("chat.provider"), "{said}");
+}
+
+#[tokio::test]
+async fn a_prompt_that_the_provider_finds_too_large_is_an_error() {
+    let provider = Provider::start().await;
+    provider.by_rule(|_| Turn::text("read"));
+    let mut editor = Editor::start(&provider, json!({})).await;
+    let session = editor.open(json!({})).await;
+    assert_eq!(
+        editor.turn(&session, &"word ".repeat(2_000_000)).await,
+        "end_turn"
+    );
+    assert!(provider.requests()[0].to_string().len() > 10_000_000);
+}
+
+#[tokio::test]
 async fn pictures_and_files_come_to_the_model() {
     let provider = Provider::start().await;
     provider.by_rule(|_| Turn::text("seen"));
