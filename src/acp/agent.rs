@@ -57,11 +57,11 @@ impl Out {
     }
 
     pub(super) async fn request(&self, id: &str, method: &str, params: Value) {
-        self.line(rpc::request(id, method, params)).await;
+        self.line(rpc::request(id, method, &params)).await;
     }
 
     pub(super) async fn notify(&self, method: &str, params: Value) {
-        self.line(rpc::notification(method, params)).await;
+        self.line(rpc::notification(method, &params)).await;
     }
 
     /// Sends an update of a session.
@@ -137,7 +137,10 @@ impl Agent {
             }
             Ok(Incoming::Notification { method, params }) => self.notified(&method, &params).await,
             Ok(Incoming::Answer { id, outcome }) => self.answered(&id, outcome).await,
-            Err((id, error)) => self.out.answer(&id, Err(error)).await,
+            Err(refused) => {
+                let (id, error) = *refused;
+                self.out.answer(&id, Err(error)).await;
+            }
         }
     }
 

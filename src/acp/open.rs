@@ -260,10 +260,7 @@ impl AcpSession {
                 false => match self.ask(Command::McpAdd(add)).await {
                     Ok(Event::SessionError(error)) => Err(error.message),
                     Ok(_) => Ok(()),
-                    Err(error) => Err(error.json()["message"]
-                        .as_str()
-                        .unwrap_or_default()
-                        .to_owned()),
+                    Err(error) => Err(error.message().to_owned()),
                 },
             };
             match outcome {

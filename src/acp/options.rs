@@ -94,7 +94,7 @@ impl Options {
                 "Trust",
                 "mode",
                 self.mode(),
-                levels.collect(),
+                &levels.collect::<Vec<_>>(),
             ));
         }
         if !self.locked.model {
@@ -104,7 +104,7 @@ impl Options {
                 "Model",
                 "model",
                 &current,
-                self.choices(&current),
+                &self.choices(&current),
             ));
         }
         let efforts = EFFORTS
@@ -120,7 +120,7 @@ impl Options {
             "Thinking",
             "thought_level",
             current,
-            all.collect(),
+            &all.collect::<Vec<_>>(),
         ));
         Value::Array(options)
     }
@@ -215,7 +215,7 @@ fn value_of(provider: &str, model: &str) -> String {
     format!("{provider}/{model}")
 }
 
-fn select(id: &str, name: &str, category: &str, current: &str, options: Vec<Value>) -> Value {
+fn select(id: &str, name: &str, category: &str, current: &str, options: &[Value]) -> Value {
     json!({"id": id, "name": name, "category": category, "type": "select", "currentValue": current,
         "options": options})
 }

@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    fn confirm(more: Value) -> ToolConfirm {
+    fn confirm(more: &Value) -> ToolConfirm {
         let mut whole = json!({"conversationId": "default", "messageId": "m1", "toolId": "t1", "toolName": "bash",
             "input": {"command": "cargo publish"}, "reason": "commands are asked for",
             "danger": {"level": "dangerous", "reasons": ["publishes"]}});
@@ -211,7 +211,7 @@ mod tests {
     fn a_question_has_one_option_of_a_kind_and_says_the_danger() {
         let remember = json!({"remember": {"approval": ["conversation", "always"], "denial": []}});
         for (more, count) in [(json!({}), 2), (remember, 3)] {
-            let asked = of_call("s", &confirm(more), None);
+            let asked = of_call("s", &confirm(&more), None);
             serde_json::from_value::<RequestPermissionRequest>(asked.clone()).unwrap();
             let options = asked["options"].as_array().unwrap();
             let mut kinds: Vec<_> = options
@@ -228,13 +228,13 @@ mod tests {
                 "{text}"
             );
         }
-        let host = of_call("s", &confirm(json!({"host": "example.com"})), None);
+        let host = of_call("s", &confirm(&json!({"host": "example.com"})), None);
         assert_eq!(host["toolCall"]["title"], "Connect to example.com");
     }
 
     #[test]
     fn only_a_clear_yes_is_one() {
-        let confirm = confirm(json!({"remember": {"approval": ["session"], "denial": []}}));
+        let confirm = confirm(&json!({"remember": {"approval": ["session"], "denial": []}}));
         let question = Question::Call(Box::new(confirm.clone()));
         for (outcome, approved, remember, reason) in [
             (selected(ONCE), true, Remember::Once, None),

@@ -262,17 +262,17 @@ impl Renderer {
             text: &outcome.result,
             facts: outcome.metadata.as_ref(),
         };
-        updates.extend(self.settle(id, &call, settled));
+        updates.extend(self.settle(id, &call, &settled));
         updates
     }
 
     /// Returns the updates that end a call.
-    fn settle(&self, id: &ToolId, call: &Call, settled: Settled<'_>) -> Vec<Value> {
+    fn settle(&self, id: &ToolId, call: &Call, settled: &Settled<'_>) -> Vec<Value> {
         let Settled {
             status,
             text,
             facts,
-        } = settled;
+        } = *settled;
         let status = match status {
             ResultStatus::Success => "completed",
             ResultStatus::Error => "failed",
@@ -326,7 +326,7 @@ impl Renderer {
         updates.extend(self.settle(
             id,
             &call,
-            Settled {
+            &Settled {
                 status,
                 text,
                 facts: None,

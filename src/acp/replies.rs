@@ -80,7 +80,7 @@ impl AcpSession {
                     }
                     None => {
                         self.say_and_finish("No turn of this session has changed a file.")
-                            .await
+                            .await;
                     }
                 }
             }

@@ -111,6 +111,10 @@ impl RpcError {
         }
     }
 
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(super) fn json(&self) -> Value {
         let mut error = json!({"code": self.code, "message": self.message});
         if let (Some(details), Some(fields)) = (&self.details, error.as_object_mut()) {
@@ -131,14 +135,12 @@ impl From<SessionError> for RpcError {
 }
 
 /// Reads a line. An error has the id of whom to answer.
-pub(super) fn read(line: &str) -> Result<Incoming, (Id, RpcError)> {
+pub(super) fn read(line: &str) -> Result<Incoming, Box<(Id, RpcError)>> {
     let value: Value = serde_json::from_str(line).map_err(|error| {
-        (
-            Id::NULL,
-            RpcError::new(code::PARSE, format!("no JSON: {error}")),
-        )
+        let error = RpcError::new(code::PARSE, format!("no JSON: {error}"));
+        Box::new((Id::NULL, error))
     })?;
-    let refused = |id: Id, message: &str| Err((id, RpcError::invalid_request(message)));
+    let refused = |id: Id, message: &str| Err(Box::new((id, RpcError::invalid_request(message))));
     let Value::Object(mut frame) = value else {
         let message = match value {
             Value::Array(_) => "batches are no part of the protocol; send one request a line",
@@ -197,11 +199,11 @@ pub(super) fn answer(id: &Id, outcome: Result<Value, RpcError>) -> String {
     .to_string()
 }
 
-pub(super) fn request(id: &str, method: &str, params: Value) -> String {
+pub(super) fn request(id: &str, method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
-pub(super) fn notification(method: &str, params: Value) -> String {
+pub(super) fn notification(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
 }
 
@@ -294,7 +296,7 @@ mod tests {
                 "`result`",
             ),
         ] {
-            let (whom, error) = read(line).unwrap_err();
+            let (whom, error) = *read(line).unwrap_err();
             assert_eq!((whom, error.code), (id, code), "{line}");
             assert!(error.message.contains(words), "{line}: {error:?}");
         }

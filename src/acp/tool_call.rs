@@ -151,7 +151,7 @@ fn of_unified(unified: &str) -> (Option<String>, String) {
 mod tests {
     use super::*;
 
-    fn input(value: Value) -> Map<String, Value> {
+    fn input(value: &Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap_or_default()
     }
 
@@ -194,13 +194,13 @@ mod tests {
             ("server__tool", json!({}), "other", "server__tool"),
             ("bash", json!({}), "execute", "bash"),
         ] {
-            let given = input(given);
+            let given = input(&given);
             assert_eq!(
                 (kind(tool, &given), title(tool, &given).as_str()),
                 (expected_kind, expected)
             );
         }
-        let long = input(json!({"command": "x".repeat(MAX_TITLE + 1)}));
+        let long = input(&json!({"command": "x".repeat(MAX_TITLE + 1)}));
         assert_eq!(title("bash", &long).chars().count(), MAX_TITLE + 1);
     }
 
@@ -212,19 +212,19 @@ mod tests {
             ("./b/../c", "/home/me/app/c"),
             ("/etc/hosts", "/etc/hosts"),
         ] {
-            let given = input(json!({"path": path, "offset": 3}));
+            let given = input(&json!({"path": path, "offset": 3}));
             assert_eq!(
                 locations("file_read", &given, cwd),
                 [json!({"path": expected, "line": 3})]
             );
         }
-        assert!(locations("bash", &input(json!({"path": "x"})), cwd).is_empty());
+        assert!(locations("bash", &input(&json!({"path": "x"})), cwd).is_empty());
     }
 
     #[test]
     fn a_difference_has_both_sides() {
         let cwd = Path::new("/p");
-        let edit = input(json!({"path": "a", "oldText": "x", "newText": "y"}));
+        let edit = input(&json!({"path": "a", "oldText": "x", "newText": "y"}));
         assert_eq!(
             diff("file_edit", &edit, None, cwd),
             Some(json!({"type": "diff", "path": "/p/a", "oldText": "x", "newText": "y"}))
@@ -233,7 +233,7 @@ mod tests {
         let found = diff("file_edit", &edit, Some(unified), cwd).unwrap();
         assert_eq!(found["oldText"], "one\ntwo\nthree\n");
         assert_eq!(found["newText"], "one\nTWO\nthree\n");
-        let write = input(json!({"path": "a", "content": "n"}));
+        let write = input(&json!({"path": "a", "content": "n"}));
         assert_eq!(diff("file_write", &write, None, cwd), None);
         let unified = "--- /dev/null\n+++ a\n@@ -0,0 +1 @@\n+n\n";
         let found = diff("file_write", &write, Some(unified), cwd).unwrap();

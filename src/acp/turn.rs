@@ -144,7 +144,7 @@ impl AcpSession {
             true => self.begin().await,
             false => {
                 self.send(Command::McpList(Empty {}), Pending::Servers)
-                    .await
+                    .await;
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ fn renderer(client: Value) -> Renderer {
 }
 
 /// Returns the updates of an event, each of which the protocol's own types take.
-fn updates(renderer: &mut Renderer, kind: &str, payload: Value) -> Vec<Value> {
+fn updates(renderer: &mut Renderer, kind: &str, payload: &Value) -> Vec<Value> {
     let mut whole = json!({"conversationId": "default", "messageId": "m1"});
     whole
         .as_object_mut()
@@ -36,16 +36,16 @@ fn all() -> Value {
 fn text_of_another_turn_is_another_message() {
     let mut renderer = renderer(json!({}));
     let delta = |turn| json!({"turn": turn, "index": 0, "content": "hi"});
-    let first = updates(&mut renderer, "chat:text-delta", delta(0));
+    let first = updates(&mut renderer, "chat:text-delta", &delta(0));
     assert_eq!(first, [chunk("agent_message_chunk", "hi", "m1.0")]);
-    let thought = updates(&mut renderer, "chat:thinking-delta", delta(1));
+    let thought = updates(&mut renderer, "chat:thinking-delta", &delta(1));
     assert_eq!(thought, [chunk("agent_thought_chunk", "hi", "m1.1t")]);
     updates(
         &mut renderer,
         "chat:turn-discarded",
-        json!({"turn": 1, "reason": "x"}),
+        &json!({"turn": 1, "reason": "x"}),
     );
-    let again = updates(&mut renderer, "chat:text-delta", delta(1));
+    let again = updates(&mut renderer, "chat:text-delta", &delta(1));
     assert_eq!(again[0]["messageId"], "m1.1-1");
 }
 
@@ -53,28 +53,28 @@ fn text_of_another_turn_is_another_message() {
 fn a_command_is_shown_in_the_clients_terminal() {
     let mut renderer = renderer(all());
     let planned = json!({"turn": 0, "toolId": "t1", "toolName": "bash", "chunk": "{"});
-    let first = updates(&mut renderer, "chat:tool-input-delta", planned.clone());
+    let first = updates(&mut renderer, "chat:tool-input-delta", &planned);
     assert_eq!(first[0]["status"], "pending");
     assert_eq!(
         first[0]["_meta"]["terminal_info"],
         json!({"terminal_id": "t1", "cwd": "/p"})
     );
     assert_eq!(
-        updates(&mut renderer, "chat:tool-input-delta", planned),
+        updates(&mut renderer, "chat:tool-input-delta", &planned),
         Vec::<Value>::new()
     );
     let start = json!({"turn": 0, "toolId": "t1", "toolName": "bash", "input": {"command": "ls"}});
-    let started = updates(&mut renderer, "chat:tool-start", start);
+    let started = updates(&mut renderer, "chat:tool-start", &start);
     assert_eq!(
         (&started[0]["status"], &started[0]["title"]),
         (&json!("in_progress"), &json!("ls"))
     );
     let output = json!({"toolId": "t1", "chunk": "a\nb\r\n", "stream": "stdout"});
-    let shown = updates(&mut renderer, "chat:tool-delta", output);
+    let shown = updates(&mut renderer, "chat:tool-delta", &output);
     assert_eq!(shown[0]["_meta"]["terminal_output"]["data"], "a\r\nb\r\n");
     let result = json!({"toolId": "t1", "toolName": "bash", "status": "success", "result": "a\nb", "durationMs": 1,
         "metadata": {"exitCode": 0}});
-    let settled = updates(&mut renderer, "chat:tool-result", result);
+    let settled = updates(&mut renderer, "chat:tool-result", &result);
     assert_eq!(settled[0]["status"], "completed");
     assert_eq!(settled[0]["_meta"]["terminal_exit"]["exit_code"], 0);
     assert!(settled[0].get("content").is_none(), "{settled:?}");
@@ -85,13 +85,13 @@ fn without_a_terminal_the_end_of_the_output_is_text() {
     let mut renderer = renderer(json!({}));
     let start = json!({"turn": 0, "toolId": "t1", "toolName": "bash", "input": {"command": "yes"}});
     assert_eq!(
-        updates(&mut renderer, "chat:tool-start", start)[0]["sessionUpdate"],
+        updates(&mut renderer, "chat:tool-start", &start)[0]["sessionUpdate"],
         "tool_call"
     );
     for _ in 0..3 {
         let output =
             json!({"toolId": "t1", "chunk": "ü".repeat(SHOWN_OUTPUT / 4), "stream": "stdout"});
-        assert!(updates(&mut renderer, "chat:tool-delta", output).is_empty());
+        assert!(updates(&mut renderer, "chat:tool-delta", &output).is_empty());
     }
     assert!(renderer.is_dirty());
     let shown = checked(renderer.flush());
@@ -101,7 +101,7 @@ fn without_a_terminal_the_end_of_the_output_is_text() {
     // The rest of the turn is closed with it.
     let end = json!({"stopReason": "cancelled", "partial": false, "turns": 1, "toolCalls": 1, "usage": {}, "durationMs": 1});
     assert_eq!(
-        updates(&mut renderer, "chat:stream-end", end)[0]["status"],
+        updates(&mut renderer, "chat:stream-end", &end)[0]["status"],
         "failed"
     );
 }
@@ -113,7 +113,7 @@ fn a_changed_file_is_a_difference() {
     let preview = "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-old\n+new\n";
     let confirm = json!({"toolId": "t1", "toolName": "file_write", "input": input, "reason": "r",
         "danger": {"level": "dangerous", "reasons": []}, "preview": preview});
-    let asked = updates(&mut renderer, "chat:tool-confirm", confirm);
+    let asked = updates(&mut renderer, "chat:tool-confirm", &confirm);
     let diff = json!({"type": "diff", "path": "/p/a.rs", "oldText": "old\n", "newText": "new\n"});
     assert_eq!(asked[0]["content"], json!([diff]));
     assert_eq!(asked[0]["locations"], json!([{"path": "/p/a.rs"}]));
@@ -121,9 +121,9 @@ fn a_changed_file_is_a_difference() {
         json!({"toolId": "t1", "toolName": "file_write", "status": status,
         "result": "r", "durationMs": 1, "metadata": {"diff": preview}})
     };
-    let settled = updates(&mut renderer, "chat:tool-result", result("success"));
+    let settled = updates(&mut renderer, "chat:tool-result", &result("success"));
     assert_eq!(settled[0]["content"], json!([diff]));
-    let refused = updates(&mut renderer, "chat:tool-result", result("error"));
+    let refused = updates(&mut renderer, "chat:tool-result", &result("error"));
     // It was not announced: a client may come late.
     assert_eq!(refused[0]["sessionUpdate"], "tool_call");
     assert_eq!(refused[1]["content"], json!([text_content("r")]));
@@ -133,11 +133,11 @@ fn a_changed_file_is_a_difference() {
 fn usage_adds_up_and_is_there_where_the_window_is_known() {
     let mut renderer = renderer(json!({}));
     let usage = |context: Value| json!({"turn": 0, "context": context});
-    assert!(updates(&mut renderer, "chat:usage", usage(json!({"used": 5}))).is_empty());
+    assert!(updates(&mut renderer, "chat:usage", &usage(json!({"used": 5}))).is_empty());
     let shown = updates(
         &mut renderer,
         "chat:usage",
-        usage(json!({"used": 5, "window": 10})),
+        &usage(json!({"used": 5, "window": 10})),
     );
     assert_eq!(
         shown,
@@ -146,7 +146,7 @@ fn usage_adds_up_and_is_there_where_the_window_is_known() {
     for expected in [0.5, 1.0] {
         let end = json!({"stopReason": "end_turn", "partial": false, "turns": 1, "toolCalls": 0, "usage": {},
             "spentUsd": 0.5, "durationMs": 1});
-        let shown = updates(&mut renderer, "chat:stream-end", end);
+        let shown = updates(&mut renderer, "chat:stream-end", &end);
         assert_eq!(
             shown[0]["cost"],
             json!({"amount": expected, "currency": "USD"})
@@ -168,7 +168,7 @@ fn notices_and_compactions_are_for_who_announced_them() {
             ("chat:state", &retry),
         ] {
             assert_eq!(
-                updates(&mut renderer, kind, payload.clone()).len(),
+                updates(&mut renderer, kind, payload).len(),
                 expected,
                 "{kind}"
             );

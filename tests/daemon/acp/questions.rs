@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Editor, is_update};
+use super::Editor;
 use crate::support::Provider;
 use crate::support::provider::Turn;
 
@@ -149,5 +149,4 @@ async fn servers_of_the_editor_serve_its_session() {
         "{said}"
     );
     assert!(!said.contains("hidden-value"), "{said}");
-    let _ = is_update;
 }
