@@ -44,9 +44,9 @@ pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
-    CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy, LogConfig,
-    NativeCompaction, OnReach, ProviderBudget, SandboxPolicy, ServerConfig, SessionConfig,
-    StoreSync, Unattended, Unpriced, WebSearchConfig,
+    ClientToolsConfig, CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy,
+    LogConfig, NativeCompaction, OnReach, ProviderBudget, SandboxPolicy, ServerConfig,
+    SessionConfig, SkipApproval, StoreSync, Unattended, Unpriced, WebSearchConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -268,6 +268,8 @@ pub struct ToolsConfig {
     pub bash: BashConfig,
     /// `web_search`.
     pub web_search: WebSearchConfig,
+    /// Tools that clients run.
+    pub client: ClientToolsConfig,
     /// Names of core tools that are switched off.
     pub disabled: Vec<String>,
     /// Tools of the operator's own.

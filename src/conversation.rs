@@ -61,6 +61,8 @@ pub(crate) enum Command {
         reply_to: Option<RequestId>,
     },
     CancelTool(ToolId),
+    /// Gives up what a client was to run of these tools, since it does not have them any more.
+    GiveUpCalls(Vec<String>),
     /// Makes what the model sees shorter.
     Compact(Box<CompactRequest>),
     /// Looks at how things stand, here and now: nothing happens in the conversation meanwhile.
@@ -206,7 +208,7 @@ impl Mailbox {
                 () = cancel.cancelled(), if state.is_live() => {
                     state.stop(StopReason::Cancelled, By::Shutdown, context);
                 }
-                due = questions.due() => questions.settle_due(due, context),
+                due = questions.due(context) => questions.settle_due(due, context),
                 // Guarded: a closed inbox is ready for ever and would spin here.
                 command = inbox.recv(), if !state.closed => match command {
                     Some(command) => state.take(command, context),
@@ -327,7 +329,7 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
 
 /// Returns how long an exchange that begins now may take, whatever tools come and go, and the setting that says so.
 fn time_limit(setup: &Setup, context: &Context) -> (Duration, &'static str) {
-    let tools = context.session.workspace.registry.snapshot();
+    let tools = context.session.tools.snapshot();
     match tools.values().any(|tool| setup.scope.allows(tool.spec())) {
         true => (setup.timeout_tools, "chat.timeout_tools"),
         false => (setup.timeout_plain, "chat.timeout_plain"),

@@ -225,6 +225,14 @@ pub struct Danger {
 }
 
 impl Danger {
+    /// A level that needs no reason.
+    pub fn plain(level: DangerLevel) -> Self {
+        Self {
+            level,
+            reasons: Vec::new(),
+        }
+    }
+
     /// A level with one reason.
     pub fn new(level: DangerLevel, reason: impl Into<String>) -> Self {
         Self {
@@ -275,7 +283,7 @@ pub struct ToolSpec {
     pub category: ToolCategory,
     /// The least danger any call of it has; one call may be worse.
     pub danger_level: DangerLevel,
-    /// Where it comes from: `core`, `custom` or `mcp:SERVER`.
+    /// Where it comes from: `core`, `custom`, `client` or `mcp:SERVER`.
     pub origin: String,
 }
 
@@ -291,6 +299,8 @@ pub enum ToolCategory {
     Search,
     /// Belongs to an MCP server.
     Mcp,
+    /// The client runs it.
+    Client,
 }
 
 /// Whether and how hard the model is to think before it answers.

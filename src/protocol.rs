@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod asyncapi;
 pub mod budget;
+pub mod client_tools;
 pub mod code;
 pub mod command;
 pub mod content;
@@ -28,9 +29,12 @@ pub const PROTOCOL_VERSION: u32 = 1;
 /// The feature of `tool:expose`; not there with `tools.bash.expose = "off"`.
 pub const EXPOSED_PORTS: &str = "exposed_ports";
 
+/// The feature of `tool:register` and `chat:tool-call`; not there with `tools.client.enabled = false`.
+pub const CLIENT_TOOLS: &str = "client_tools";
+
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 13] = [
+pub const FEATURES: [&str; 14] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -55,6 +59,7 @@ pub const FEATURES: [&str; 13] = [
     "compaction",
     // `chat:budget-confirm` and its answer, `usage:report`, `budget` of `session:configure` and of `chat:usage`.
     "budgets",
+    CLIENT_TOOLS,
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

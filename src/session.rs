@@ -8,6 +8,8 @@
 //! merging, the bound), `gap` (what follows a gap).
 
 mod approvals;
+mod client_tools;
+mod conversations;
 mod defaults;
 mod feed;
 mod files;
@@ -28,6 +30,7 @@ mod scope;
 mod sends;
 mod sessions;
 mod title;
+mod tools;
 mod transfer;
 mod usage;
 
@@ -39,13 +42,10 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
 use crate::config::Detached;
 use crate::conversation;
-use crate::exchange::context::{
-    Context, ConversationContext, Ids, Origin, Services, SessionContext,
-};
+use crate::exchange::context::{Ids, Services, SessionContext};
 use crate::exchange::history::History;
 use crate::exchange::memory::{ConversationMemory, Memory};
 use crate::exchange::transcript::Events;
@@ -57,9 +57,11 @@ use crate::spend::Account;
 use crate::store::Sqlite;
 use crate::store::restored::Restored;
 use crate::telemetry::metrics;
+use crate::tool::Registry;
 use crate::tool::locks::Away;
 use crate::tool::workspace::Workspace;
 
+use client_tools::ClientTools;
 use defaults::Defaults;
 pub(crate) use feed::Feed;
 use handle::Message;
@@ -112,6 +114,8 @@ struct Session {
     away: Option<Away>,
     /// Permits for requests that read an output from the disk.
     output_reads: Arc<Semaphore>,
+    /// Tools that its client runs.
+    client_tools: ClientTools,
     /// Files of sessions on their way to the socket, and from it; they go with it.
     transfers: Transfers,
     /// Has the conversation whose exchange was the first to end well, where a model is to name the session.
@@ -169,6 +173,7 @@ impl Session {
             defaults: Defaults::new(&daemon.services.config),
             shared: SessionContext {
                 id: ready.session_id.clone(),
+                tools: Arc::new(Registry::beside(&workspace.registry, [])),
                 workspace,
                 events: Events::new(move |event, reply_to| {
                     if let Some(ended) = &ended {
@@ -199,6 +204,7 @@ impl Session {
             socket: None,
             away: None,
             output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),
+            client_tools: ClientTools::default(),
             transfers: Transfers::default(),
             first_end,
             ends_at: None,
@@ -378,6 +384,7 @@ impl Session {
             self.transfers = Transfers::default();
         }
         self.had_socket = true;
+        self.client_tools.next_socket();
         self.attend(true);
         (self.ends_at, self.ends_when_idle) = (None, false);
         self.spare.store(false, Ordering::Relaxed);
@@ -396,7 +403,7 @@ impl Session {
                 on_violation: in_force.on_violation,
                 layers: in_force.layers,
                 providers: providers::ready(&self.daemon.providers),
-                tools: self.shared.workspace.tool_names(),
+                tools: self.shared.tools.names(),
                 project: in_force.project,
                 project_error: in_force.project_error,
                 persistent: !in_force.ephemeral,
@@ -405,87 +412,9 @@ impl Session {
         }));
     }
 
-    /// Returns the inbox of a conversation, which is made where there is none.
-    fn conversation(
-        &mut self,
-        id: &ConversationId,
-        origin: Origin,
-    ) -> mpsc::Sender<conversation::Command> {
-        if let Some(handle) = self.conversations.get(id)
-            && !handle.inbox.is_closed()
-        {
-            return handle.inbox.clone();
-        }
-        let history = self.new_history(id);
-        self.begin_conversation(id, origin, history)
-    }
-
-    /// Returns the history of a conversation that begins.
-    fn new_history(&self, id: &ConversationId) -> Arc<History> {
-        let (room, journal) = (&self.services.room, &self.shared.journal);
-        Arc::new(History::new(room.clone(), journal.clone(), id.clone()))
-    }
-
-    fn begin_conversation(
-        &mut self,
-        id: &ConversationId,
-        origin: Origin,
-        history: Arc<History>,
-    ) -> mpsc::Sender<conversation::Command> {
-        self.spare.store(false, Ordering::Relaxed);
-        let (inbox, commands) = mpsc::channel(conversation::INBOX);
-        let memory = self.shared.memory.for_conversation(id);
-        let most = self.services.config.budget.conversation;
-        let account = usage::account(most, &self.spent.remove(id));
-        let context = Context {
-            services: self.services.clone(),
-            session: self.shared.clone(),
-            conversation: ConversationContext::new(
-                id.clone(),
-                origin,
-                Arc::clone(&history),
-                memory.clone(),
-                Arc::clone(&account),
-            ),
-        };
-        let cancel = self.cancel.child_token();
-        let predecessor_gone = self.closing.remove(id).unwrap_or_else(already_cancelled);
-        let gone = CancellationToken::new();
-        let on_end = gone.clone().drop_guard();
-        let span = tracing::info_span!("conversation", conversation_id = %id);
-        let run = async move {
-            conversation::run(commands, context, cancel, predecessor_gone).await;
-            drop(on_end);
-        };
-        self.daemon.tasks.spawn(run.instrument(span));
-        let handle = ConversationHandle {
-            inbox: inbox.clone(),
-            gone,
-            history,
-            memory,
-            account,
-        };
-        self.conversations.insert(id.clone(), handle);
-        inbox
-    }
-
-    /// Sends a command to a conversation; returns false where there is none.
-    async fn command(&self, id: &ConversationId, command: conversation::Command) -> bool {
-        match self.conversations.get(id) {
-            Some(handle) => handle.inbox.send(command).await.is_ok(),
-            None => false,
-        }
-    }
-
     fn answer(&self, reply_to: Option<&RequestId>, event: Event) {
         self.shared.events.answer(reply_to, event);
     }
-}
-
-fn already_cancelled() -> CancellationToken {
-    let token = CancellationToken::new();
-    token.cancel();
-    token
 }
 
 async fn cancelled(token: Option<CancellationToken>) {

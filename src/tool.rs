@@ -25,6 +25,7 @@ use crate::telemetry::Redactor;
 mod appraisal;
 pub mod background;
 pub mod bash;
+pub mod client;
 pub mod core;
 pub mod custom;
 mod diff;
@@ -111,6 +112,11 @@ pub trait Prepared: Send + Sync + 'static {
     /// anything: then nobody waits for that before it runs.
     fn keeps(&self) -> bool {
         false
+    }
+
+    /// Returns whether the call counts towards `tools.max_concurrent`: not where it runs elsewhere.
+    fn takes_slot(&self) -> bool {
+        true
     }
 
     /// How much harm the call does to what it finds there, for whoever is asked and for the record; `None` where
@@ -342,6 +348,11 @@ impl Registry {
             all: Arc::clone(&all),
         };
         all
+    }
+
+    /// Returns the names of the tools there are now.
+    pub fn names(&self) -> Vec<String> {
+        self.snapshot().keys().cloned().collect()
     }
 
     /// Replaces all tools of one origin. A name that another origin has stays the other's.

@@ -267,6 +267,7 @@ fn tools(mut settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfi
         file_read: settings.file_read,
         bash: settings.bash,
         web_search: web_search(settings.web_search, findings),
+        client: settings.client,
         disabled,
         custom: custom::check(settings.custom, findings),
     }

@@ -3,6 +3,7 @@
 //! The doc comments are the text of `docs/configuration.md`; defaults are in `config/default.toml`.
 
 mod budget;
+mod client;
 mod compaction;
 mod store;
 
@@ -27,6 +28,7 @@ use crate::units::{DAY, KIB, MIB, Number, Percent, Size, Span};
 
 pub(crate) use budget::Dollars;
 pub use budget::{BudgetConfig, OnReach, ProviderBudget, Unpriced};
+pub use client::{ClientToolsConfig, SkipApproval};
 pub use compaction::{CompactionConfig, NativeCompaction};
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;

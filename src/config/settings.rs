@@ -15,8 +15,9 @@ use serde::de::{Deserializer, IntoDeserializer};
 use super::named_value::NamedValue;
 use super::sections::{Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Turns, word};
 use super::{
-    ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, CompactionConfig,
-    FileReadConfig, LogConfig, SandboxPolicy, ServerConfig, SessionConfig, WebSearchConfig,
+    ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
+    CompactionConfig, FileReadConfig, LogConfig, SandboxPolicy, ServerConfig, SessionConfig,
+    WebSearchConfig,
 };
 use crate::message::{DangerLevel, Money, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
@@ -173,6 +174,8 @@ pub(crate) struct ToolsSettings {
     pub(crate) git: ToolSwitch,
     /// Searches the web.
     pub(crate) web_search: WebSearchConfig,
+    /// Tools that clients register and run themselves.
+    pub(crate) client: ClientToolsConfig,
     /// Tools of your own, by name.
     pub(crate) custom: BTreeMap<String, CustomToolSettings>,
 }

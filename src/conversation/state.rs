@@ -112,6 +112,10 @@ impl ActorState {
                 context.session.executions.cancel(&id);
                 context.conversation.background.kill_of(&id);
             }
+            Command::GiveUpCalls(tools) => {
+                let questions = &context.conversation.questions;
+                questions.give_up_calls(&tools, context);
+            }
             Command::Compact(wanted) => self.admit_compact(*wanted, context),
             Command::Look(look) => look(View::new(self, context)),
             Command::Close => {

@@ -41,6 +41,8 @@ pub(crate) enum Move {
     InvalidCall,
     TruncatedCall,
     UnknownTool,
+    /// A call of the tool of this name.
+    Named(&'static str),
 }
 
 /// How a turn ends.
@@ -179,6 +181,7 @@ fn chunks_of(index: usize, one: &Move) -> Vec<Chunk> {
         Move::Think => vec![Chunk::Thinking("thought".to_owned())],
         Move::Call(deed) => call(TOOL, object(deed)),
         Move::UnknownTool => call("nothing", object("ok")),
+        Move::Named(name) => call(name, object("ok")),
         Move::InvalidCall => call(
             TOOL,
             CallInput::Invalid {
@@ -307,9 +310,11 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         spend: crate::spend::testing::unlimited(&CONFIG.budget),
     };
     let memory = Memory::for_tests();
+    let workspace = crate::tool::workspace::testing::with_tools(tools());
     let session = SessionContext {
         id: crate::message::SessionId::new("s"),
-        workspace: Arc::new(crate::tool::workspace::testing::with_tools(tools())),
+        tools: Arc::new(Registry::beside(&workspace.registry, [])),
+        workspace: Arc::new(workspace),
         events,
         memory: memory.clone(),
         journal: Journal::default(),

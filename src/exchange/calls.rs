@@ -129,7 +129,7 @@ impl Exchange<'_> {
 
     pub(super) fn refuse_calls(&mut self, calls: &[ToolCall], reason: &str, metadata: &Metadata) {
         self.count_calls(calls.len());
-        let tools = self.context.session.workspace.registry.snapshot();
+        let tools = self.context.session.tools.snapshot();
         for call in calls {
             let tool = tools.get(&call.name);
             self.open_record(call, tool, self.cancel.child_token());
@@ -148,13 +148,7 @@ fn span_of(context: &Context, call: &ToolCall) -> tracing::Span {
 
 /// Returns the name of a tool, where there is one of this name.
 fn known<'n>(context: &Context, name: &'n str) -> &'n str {
-    match context
-        .session
-        .workspace
-        .registry
-        .snapshot()
-        .contains_key(name)
-    {
+    match context.session.tools.snapshot().contains_key(name) {
         true => name,
         false => "unknown",
     }

@@ -36,6 +36,7 @@ use crate::sandbox::spill::Spill;
 use crate::spend::{Account, Outputs, Spend};
 use crate::store::Journal;
 use crate::telemetry::Redactor;
+use crate::tool::Registry;
 use crate::tool::background::Jobs;
 use crate::tool::locks::Locks;
 use crate::tool::quota::WriteQuota;
@@ -167,6 +168,8 @@ pub(crate) struct SessionContext {
     pub id: SessionId,
     /// The project its conversations work in, and their tools.
     pub workspace: Arc<Workspace>,
+    /// The tools there are for it: the project's, and those that its client runs.
+    pub tools: Arc<Registry>,
     pub events: Events,
     /// What of it outlives the process.
     pub journal: Journal,

@@ -3,11 +3,12 @@
 //! A question is in the table before it is announced, so that no answer comes too early, and it leaves the table when
 //! it is settled, which happens once. An answer to a question that is not open gets an error and needs no bookkeeping.
 //! Only the conversation's task and what runs in it look here, so the lock is never waited for. What differs between the
-//! kinds is in [`approval`], [`input`] and [`budget`]; a further kind is one more variant of [`Question`] and [`QuestionId`] with a
+//! kinds is in [`approval`], [`input`], [`budget`] and [`client`]; a further kind is one more variant of [`Question`] and [`QuestionId`] with a
 //! file of its own.
 
 pub(crate) mod approval;
 pub(crate) mod budget;
+pub(crate) mod client;
 mod deadline;
 mod form;
 pub(crate) mod input;
@@ -23,6 +24,7 @@ use tokio::time::Instant;
 use super::context::Context;
 use crate::message::{BudgetId, InputId, ToolId};
 use crate::protocol::budget::BudgetApprove;
+use crate::protocol::client_tools::ClientOutput;
 use crate::protocol::command::{ToolApprove, ToolExtend};
 use crate::protocol::event::{By, Event, SessionError, StateName, ToolExtended};
 use crate::protocol::input::ToolInput;
@@ -32,11 +34,13 @@ use crate::runtime::sleep_until;
 
 use approval::{ApprovalQuestion, Checked};
 use budget::BudgetQuestion;
+use client::ClientQuestion;
 use deadline::Deadline;
 use input::InputQuestion;
+use registry::Presence;
 pub(crate) use registry::QuestionRegistry;
 
-/// The most questions that are open in one conversation: an approval for each call of a turn, a session's requests
+/// The most questions that are open in one conversation: an approval or the client's output for each call of a turn, a session's requests
 /// for input, and whether more may be spent.
 const MAX_OPEN: usize = MAX_CALLS + registry::MAX_INPUTS + 1;
 
@@ -50,6 +54,8 @@ pub(crate) enum QuestionId {
     Input(InputId),
     /// Whether more may be spent.
     Budget(BudgetId),
+    /// What this call came to, which the client runs.
+    Client(ToolId),
 }
 
 /// A question to the user. Dropping its sender counts as cancelled.
@@ -60,6 +66,8 @@ pub(crate) enum Question {
     Input(Box<InputQuestion>),
     /// Whether more may be spent.
     Budget(Box<BudgetQuestion>),
+    /// A call that the client runs.
+    Client(Box<ClientQuestion>),
 }
 
 /// What a client does about an open question.
@@ -67,6 +75,7 @@ pub(crate) enum Action {
     Approve(ToolApprove),
     Input(ToolInput),
     Budget(BudgetApprove),
+    Output(ClientOutput),
     Extend(ToolExtend),
 }
 
@@ -87,6 +96,7 @@ impl Action {
             Self::Approve(verdict) => verdict.question(),
             Self::Input(input) => QuestionId::Input(input.request_id.clone()),
             Self::Budget(answer) => QuestionId::Budget(answer.request_id.clone()),
+            Self::Output(output) => QuestionId::Client(output.tool_id.clone()),
             Self::Extend(ToolExtend {
                 request_id: Some(id),
                 ..
@@ -118,6 +128,10 @@ impl Action {
             Self::Budget(answer) => (
                 SessionCode::BudgetNotFound,
                 format!("no question about money `{}`", answer.request_id),
+            ),
+            Self::Output(output) => (
+                SessionCode::ToolNotFound,
+                format!("no call `{}` of the client", output.tool_id),
             ),
             Self::Extend(ToolExtend {
                 tool_id,
@@ -171,6 +185,8 @@ pub(crate) enum Due {
 enum Unanswered {
     Expired,
     Withdrawn(By),
+    /// Whoever was to answer is gone: only of a call that the client runs.
+    Gone,
 }
 
 impl Questions {
@@ -188,13 +204,19 @@ impl Questions {
         let timeout = match &question {
             Question::Approval(_) | Question::Input(_) => config.approval.timeout,
             Question::Budget(_) => config.budget.ask_timeout,
+            // It has a clock of its own.
+            Question::Client(_) => None,
         };
         let deadline = Deadline::new(now, timeout);
-        *question.expires_at() = deadline.expires_at(now);
+        let presence = registry.presence();
+        match &mut question {
+            Question::Client(it) => it.begin(presence),
+            other => *other.expires_at() = deadline.expires_at(now),
+        }
         if let Question::Approval(it) = &mut question {
             it.confirm.remember = it.matter.offer(&context.conversation.memory.on_offer());
         }
-        let announcement = question.announcement();
+        let announcement = question.announcement(presence);
         open.push(Open {
             id,
             tool_id,
@@ -217,6 +239,7 @@ impl Questions {
             },
             Action::Input(input) => self.give(input, context),
             Action::Budget(answer) => self.afford(answer, context),
+            Action::Output(output) => self.output(output, context),
             Action::Extend(extend) => self.extend(extend, context),
         };
         let answer = answer.unwrap_or_else(Event::SessionError);
@@ -253,13 +276,17 @@ impl Questions {
     }
 
     /// Waits until a question expires or the check of an edited input is done.
-    pub(crate) async fn due(&self) -> Due {
-        let deadlines = |open: &Vec<Open>| open.iter().filter_map(|open| open.deadline.at).min();
+    pub(crate) async fn due(&self, context: &Context) -> Due {
+        // Before the look, so that nobody comes or goes unseen after it.
+        let mut presence = context.session.questions.watch_presence();
+        let now = *presence.borrow_and_update();
+        let deadlines = |open: &Vec<Open>| open.iter().filter_map(|open| open.expires(now)).min();
         let next = deadlines(&self.open.lock());
         tokio::select! {
             () = sleep_until(next) => Due::Expiry,
             // None is late then; who waits comes again, with the new deadline.
             () = self.opened.notified() => Due::Expiry,
+            Ok(()) = presence.changed() => Due::Expiry,
             Some(Ok(checked)) = poll_fn(|task| self.checks.lock().poll_join_next(task)) => {
                 Due::Checked(checked)
             }
@@ -271,7 +298,8 @@ impl Questions {
             Due::Checked(checked) => self.take_checked(checked, context),
             Due::Expiry => {
                 let now = Instant::now();
-                let late = |open: &Open| open.deadline.at.is_some_and(|at| at <= now);
+                let presence = context.session.questions.presence();
+                let late = |open: &Open| open.expires(presence).is_some_and(|at| at <= now);
                 self.settle_unanswered(late, Unanswered::Expired, context);
             }
         }
@@ -282,6 +310,11 @@ impl Questions {
         self.settle_unanswered(which, Unanswered::Withdrawn(by), context);
     }
 
+    /// Takes calls of these tools back from a client that does not have them.
+    pub(crate) fn give_up_calls(&self, tools: &[String], context: &Context) {
+        self.settle_unanswered(|open| open.is_call_of(tools), Unanswered::Gone, context);
+    }
+
     /// Returns the state of an exchange by its open questions; `None` where there is none.
     pub(crate) fn state(&self) -> Option<StateName> {
         let open = self.open.lock();
@@ -289,16 +322,18 @@ impl Questions {
             Question::Approval(_) => (0, StateName::AwaitingApproval),
             Question::Input(_) => (1, StateName::AwaitingInput),
             Question::Budget(_) => (2, StateName::AwaitingBudget),
+            Question::Client(_) => (3, StateName::AwaitingClient),
         });
         let first = states.min_by_key(|(order, _)| *order);
         first.map(|(_, state)| state)
     }
 
     /// Returns every open question as it is announced now, the oldest first.
-    pub(crate) fn announcements(&self) -> Vec<Event> {
+    pub(crate) fn announcements(&self, context: &Context) -> Vec<Event> {
+        let presence = context.session.questions.presence();
         let open = self.open.lock();
         open.iter()
-            .map(|open| open.question.announcement())
+            .map(|open| open.question.announcement(presence))
             .collect()
     }
 
@@ -335,6 +370,7 @@ impl Questions {
                 Some(Question::Approval(approval)) => approval.settle_unanswered(how, context),
                 Some(Question::Input(input)) => input.settle_unanswered(how, context),
                 Some(Question::Budget(budget)) => budget.settle_unanswered(how, context),
+                Some(Question::Client(call)) => call.settle_unanswered(how, context),
                 None => {}
             }
         }
@@ -342,19 +378,39 @@ impl Questions {
 }
 
 impl Open {
+    /// Returns when it expires, as things stand.
+    fn expires(&self, presence: Presence) -> Option<Instant> {
+        match &self.question {
+            Question::Client(call) => call.expires(presence),
+            _ => self.deadline.at,
+        }
+    }
+
+    /// Returns whether it is a call of one of these tools that the client runs.
+    fn is_call_of(&self, tools: &[String]) -> bool {
+        match &self.question {
+            Question::Client(call) => tools.contains(&call.call.tool_name),
+            _ => false,
+        }
+    }
+
     /// Returns the event that says when it expires now.
     fn extended(&mut self, tool_id: ToolId) -> ToolExtended {
         let (conversation_id, message_id) = match &self.question {
             Question::Approval(it) => (&it.confirm.conversation_id, &it.confirm.message_id),
             Question::Input(it) => (&it.request.conversation_id, &it.request.message_id),
             Question::Budget(it) => (&it.confirm.conversation_id, &it.confirm.message_id),
+            Question::Client(it) => (&it.call.conversation_id, &it.call.message_id),
         };
         ToolExtended {
             conversation_id: conversation_id.clone(),
             message_id: message_id.clone(),
             tool_id,
             request_id: match &self.id {
-                QuestionId::Approval(_) | QuestionId::Host(..) | QuestionId::Budget(_) => None,
+                QuestionId::Approval(_)
+                | QuestionId::Host(..)
+                | QuestionId::Budget(_)
+                | QuestionId::Client(_) => None,
                 QuestionId::Input(id) => Some(id.clone()),
             },
             host: self.question.host().map(str::to_owned),
@@ -381,6 +437,10 @@ impl Question {
                 let id = budget.confirm.request_id.clone();
                 (QuestionId::Budget(id), None)
             }
+            Self::Client(call) => {
+                let tool_id = call.call.tool_id.clone();
+                (QuestionId::Client(tool_id.clone()), Some(tool_id))
+            }
         }
     }
 
@@ -388,7 +448,7 @@ impl Question {
     fn host(&self) -> Option<&str> {
         match self {
             Self::Approval(approval) => approval.confirm.host.as_deref(),
-            Self::Input(_) | Self::Budget(_) => None,
+            Self::Input(_) | Self::Budget(_) | Self::Client(_) => None,
         }
     }
 
@@ -397,14 +457,16 @@ impl Question {
             Self::Approval(approval) => &mut approval.confirm.expires_at,
             Self::Input(input) => &mut input.request.expires_at,
             Self::Budget(budget) => &mut budget.confirm.expires_at,
+            Self::Client(call) => &mut call.call.expires_at,
         }
     }
 
-    fn announcement(&self) -> Event {
+    fn announcement(&self, presence: Presence) -> Event {
         match self {
             Self::Approval(approval) => Event::ChatToolConfirm(Box::new(approval.confirm.clone())),
             Self::Input(input) => Event::ChatToolInputRequest(Box::new(input.request.clone())),
             Self::Budget(budget) => Event::ChatBudgetConfirm(Box::new(budget.confirm.clone())),
+            Self::Client(call) => Event::ChatToolCall(Box::new(call.announced(presence))),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::budget::{Shares, estimate_head, estimate_reply, text_tokens};
 use super::calls::cancelled;
 use super::context::{Context, Setup};
 use super::{Exchange, Leave, failure, window};
-use crate::message::{Message, ToolId, ToolSpec, Usage};
+use crate::message::{Message, ToolCategory, ToolId, ToolSpec, Usage};
 use crate::protocol::event::{
     Delta, Event, State, StateName, StopReason, ToolInputDelta, TurnDiscarded, TurnUsage,
 };
@@ -47,12 +47,14 @@ pub(crate) struct ToolOffer {
 impl ToolOffer {
     /// Returns the tools as they are now: those of MCP servers come and go. Where none did since `before`, nothing is copied.
     pub(super) fn now(setup: &Setup, context: &Context, before: Option<Arc<Self>>) -> Arc<Self> {
-        let tools = context.session.workspace.registry.snapshot();
+        let tools = context.session.tools.snapshot();
         let same = before.filter(|offer| Arc::ptr_eq(&offer.tools, &tools));
         same.unwrap_or_else(|| {
             let specs = tools.values().map(|tool| tool.spec());
             let specs = specs.filter(|spec| setup.scope.allows(spec));
-            let specs: Vec<ToolSpec> = specs.cloned().collect();
+            let mut specs: Vec<ToolSpec> = specs.cloned().collect();
+            // They come and go in the middle of a conversation: what stands before them stays in a prompt cache.
+            specs.sort_by_key(|spec| spec.category == ToolCategory::Client);
             Arc::new(Self {
                 tokens: estimate_head(&setup.system, &specs),
                 specs,

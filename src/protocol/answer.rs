@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::budget::{BudgetConfirm, SessionBudget};
+use super::client_tools::HandedOut;
 use super::command::{ExportFormat, Layer};
 use super::content::WireMessage;
 use super::event::{Project, StateName, ToolConfirm};
@@ -60,6 +61,7 @@ pub struct Configured {
 
 /// Payload of `session:state-result`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct SessionState {
     /// Every conversation.
     pub conversations: Vec<ConversationState>,
@@ -71,6 +73,9 @@ pub struct SessionState {
     /// Every open question whether more may be spent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetConfirm>,
+    /// Every call that waits for the client.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_calls: Vec<HandedOut>,
 }
 
 /// One conversation in `session:state-result`.

@@ -57,6 +57,8 @@ pub enum SessionCode {
     McpError,
     /// The configuration does not allow it.
     Forbidden,
+    /// The client has registered as many tools as it may, or as many bytes of them.
+    TooManyTools,
     /// Too many requests.
     RateLimited,
     /// The daemon is about to end and begins nothing new.

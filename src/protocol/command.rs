@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::budget::{BudgetApprove, SessionBudget, UsageReport};
+use super::client_tools::{ClientOutput, ToolRegister, ToolUnregister};
 use super::content::{Content, WireMessage};
 use super::input::ToolInput;
 use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, TrustLevel};
@@ -98,6 +99,9 @@ pub enum Command {
     /// Answers a `chat:tool-input-request`.
     #[serde(rename = "chat:tool-input")]
     ChatToolInput(ToolInput),
+    /// Gives the output of a call that the client runs, or a sign of progress.
+    #[serde(rename = "chat:tool-output")]
+    ChatToolOutput(ClientOutput),
     /// Answers a `chat:budget-confirm`.
     #[serde(rename = "chat:budget-approve")]
     ChatBudgetApprove(BudgetApprove),
@@ -125,6 +129,12 @@ pub enum Command {
     /// Lists the tools that a scope comes to.
     #[serde(rename = "tool:list")]
     ToolList(ToolList),
+    /// Has the model offered tools that the client runs.
+    #[serde(rename = "tool:register")]
+    ToolRegister(ToolRegister),
+    /// Has such tools offered no more.
+    #[serde(rename = "tool:unregister")]
+    ToolUnregister(ToolUnregister),
     /// Ends one execution; the loop goes on.
     #[serde(rename = "tool:cancel")]
     ToolCancel(Tool),

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::answer;
 use super::budget::{BudgetConfirm, BudgetResolved, BudgetTaken, UsageReported};
+use super::client_tools::{HandedBack, HandedOut, OutputTaken, ToolsRegistered, ToolsUnregistered};
 use super::command::Layer;
 use super::input::{InputTaken, ToolInputRequest, ToolInputResolved};
 use super::record;
@@ -86,6 +87,9 @@ pub enum Event {
     /// Answers `chat:tool-input`.
     #[serde(rename = "chat:tool-input-result")]
     ChatToolInputResult(InputTaken),
+    /// Answers `chat:tool-output`.
+    #[serde(rename = "chat:tool-output-result")]
+    ChatToolOutputResult(OutputTaken),
     /// Answers `chat:tool-extend`.
     #[serde(rename = "chat:tool-extend-result")]
     ChatToolExtendResult(answer::Extended),
@@ -121,6 +125,12 @@ pub enum Event {
     /// What a call asked for is settled.
     #[serde(rename = "chat:tool-input-resolved")]
     ChatToolInputResolved(ToolInputResolved),
+    /// A call that the client is to run.
+    #[serde(rename = "chat:tool-call")]
+    ChatToolCall(Box<HandedOut>),
+    /// Nobody waits for the output of such a call any more.
+    #[serde(rename = "chat:tool-cancelled")]
+    ChatToolCancelled(HandedBack),
     /// A cap does not allow the next request to the model, and the user is asked.
     #[serde(rename = "chat:budget-confirm")]
     ChatBudgetConfirm(Box<BudgetConfirm>),
@@ -215,6 +225,12 @@ pub enum Event {
     /// Answers `tool:list`.
     #[serde(rename = "tool:list-result")]
     ToolListResult(answer::Tools),
+    /// Answers `tool:register`.
+    #[serde(rename = "tool:register-result")]
+    ToolRegisterResult(ToolsRegistered),
+    /// Answers `tool:unregister`.
+    #[serde(rename = "tool:unregister-result")]
+    ToolUnregisterResult(ToolsUnregistered),
     /// Answers `tool:expose`.
     #[serde(rename = "tool:expose-result")]
     ToolExposeResult(answer::Exposed),
@@ -294,6 +310,8 @@ impl Event {
             Self::ChatToolResolved(it) => &it.conversation_id,
             Self::ChatToolInputRequest(it) => &it.conversation_id,
             Self::ChatToolInputResolved(it) => &it.conversation_id,
+            Self::ChatToolCall(it) => &it.conversation_id,
+            Self::ChatToolCancelled(it) => &it.conversation_id,
             Self::ChatBudgetConfirm(it) => &it.conversation_id,
             Self::ChatBudgetResolved(it) => &it.conversation_id,
             Self::ChatToolExtended(it) => &it.conversation_id,

@@ -54,7 +54,8 @@ fn events(view: &View<'_>, most: usize, live: LiveSnapshot) -> Vec<Event> {
     history.truncated |= live.cut;
     let mut events = vec![Event::ChatHistoryResult(history)];
     events.extend(live.events);
-    events.extend(view.context.conversation.questions.announcements());
+    let questions = &view.context.conversation.questions;
+    events.extend(questions.announcements(view.context));
     events.extend(view.queued().into_iter().map(Event::ChatQueued));
     events.extend(state.background.iter().map(|background| {
         Event::ToolBackground(BackgroundChanged {

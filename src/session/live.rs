@@ -110,6 +110,7 @@ impl Live {
                     StateName::AwaitingApproval
                         | StateName::AwaitingInput
                         | StateName::AwaitingBudget
+                        | StateName::AwaitingClient
                 )
             };
             !state.is_some_and(asks)

@@ -9,6 +9,7 @@ use super::sessions::Daemon;
 use crate::protocol::SessionCode;
 use crate::protocol::event::{Project, SessionError};
 use crate::tool::workspace::{NotOpened, Workspace};
+use crate::tool::{Registry, client};
 
 /// How long a folder may take to be opened: a file system on a network may never answer.
 const OPENING: Duration = Duration::from_secs(10);
@@ -82,6 +83,9 @@ impl Session {
         let root = root(&workspace);
         self.shared.journal.project(root);
         self.shared.memory.move_to(folder(&workspace));
+        let tools = Registry::beside(&workspace.registry, []);
+        tools.replace(client::ORIGIN, self.client_tools.all());
+        self.shared.tools = Arc::new(tools);
         self.shared.workspace = workspace;
     }
 }

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::resolve::invalid;
+use super::tools::no_tool;
 use super::{Session, projects, providers, resolve};
-use crate::config::ExposePolicy;
 use crate::conversation::{self, View};
 use crate::exchange::context::Origin;
-use crate::exchange::executions::NoOutput;
 use crate::exchange::questions::Action;
 use crate::message::ConversationId;
 use crate::protocol::budget::SessionBudget;
@@ -35,6 +34,7 @@ impl Session {
             Command::ChatBudgetApprove(answer) => {
                 return self.question(Action::Budget(answer), id).await;
             }
+            Command::ChatToolOutput(output) => return self.client_output(output, id).await,
             Command::ChatToolExtend(extend) => {
                 return self.question(Action::Extend(extend), id).await;
             }
@@ -67,6 +67,8 @@ impl Session {
             Command::ProviderValidate(wanted) => return self.validate(&wanted.provider, id),
             Command::ModelList(wanted) => return self.models(wanted.provider, id),
             Command::ToolList(wanted) => self.tools(&wanted),
+            Command::ToolRegister(wanted) => self.register_tools(wanted).await,
+            Command::ToolUnregister(wanted) => self.unregister_tools(&wanted),
             Command::ToolCancel(wanted) => self.cancel_tool(wanted.tool_id).await,
             Command::ToolExpose(wanted) => self.expose(wanted).await,
             Command::ToolStatus(wanted) => match self.shared.executions.get(&wanted.tool_id) {
@@ -110,17 +112,21 @@ impl Session {
     /// Passes an answer to a question, or more time for it, on to the conversation that asks.
     async fn question(&self, action: Action, id: Option<&RequestId>) {
         let error = action.not_found();
+        if !self.pass_on(action, id).await {
+            self.answer(id, Event::SessionError(error));
+        }
+    }
+
+    /// Passes an answer on to the conversation whose question is open; returns false where none is.
+    pub(super) async fn pass_on(&self, action: Action, id: Option<&RequestId>) -> bool {
         let owner = self.shared.questions.conversation_of(&action.question());
         let command = conversation::Command::Question {
             action,
             reply_to: id.cloned(),
         };
-        let passed_on = match owner {
+        match owner {
             Some(owner) => self.command(&owner, command).await,
             None => false,
-        };
-        if !passed_on {
-            self.answer(id, Event::SessionError(error));
         }
     }
 
@@ -151,6 +157,7 @@ impl Session {
             approvals: Vec::new(),
             inputs: Vec::new(),
             budgets: Vec::new(),
+            client_calls: Vec::new(),
         };
         let mut ids: Vec<_> = self.conversations.keys().cloned().collect();
         ids.sort();
@@ -159,7 +166,7 @@ impl Session {
             let look = move |view: View<'_>| {
                 let conversation = &view.context.conversation;
                 let emitted = feed.log().defer(&conversation.id);
-                let questions = conversation.questions.announcements();
+                let questions = conversation.questions.announcements(view.context);
                 (conversation.origin, view.state(emitted), questions)
             };
             let Some((origin, conversation, questions)) = self.look(id, look).await else {
@@ -173,6 +180,7 @@ impl Session {
                     Event::ChatToolConfirm(approval) => state.approvals.push(*approval),
                     Event::ChatToolInputRequest(input) => state.inputs.push(*input),
                     Event::ChatBudgetConfirm(budget) => state.budgets.push(*budget),
+                    Event::ChatToolCall(call) => state.client_calls.push(*call),
                     _ => {}
                 }
             }
@@ -370,109 +378,6 @@ impl Session {
             drop(permit);
         });
     }
-
-    fn tools(&self, wanted: &command::ToolList) -> Result<Event, SessionError> {
-        let config = &self.daemon.services.config;
-        let name = wanted
-            .workflow
-            .as_deref()
-            .unwrap_or(&self.defaults.workflow);
-        let workflow = resolve::workflow(name, config)?;
-        let scope = super::scope::scope(workflow, wanted.tool_permissions.as_ref(), config)?;
-        let tools = self.shared.workspace.registry.snapshot();
-        Ok(Event::ToolListResult(answer::Tools {
-            tools: tools
-                .values()
-                .map(|tool| tool.spec())
-                .filter(|spec| scope.allows(spec))
-                .cloned()
-                .collect(),
-        }))
-    }
-
-    /// Answers with a range of a call's output, which is on the disk.
-    fn output(&self, wanted: command::ToolOutput, id: Option<&RequestId>) {
-        if wanted.limit == Some(0) {
-            let problem = invalid("tool:output: field `limit` must be 1 at least");
-            return self.answer(id, Event::SessionError(problem));
-        }
-        let executions = Arc::clone(&self.shared.executions);
-        let problem = "too many requests for outputs at once; try again";
-        self.answer_with_permit(&self.output_reads, problem, id, async move {
-            let tool_id = wanted.tool_id.clone();
-            let read = tokio::task::spawn_blocking(move || executions.output(&wanted)).await;
-            match read.unwrap_or(Err(NoOutput::Dropped)) {
-                Ok(range) => Event::ToolOutputResult(range),
-                Err(NoOutput::Unknown) => Event::SessionError(no_tool(tool_id.as_str())),
-                Err(NoOutput::Dropped) => Event::SessionError(SessionError::new(
-                    SessionCode::ToolNotFound,
-                    format!(
-                        "the output of `{tool_id}` is no longer kept: newer ones needed the room, or the disk had none; the result holds its head and tail"
-                    ),
-                )),
-            }
-        });
-    }
-
-    /// Has the machine's loopback lead to a port of a conversation's, or to none any more. Asking for it is the user's approval.
-    async fn expose(&self, wanted: command::Expose) -> Result<Event, SessionError> {
-        let command::Expose {
-            conversation_id,
-            port,
-            close,
-        } = wanted;
-        let port = port.get();
-        if self.daemon.services.config.tools.bash.expose == ExposePolicy::Off {
-            let message = "ports of commands are not exposed here (tools.bash.expose)";
-            return Err(SessionError::new(SessionCode::Forbidden, message));
-        }
-        let find = move |view: View<'_>| view.context.conversation.background.on_port(port);
-        let Some(found) = self.look(&conversation_id, find).await else {
-            let message = format!("no conversation {:?} is open", conversation_id.as_str());
-            return Err(SessionError::new(
-                SessionCode::ConversationNotFound,
-                message,
-            ));
-        };
-        let found =
-            found.map_err(|problem| invalid(format!("tool:expose: field `port`: {problem}")))?;
-        let url = match close {
-            true => {
-                found.close();
-                None
-            }
-            false => {
-                // A command must not become the server that somebody's prompts or searches go to.
-                let reserved = self.daemon.services.config.local_ports();
-                let url = found.expose(&reserved).await;
-                let failed = |problem| SessionError::new(SessionCode::Internal, problem);
-                Some(url.map_err(failed)?)
-            }
-        };
-        Ok(Event::ToolExposeResult(answer::Exposed {
-            conversation_id,
-            port,
-            url,
-        }))
-    }
-
-    async fn cancel_tool(&self, tool_id: crate::message::ToolId) -> Result<Event, SessionError> {
-        let owner = self.shared.executions.conversation_of(&tool_id);
-        if owner.is_none() && self.shared.executions.get(&tool_id).is_none() {
-            return Err(no_tool(tool_id.as_str()));
-        }
-        let cancelled = match owner {
-            Some(owner) => {
-                let command = conversation::Command::CancelTool(tool_id.clone());
-                self.command(&owner, command).await
-            }
-            None => false,
-        };
-        Ok(Event::ToolCancelResult(answer::ToolCancelled {
-            tool_id,
-            cancelled,
-        }))
-    }
 }
 
 /// Looks at a conversation from its own task; `None` where it has ended.
@@ -485,9 +390,4 @@ pub(super) async fn look_at<T: Send + 'static>(
     let look = conversation::Command::Look(Box::new(look));
     inbox.send(look).await.ok()?;
     seen.await.ok()
-}
-
-fn no_tool(id: &str) -> SessionError {
-    let message = format!("no tool call `{id}` is known in this session");
-    SessionError::new(SessionCode::ToolNotFound, message)
 }

@@ -15,6 +15,7 @@ use crate::protocol::command::{ChatSend, Layer};
 use crate::protocol::content::Content;
 use crate::protocol::event::SessionError;
 use crate::provider::registry::Providers;
+use crate::tool::Registry;
 use crate::tool::workspace::Workspace;
 use crate::units::Share;
 
@@ -40,14 +41,14 @@ pub(crate) fn setup(
     defaults: &Defaults,
     config: &Config,
     providers: &Providers,
-    workspace: &Workspace,
+    (workspace, tools): (&Workspace, &Registry),
 ) -> Result<Setup, SessionError> {
     check(send)?;
     let name = send.workflow.as_deref().unwrap_or(&defaults.workflow);
     allow_send(send, config, providers.default_id())?;
     let workflow = workflow(name, config)?;
     let scope = scope(workflow, send.tool_permissions.as_ref(), config)?;
-    let tools = workspace.registry.snapshot();
+    let tools = tools.snapshot();
     let offers_tools = tools.values().any(|tool| scope.allows(tool.spec()));
     allow_limits(send.limits, workflow, config, offers_tools)?;
     let provider_id = send

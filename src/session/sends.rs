@@ -125,7 +125,7 @@ impl Session {
             &self.defaults,
             &self.daemon.services.config,
             &self.daemon.providers,
-            &self.shared.workspace,
+            (&self.shared.workspace, &self.shared.tools),
         )
     }
 

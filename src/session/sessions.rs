@@ -22,7 +22,7 @@ use crate::exchange::memory::SharedRules;
 use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
 use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
-use crate::protocol::{EXPOSED_PORTS, FEATURES, SessionCode};
+use crate::protocol::{CLIENT_TOOLS, EXPOSED_PORTS, FEATURES, SessionCode};
 use crate::provider::registry::{Found, Providers};
 use crate::store::restored::Restored;
 use crate::store::{Held, Journal, Known, Sqlite, Store as _, Updates};
@@ -127,8 +127,11 @@ impl Daemon {
 
 /// Returns what this daemon offers beyond the first release of the contract, less what its operator switched off.
 fn features(config: &Config) -> Vec<String> {
-    let is_off =
-        |feature: &str| feature == EXPOSED_PORTS && config.tools.bash.expose == ExposePolicy::Off;
+    let is_off = |feature: &str| match feature {
+        EXPOSED_PORTS => config.tools.bash.expose == ExposePolicy::Off,
+        CLIENT_TOOLS => !config.tools.client.enabled,
+        _ => false,
+    };
     let features = FEATURES.into_iter().filter(|it| !is_off(it));
     features.map(str::to_owned).collect()
 }

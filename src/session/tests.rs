@@ -4,6 +4,7 @@
 //! The client here does what [`crate::connection`] does with a session: attach, read the log, ask for a resync after a gap. Time
 //! is paused, so nothing waits. `PROPTEST_CASES` asks for more cases.
 
+mod client_tools;
 mod hang;
 mod judge;
 
@@ -146,6 +147,8 @@ struct Client {
     gaps: Vec<u64>,
     asked: u32,
     said: Option<Value>,
+    /// Requests that ended a call of the client, if they counted.
+    outputs: Vec<String>,
     /// Since when it has no socket.
     away: Option<Instant>,
     /// Whether it came back too late.
@@ -164,6 +167,7 @@ impl Client {
             gaps: Vec::new(),
             asked: 0,
             said: None,
+            outputs: Vec::new(),
             away: None,
             expired: false,
         }
@@ -253,6 +257,9 @@ impl Client {
         self.session.request(request).await;
         if frame["type"] == "chat:send" {
             self.said = Some(frame);
+        } else if frame.get("content").is_some() {
+            let id = frame["id"].as_str().unwrap();
+            self.outputs.push(id.to_owned());
         }
     }
 

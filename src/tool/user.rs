@@ -1,7 +1,11 @@
 //! What a call asks of the user while it runs. Whether it may run at all was settled before, elsewhere.
 
+use std::time::Duration;
+
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
+
+use super::client::Answer;
 
 /// What a call asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +47,34 @@ pub enum HostVerdict {
     Refused(String),
 }
 
+/// A call for the client to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HandOut {
+    /// The tool's name for the model.
+    pub tool_name: String,
+    /// Its name for the client.
+    pub name: String,
+    /// The input, checked.
+    pub input: Map<String, Value>,
+    /// How long its output is waited for while a client is there.
+    pub timeout: Duration,
+    /// Whether a person is part of it: the exchange's limit stands still.
+    pub interactive: bool,
+}
+
+/// What came of a call that the client was to run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Returned {
+    /// Its output.
+    Answer(Box<Answer>),
+    /// None in time.
+    Expired,
+    /// It was cancelled.
+    Cancelled,
+    /// Nobody is there to run it any more.
+    Gone,
+}
+
 /// A way to the user.
 pub trait AskUser: Send + Sync {
     /// Why nobody can be asked now, as a part of a sentence; `None` where somebody can.
@@ -55,4 +87,12 @@ pub trait AskUser: Send + Sync {
     /// Asks whether the call, which runs, may connect to a host; once for each host in a conversation. Time limits stand
     /// still as for [`ask`](Self::ask).
     fn ask_host<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, HostVerdict>;
+
+    /// Hands the call out to the client and waits for its output; `progress` is given what the client says meanwhile. The
+    /// call's own time limit stands still: the client has that of the hand-out. Dropping the future takes the call back.
+    fn hand_out<'a>(
+        &'a self,
+        call: HandOut,
+        progress: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Returned>;
 }

@@ -106,7 +106,7 @@ impl Workspace {
 
     /// Returns the names of the tools there are now.
     pub fn tool_names(&self) -> Vec<String> {
-        self.registry.snapshot().keys().cloned().collect()
+        self.registry.names()
     }
 
     fn is_in(&self, roots: &Roots) -> bool {

@@ -24,6 +24,7 @@ mod budget;
 mod by_hand;
 mod cancel;
 mod chaos;
+mod client_tools;
 mod commands;
 mod compaction;
 mod crowd;

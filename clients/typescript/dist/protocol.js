@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 6863c905608c006249bed59ef8f5c50ff425afc78bdebf90ec2373a3d8578801
+// SHA-256 of it: 97f07bcfe14137730d07f05afcb5fb0b9c2ffa45ebc1602b4f7fa2acef02b6b0
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

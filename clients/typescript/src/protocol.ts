@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 6863c905608c006249bed59ef8f5c50ff425afc78bdebf90ec2373a3d8578801
+// SHA-256 of it: 97f07bcfe14137730d07f05afcb5fb0b9c2ffa45ebc1602b4f7fa2acef02b6b0
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -161,6 +161,14 @@ export type InputAction = "accept" | "decline" | "cancel";
  */
 export type BudgetId = string;
 /**
+ * Whether the user is asked before a call of a client's tool.
+ *
+ * - `trust`: As the trust level says of what can change something.
+ * - `always`: At every trust level, for each call.
+ * - `never`: Not but under `supervised`; the operator has to allow it (`tools.client.skip_approval`).
+ */
+export type ClientApproval = "trust" | "always" | "never";
+/**
  * Whose calls are meant.
  *
  * - `session`: This session's.
@@ -236,6 +244,7 @@ export type OnViolation = "stop" | "error";
  * - `provider_invalid_request`: The provider that was asked refused the request (400, 404, 422).
  * - `mcp_error`: An MCP server failed or does not exist.
  * - `forbidden`: The configuration does not allow it.
+ * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
@@ -266,6 +275,7 @@ export type SessionCode =
   | "provider_invalid_request"
   | "mcp_error"
   | "forbidden"
+  | "too_many_tools"
   | "rate_limited"
   | "shutting_down"
   | "internal";
@@ -287,6 +297,7 @@ export type Severity = "info" | "warning" | "error";
  * - `awaiting-approval`: The user is asked about a call.
  * - `awaiting-input`: The user is asked for something by a call that runs.
  * - `awaiting-budget`: A cap does not allow the next request, and the user is asked.
+ * - `awaiting-client`: A call waits for the client, which runs it.
  * - `tool-queued`: A call waits for another one.
  * - `tool-executing`: A call runs.
  * - `tool-completed`: A call is settled.
@@ -302,6 +313,7 @@ export type StateName =
   | "awaiting-approval"
   | "awaiting-input"
   | "awaiting-budget"
+  | "awaiting-client"
   | "tool-queued"
   | "tool-executing"
   | "tool-completed"
@@ -391,6 +403,15 @@ export type By = "user" | "timeout" | "cancel" | "shutdown" | "room";
  * - `cancelled`: The call, its exchange or the server's wish ended first.
  */
 export type InputOutcome = "answered" | "expired" | "cancelled";
+/**
+ * Why nobody waits for the output of a call.
+ *
+ * - `cancel`: The call or its exchange was cancelled.
+ * - `timeout`: It took too long.
+ * - `gone`: The tool was registered by a client that another one has replaced, and which does not have it.
+ * - `shutdown`: The session or the daemon ends.
+ */
+export type HandedBackReason = "cancel" | "timeout" | "gone" | "shutdown";
 /**
  * How the question was settled.
  *
@@ -539,8 +560,17 @@ export type ChatCode =
  * - `exec`: Runs a program.
  * - `search`: Asks a search engine.
  * - `mcp`: Belongs to an MCP server.
+ * - `client`: The client runs it.
  */
-export type ToolCategory = "file" | "exec" | "search" | "mcp";
+export type ToolCategory = "file" | "exec" | "search" | "mcp" | "client";
+/**
+ * Whether a tool is another one than before.
+ *
+ * - `new`: There was none of this name.
+ * - `unchanged`: It is the same.
+ * - `changed`: It is another one.
+ */
+export type RegistrationState = "new" | "unchanged" | "changed";
 /**
  * Why a file is not put back.
  *
@@ -661,6 +691,10 @@ export interface Commands {
    */
   "chat:tool-input": ToolInput;
   /**
+   * Gives the output of a call that the client runs, or a sign of progress.
+   */
+  "chat:tool-output": ClientOutput;
+  /**
    * Answers a `chat:budget-confirm`.
    */
   "chat:budget-approve": BudgetApprove;
@@ -696,6 +730,14 @@ export interface Commands {
    * Lists the tools that a scope comes to.
    */
   "tool:list": ToolList;
+  /**
+   * Has the model offered tools that the client runs.
+   */
+  "tool:register": ToolRegister;
+  /**
+   * Has such tools offered no more.
+   */
+  "tool:unregister": ToolUnregister;
   /**
    * Ends one execution; the loop goes on.
    */
@@ -1331,6 +1373,33 @@ export interface ToolInput {
   } | null;
 }
 /**
+ * Payload of `chat:tool-output`: progress, or the output that ends the call.
+ */
+export interface ClientOutput {
+  /**
+   * The id from `chat:tool-call`.
+   */
+  toolId: ToolId;
+  /**
+   * A line of progress for whoever watches. Gives the call more time.
+   */
+  chunk?: string | null;
+  /**
+   * What the call came to. With it, or with `structured`, the call ends.
+   */
+  content?: Content | null;
+  /**
+   * Whether the model should take it for a failure.
+   */
+  isError?: boolean;
+  /**
+   * The same as data, for clients; the model reads it where there is no `content`.
+   */
+  structured?: {
+    [k: string]: unknown;
+  };
+}
+/**
  * Payload of `chat:budget-approve`.
  */
 export interface BudgetApprove {
@@ -1447,6 +1516,63 @@ export interface ToolList {
   toolPermissions?: {
     [k: string]: Permission;
   } | null;
+}
+/**
+ * Payload of `tool:register`.
+ */
+export interface ToolRegister {
+  /**
+   * The tools; one of a name that is registered replaces it.
+   */
+  tools: ClientTool[];
+  /**
+   * Whether these are all that there are: others of this session's client are removed.
+   */
+  replace?: boolean;
+}
+/**
+ * A tool that the client runs.
+ */
+export interface ClientTool {
+  /**
+   * Its name, `^[a-zA-Z][a-zA-Z0-9_-]{0,55}$` without `__`; the model calls `client__NAME`.
+   */
+  name: string;
+  /**
+   * What it does, for the model.
+   */
+  description: string;
+  /**
+   * JSON schema of its input, an object.
+   */
+  inputSchema: {
+    [k: string]: unknown;
+  };
+  /**
+   * Whether it changes nothing.
+   */
+  readOnly?: boolean;
+  /**
+   * Whether the user is asked before a call.
+   */
+  approval?: ClientApproval;
+  /**
+   * How long a call may wait for its output; a minute where absent. An answer says what is in force.
+   */
+  timeoutMs?: number | null;
+  /**
+   * Whether a person is part of the call: the time that it takes does not count towards the exchange's limit.
+   */
+  interactive?: boolean;
+}
+/**
+ * Payload of `tool:unregister`.
+ */
+export interface ToolUnregister {
+  /**
+   * Their names, with or without `client__`; all where absent.
+   */
+  names?: string[] | null;
 }
 /**
  * A payload that names a tool call.
@@ -1776,6 +1902,10 @@ export interface Events {
    */
   "chat:tool-input-result": InputTaken;
   /**
+   * Answers `chat:tool-output`.
+   */
+  "chat:tool-output-result": OutputTaken;
+  /**
    * Answers `chat:tool-extend`.
    */
   "chat:tool-extend-result": Extended;
@@ -1819,6 +1949,14 @@ export interface Events {
    * What a call asked for is settled.
    */
   "chat:tool-input-resolved": ToolInputResolved;
+  /**
+   * A call that the client is to run.
+   */
+  "chat:tool-call": HandedOut;
+  /**
+   * Nobody waits for the output of such a call any more.
+   */
+  "chat:tool-cancelled": HandedBack;
   /**
    * A cap does not allow the next request to the model, and the user is asked.
    */
@@ -1943,6 +2081,14 @@ export interface Events {
    * Answers `tool:list`.
    */
   "tool:list-result": Tools;
+  /**
+   * Answers `tool:register`.
+   */
+  "tool:register-result": ToolsRegistered;
+  /**
+   * Answers `tool:unregister`.
+   */
+  "tool:unregister-result": ToolsUnregistered;
   /**
    * Answers `tool:expose`.
    */
@@ -2328,6 +2474,10 @@ export interface SessionState {
    * Every open question whether more may be spent.
    */
   budgets?: BudgetConfirm[];
+  /**
+   * Every call that waits for the client.
+   */
+  clientCalls?: HandedOut[];
 }
 /**
  * One conversation in `session:state-result`.
@@ -2621,6 +2771,41 @@ export interface BudgetChoice {
   unlimited?: boolean;
 }
 /**
+ * Payload of `chat:tool-call`: the client is to run this, and to answer with `chat:tool-output`.
+ */
+export interface HandedOut {
+  /**
+   * Which conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * Which exchange.
+   */
+  messageId: MessageId;
+  /**
+   * Which call; an answer names it.
+   */
+  toolId: ToolId;
+  /**
+   * The tool's name for the model.
+   */
+  toolName: string;
+  /**
+   * Its name as it was registered.
+   */
+  name: string;
+  /**
+   * The input, as approved. It fits the schema.
+   */
+  input: {
+    [k: string]: unknown;
+  };
+  /**
+   * When the call is given up, RFC 3339; moved by each sign of progress, and later while no client is connected.
+   */
+  expiresAt?: string;
+}
+/**
  * Payload of `chat:send-result`.
  */
 export interface Sent {
@@ -2740,6 +2925,23 @@ export interface InputTaken {
    * Whether the answer counted.
    */
   accepted: boolean;
+}
+/**
+ * Payload of `chat:tool-output-result`.
+ */
+export interface OutputTaken {
+  /**
+   * Which call.
+   */
+  toolId: ToolId;
+  /**
+   * Whether it counted.
+   */
+  accepted: boolean;
+  /**
+   * Whether the very same output came before, and counted then.
+   */
+  duplicate?: boolean;
 }
 /**
  * Payload of `chat:tool-extend-result`.
@@ -2944,6 +3146,27 @@ export interface ToolInputResolved {
    * By whom.
    */
   by: By;
+}
+/**
+ * Payload of `chat:tool-cancelled`: nobody waits for the output of this call any more.
+ */
+export interface HandedBack {
+  /**
+   * Which conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * Which exchange.
+   */
+  messageId: MessageId;
+  /**
+   * Which call.
+   */
+  toolId: ToolId;
+  /**
+   * Why.
+   */
+  reason: HandedBackReason;
 }
 /**
  * Payload of `chat:budget-resolved`.
@@ -4045,9 +4268,48 @@ export interface ToolSpec {
    */
   dangerLevel: DangerLevel;
   /**
-   * Where it comes from: `core`, `custom` or `mcp:SERVER`.
+   * Where it comes from: `core`, `custom`, `client` or `mcp:SERVER`.
    */
   origin: string;
+}
+/**
+ * Payload of `tool:register-result`.
+ */
+export interface ToolsRegistered {
+  /**
+   * What became of each, in the order of the request. The model is offered it with the next turn.
+   */
+  tools: RegisteredTool[];
+  /**
+   * Names of those that were removed, as the model knew them.
+   */
+  removed: string[];
+}
+/**
+ * What became of a tool that was registered.
+ */
+export interface RegisteredTool {
+  /**
+   * The name by which the model calls it.
+   */
+  name: string;
+  /**
+   * Whether it is another one than before.
+   */
+  state: RegistrationState;
+  /**
+   * How long a call may wait for its output.
+   */
+  timeoutMs: number;
+}
+/**
+ * Payload of `tool:unregister-result`.
+ */
+export interface ToolsUnregistered {
+  /**
+   * Names of those that were removed, as the model knew them. Calls that were handed out stay open.
+   */
+  removed: string[];
 }
 /**
  * Payload of `tool:expose-result`.

@@ -35,8 +35,9 @@ const END_GRACE: Duration = Duration::from_secs(10);
 const OTHERS: &str = "waits for other calls of this turn";
 
 /// What a call holds while it runs.
+#[derive(Default)]
 struct Admitted<'a> {
-    _claims: Ticket,
+    _claims: Option<Ticket>,
     _slot: Option<SemaphorePermit<'a>>,
     /// The turn's one place among those that may write any file.
     _tree: Option<MutexGuard<'a, ()>>,
@@ -52,8 +53,9 @@ impl Calls<'_> {
     ) -> (Output, Option<Duration>) {
         let queued = Instant::now();
         let waits = metrics::QUEUED_CALLS.enter();
-        let claims = permitted.prepared.claims();
-        let Some(admitted) = cancel.run_until_cancelled(self.admit(call, claims)).await else {
+        let (claims, takes_slot) = (permitted.prepared.claims(), permitted.prepared.takes_slot());
+        let admit = self.admit(call, claims, takes_slot);
+        let Some(admitted) = cancel.run_until_cancelled(admit).await else {
             return (*cancelled_unrun(), None);
         };
         drop(waits);
@@ -92,7 +94,10 @@ impl Calls<'_> {
     /// What waits for claims holds no slot, so that others of the turn run meanwhile. What holds a slot has all that it
     /// needs, so that slots come free again. And of the calls that may write any file each turn queues one at a time, so
     /// that conversations take turns.
-    async fn admit(&self, call: &ToolCall, claims: Vec<Claim>) -> Admitted<'_> {
+    async fn admit(&self, call: &ToolCall, claims: Vec<Claim>, takes_slot: bool) -> Admitted<'_> {
+        if !takes_slot && claims.is_empty() {
+            return Admitted::default();
+        }
         let context = self.exchange.context;
         let locks = &context.services.locks;
         let holder = Holder {
@@ -122,7 +127,7 @@ impl Calls<'_> {
             slot = self.slot(call).await;
         }
         Admitted {
-            _claims: ticket,
+            _claims: Some(ticket),
             _slot: slot,
             _tree: tree,
         }

@@ -5,21 +5,23 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::host::HostsOfCall;
 use crate::config::Unattended;
 use crate::exchange::Exchange;
 use crate::exchange::context::Context;
+use crate::exchange::questions::client::{ClientQuestion, MAX_PROGRESS};
 use crate::exchange::questions::input::InputQuestion;
 use crate::exchange::questions::{Open, Question, QuestionId};
 use crate::message::{InputId, ToolCall};
+use crate::protocol::client_tools::HandedOut;
 use crate::protocol::event::{By, StateName};
 use crate::protocol::input::{InputMode, ToolInputRequest};
 use crate::runtime::Stopwatch;
 use crate::tool::Tool;
-use crate::tool::user::{AskUser, Form, Given, HostVerdict, Wanted};
+use crate::tool::user::{AskUser, Form, Given, HandOut, HostVerdict, Returned, Wanted};
 
 /// The user, as one running call sees them.
 pub(super) struct User<'a> {
@@ -98,6 +100,50 @@ impl AskUser for User<'_> {
 
     fn ask_host<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, HostVerdict> {
         self.host_verdict(host, port).boxed()
+    }
+
+    fn hand_out<'a>(
+        &'a self,
+        call: HandOut,
+        progress: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Returned> {
+        async move {
+            let of_exchange = call.interactive.then(|| self.exchange.stopwatch.pause());
+            let _pauses = (of_exchange, self.clock.pause());
+            let context = self.exchange.context;
+            let (setup, tool_id) = (self.exchange.setup, &self.call.id);
+            let _asked = self.withdraws(QuestionId::Client(tool_id.clone()));
+            let (returned, mut answer) = oneshot::channel();
+            let (lines, mut said) = mpsc::channel(MAX_PROGRESS);
+            let handed_out = HandedOut {
+                conversation_id: setup.conversation_id.clone(),
+                message_id: setup.message_id.clone(),
+                tool_id: tool_id.clone(),
+                tool_name: call.tool_name,
+                name: call.name,
+                input: call.input,
+                expires_at: None,
+            };
+            let question = ClientQuestion::new(handed_out, call.timeout, returned, lines);
+            self.exchange
+                .emit_call_state(tool_id, StateName::AwaitingClient);
+            let question = Question::Client(Box::new(question));
+            context.conversation.questions.ask(question, context);
+            let returned = loop {
+                tokio::select! {
+                    biased;
+                    Some(line) = said.recv() => progress(&line),
+                    // Dropped without an answer where it could not be handed out.
+                    returned = &mut answer => break returned.unwrap_or(Returned::Cancelled),
+                    () = self.cancel.cancelled() => break Returned::Cancelled,
+                }
+            };
+            while let Ok(line) = said.try_recv() {
+                progress(&line);
+            }
+            returned
+        }
+        .boxed()
     }
 }
 

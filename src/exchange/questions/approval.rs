@@ -199,6 +199,7 @@ impl ApprovalQuestion {
         let (outcome, by, verdict) = match how {
             Unanswered::Expired => (Outcome::Expired, By::Timeout, Verdict::Expired),
             Unanswered::Withdrawn(by) => (Outcome::Cancelled, by, Verdict::Cancelled),
+            Unanswered::Gone => (Outcome::Cancelled, By::Cancel, Verdict::Cancelled),
         };
         let resolved = self.resolved(outcome, by);
         context.events().emit(Event::ChatToolResolved(resolved));

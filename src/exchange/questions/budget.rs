@@ -91,6 +91,7 @@ impl BudgetQuestion {
             Unanswered::Expired => (Decision::Expired, By::Timeout),
             Unanswered::Withdrawn(By::Room) => (Decision::Extended, By::Room),
             Unanswered::Withdrawn(by) => (Decision::Cancelled, by),
+            Unanswered::Gone => (Decision::Cancelled, By::Cancel),
         };
         self.settle(decision, by, context);
     }

@@ -66,6 +66,7 @@ impl InputQuestion {
         let (outcome, by) = match how {
             Unanswered::Expired => (InputOutcome::Expired, By::Timeout),
             Unanswered::Withdrawn(by) => (InputOutcome::Cancelled, by),
+            Unanswered::Gone => (InputOutcome::Cancelled, By::Cancel),
         };
         self.settle(outcome, None, by, Given::Cancelled, context);
     }

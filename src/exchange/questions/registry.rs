@@ -1,22 +1,55 @@
 //! Whose open question is whose in a session, and whether its client answers what calls ask for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::QuestionId;
 use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
 
-use crate::message::ConversationId;
+use crate::message::{ConversationId, ToolId};
 
 /// The most requests for input that are open in one session: more than a person would answer.
 pub(super) const MAX_INPUTS: usize = 16;
 
+/// Outputs of calls that are known when they come again: as many as may be on their way when a socket breaks.
+const MAX_ANSWERED: usize = 256;
+
 #[derive(Debug, Default)]
 pub(crate) struct QuestionRegistry {
     wants_inputs: AtomicBool,
-    attached: AtomicBool,
+    presence: watch::Sender<Presence>,
+    /// The last calls that the client answered, with what tells the answer from another one; the oldest first.
+    answered: Mutex<VecDeque<(ToolId, [u8; 32])>>,
     /// As many as its conversations have open, each at most [`super::MAX_OPEN`].
     open: Mutex<HashMap<QuestionId, ConversationId>>,
+}
+
+/// How long a client has been connected.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Presence {
+    before: Duration,
+    /// Since when there is one; `None` where there is none.
+    since: Option<Instant>,
+}
+
+impl Presence {
+    pub(crate) fn is_there(self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Returns for how long there was one, all in all.
+    pub(super) fn total(self) -> Duration {
+        let now = self.since.map(|since| since.elapsed()).unwrap_or_default();
+        self.before.saturating_add(now)
+    }
+
+    /// Returns when there will have been one for so long, if it stays; `None` where there is none.
+    pub(super) fn at(self, total: Duration) -> Option<Instant> {
+        self.since?.checked_add(total.saturating_sub(self.before))
+    }
 }
 
 impl QuestionRegistry {
@@ -29,8 +62,43 @@ impl QuestionRegistry {
         self.wants_inputs.load(Ordering::Relaxed)
     }
 
+    /// Notes whether a client is connected.
     pub(crate) fn attach(&self, attached: bool) {
-        self.attached.store(attached, Ordering::Relaxed);
+        self.presence.send_if_modified(|presence| {
+            let changes = presence.is_there() != attached;
+            if changes {
+                *presence = Presence {
+                    before: presence.total(),
+                    since: attached.then(Instant::now),
+                };
+            }
+            changes
+        });
+    }
+
+    pub(crate) fn presence(&self) -> Presence {
+        *self.presence.borrow()
+    }
+
+    pub(super) fn watch_presence(&self) -> watch::Receiver<Presence> {
+        self.presence.subscribe()
+    }
+
+    /// Notes the output of a call.
+    pub(super) fn answered(&self, id: ToolId, digest: [u8; 32]) {
+        let mut answered = self.answered.lock();
+        if answered.len() >= MAX_ANSWERED {
+            answered.pop_front();
+        }
+        answered.push_back((id, digest));
+    }
+
+    /// Returns whether this very output of a call was taken.
+    pub(super) fn was_answered(&self, id: &ToolId, digest: &[u8; 32]) -> bool {
+        let answered = self.answered.lock();
+        answered
+            .iter()
+            .any(|(known, of)| known == id && of == digest)
     }
 
     /// Returns why no call can ask for input now; `None` where one can.
@@ -41,7 +109,7 @@ impl QuestionRegistry {
                     .to_owned(),
             );
         }
-        if !self.attached.load(Ordering::Relaxed) {
+        if !self.presence().is_there() {
             return Some("no client is connected".to_owned());
         }
         (inputs(&self.open.lock()) >= MAX_INPUTS)

@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 44] = [
+const EXAMPLES: [&str; 47] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:open","sessionId":"…"}"#,
@@ -21,6 +21,7 @@ const EXAMPLES: [&str; 44] = [
     r#"{"type":"chat:close","conversationId":"default"}"#,
     r#"{"type":"chat:tool-approve","toolId":"t1","approved":true}"#,
     r#"{"type":"chat:tool-input","requestId":"i1","action":"accept","content":{"name":"Ada"}}"#,
+    r#"{"type":"chat:tool-output","toolId":"t1","content":"opened"}"#,
     r#"{"type":"chat:budget-approve","requestId":"c1","extendUsd":2.0}"#,
     r#"{"type":"chat:tool-extend","toolId":"t1"}"#,
     r#"{"type":"approval:list"}"#,
@@ -30,6 +31,8 @@ const EXAMPLES: [&str; 44] = [
     r#"{"type":"provider:validate","provider":"openai"}"#,
     r#"{"type":"model:list"}"#,
     r#"{"type":"tool:list"}"#,
+    r#"{"type":"tool:register","tools":[{"name":"open_file","description":"Opens a file.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}"#,
+    r#"{"type":"tool:unregister","names":["open_file"]}"#,
     r#"{"type":"tool:cancel","toolId":"t1"}"#,
     r#"{"type":"tool:expose","conversationId":"default","port":5173}"#,
     r#"{"type":"tool:status","toolId":"t1"}"#,

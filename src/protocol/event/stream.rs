@@ -127,6 +127,8 @@ pub enum StateName {
     AwaitingInput,
     /// A cap does not allow the next request, and the user is asked.
     AwaitingBudget,
+    /// A call waits for the client, which runs it.
+    AwaitingClient,
     /// A call waits for another one.
     ToolQueued,
     /// A call runs.
