@@ -45,7 +45,7 @@ async fn answer(client: &mut Client, call: &Value, more: &Value) -> Value {
 
 /// Has the model call `open_file` once and then say that it is done; returns the call as it was handed out.
 async fn called(client: &mut Client, provider: &Provider, tool: &Value) -> Value {
-    let registered = register(client, &[tool.clone()]).await;
+    let registered = register(client, std::slice::from_ref(tool)).await;
     assert_eq!(registered["type"], "tool:register-result", "{registered}");
     provider
         .then(Turn::call(
