@@ -27,9 +27,10 @@ use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::history::{Full, Repairs, bytes_of_parts};
 use crate::exchange::questions::Action;
 use crate::exchange::transcript::Transcript;
-use crate::exchange::{self, Ended, failure};
+use crate::exchange::{self, Ended, Execute, failure};
 use crate::message::{Message, MessageId, Notice, Severity, ToolId};
 use crate::protocol::answer::Sent;
+use crate::protocol::client_tools::Executing;
 use crate::protocol::command::{CompactMode, WhenBusy};
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::{By, ChatError, Event, State, StateName, StopReason};
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Send(Box<SendRequest>),
     /// Answers a send that was sent again as the first one was answered.
     AnswerAgain {
+        /// The call that it is, where it is no message.
+        call: Option<ToolId>,
         admission: SharedAdmission,
         reply_to: Option<RequestId>,
     },
@@ -75,6 +78,8 @@ pub(crate) enum Command {
 pub(crate) struct SendRequest {
     /// What the exchange is to do; its id is minted already.
     pub setup: Setup,
+    /// The call that it is, where it is no message.
+    pub execute: Option<Box<Execute>>,
     /// Messages that replace what is remembered.
     pub history: Option<Vec<WireMessage>>,
     pub when_busy: WhenBusy,
@@ -109,6 +114,21 @@ pub(crate) struct KeptSend {
     pub is_restored: bool,
     /// Whether it then waits on until the user says something.
     pub is_held: bool,
+}
+
+/// Returns the answer to a send, or to the request for a call, by what became of it.
+pub(crate) fn sent(sent: Sent, call: Option<&ToolId>) -> Event {
+    match call {
+        None => Event::ChatSendResult(sent),
+        Some(call) => Event::ToolExecuteResult(Executing {
+            conversation_id: sent.conversation_id,
+            message_id: sent.message_id,
+            tool_id: call.clone(),
+            state: sent.state,
+            position: sent.position,
+            duplicate: sent.duplicate,
+        }),
+    }
 }
 
 /// What became of a `chat:send`, shared by the conversation that decides it and the session that remembers it, so that
@@ -239,6 +259,7 @@ impl Mailbox {
 async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
     let QueuedSend {
         mut setup,
+        execute,
         history,
         steered: steered_before,
         waited,
@@ -264,7 +285,7 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     let stopwatch = Stopwatch::start(limit);
     let mut model_found = Ok(());
     // Not awaited where the model is known: `drive` would take commands before the start is emitted.
-    if setup.model.is_empty() {
+    if setup.model.is_empty() && execute.is_none() {
         let find = find_model(context, &setup, &cancel);
         let model = drive(mailbox, context, &stopwatch, find).await;
         let model = model.unwrap_or_else(|| Err(end_by_fault(context, &setup)));
@@ -280,18 +301,28 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     let mut transcript = Transcript::new(context, &setup.message_id);
     let begun = span.in_scope(|| {
         let transcript = &mut transcript;
-        begin(
-            transcript,
-            context,
-            &setup,
-            history,
-            (&steered_before, &waited),
-        )
+        let said = match execute {
+            // It says nothing by itself.
+            Some(_) => None,
+            None => Some((history, steered_before.as_slice(), waited.as_slice())),
+        };
+        begin(transcript, context, &setup, said)
     });
     let mut ended = match begun.and(model_found) {
         Ok(()) => {
             let (transcript, steered) = (&mut transcript, &mut steered);
-            let run = exchange::run(&setup, context, transcript, steered, &stopwatch, &cancel);
+            let run = async {
+                let (setup, stopwatch, cancel) = (&setup, &stopwatch, &cancel);
+                match &execute {
+                    None => {
+                        exchange::run(setup, context, transcript, steered, stopwatch, cancel).await
+                    }
+                    Some(it) => {
+                        let it = (&**it, setup);
+                        exchange::execute(it, context, transcript, steered, stopwatch, cancel).await
+                    }
+                }
+            };
             let run = run.instrument(span.clone());
             let ended = drive(mailbox, context, &stopwatch, run).await;
             ended.unwrap_or_else(|| *end_by_fault(context, &setup))
@@ -397,14 +428,18 @@ async fn find_model(
 }
 
 /// Takes a client's history, emits that the exchange began and remembers what the user says. Where there is no room for
-/// that, it fails with how the exchange ended, and nothing of it is remembered.
+/// that, it fails with how the exchange ended, and nothing of it is remembered. Of a call that a client starts nothing is
+/// `said`.
 fn begin(
     transcript: &mut Transcript,
     context: &Context,
     setup: &Setup,
-    history: Option<Vec<WireMessage>>,
-    (steered, waited): (&[Steer], &[MessageId]),
+    said: Option<ToSay<'_>>,
 ) -> Result<(), Box<Ended>> {
+    let Some((history, steered, waited)) = said else {
+        transcript.begin(setup, &[]);
+        return Ok(());
+    };
     let replaced = history.map_or(Ok(()), |history| {
         replace_history(context, &setup.message_id, history)
     });
@@ -419,6 +454,9 @@ fn begin(
     transcript.record_said(setup.content.clone(), waited);
     Ok(())
 }
+
+/// Messages that replace what is remembered, what was steered too late before, and under which names it all waited.
+type ToSay<'a> = (Option<Vec<WireMessage>>, &'a [Steer], &'a [MessageId]);
 
 fn replace_history(
     context: &Context,
@@ -445,9 +483,15 @@ fn replace_history(
 /// Ends a send that was to run next and was dropped: its client takes it for begun, so it begins here.
 fn drop_next(context: &Context, send: QueuedSend) {
     let mut transcript = Transcript::new(context, &send.setup.message_id);
-    let (setup, history) = (&send.setup, send.history);
-    let said = (send.steered.as_slice(), send.waited.as_slice());
-    let begun = begin(&mut transcript, context, setup, history, said);
+    let said = match send.execute {
+        Some(_) => None,
+        None => Some((
+            send.history,
+            send.steered.as_slice(),
+            send.waited.as_slice(),
+        )),
+    };
+    let begun = begin(&mut transcript, context, &send.setup, said);
     let cancelled = Ended::before_turns(StopReason::Cancelled, None);
     let ended = begun.map_or_else(|full| *full, |()| cancelled);
     transcript.end(ended, None);

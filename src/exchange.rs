@@ -15,6 +15,7 @@ pub(crate) mod budget;
 pub(crate) mod calls;
 pub(crate) mod compaction;
 pub(crate) mod context;
+mod execute;
 pub(crate) mod executions;
 pub(crate) mod failure;
 pub(crate) mod files;
@@ -42,6 +43,7 @@ use crate::tool::Metadata;
 use crate::runtime::Stopwatch;
 use accumulator::Fault;
 use context::{Context, Setup, Steer};
+pub(crate) use execute::{Execute, execute};
 use ledger::{Ledger, Spent};
 use transcript::Transcript;
 use turn::{ToolOffer, TurnRequest};
@@ -96,6 +98,8 @@ struct Exchange<'a> {
     stopwatch: &'a Stopwatch,
     cancel: &'a CancellationToken,
     ledger: Ledger<'a>,
+    /// Whether its call is the client's, and no model's.
+    is_clients: bool,
     progress: Progress,
 }
 
@@ -143,24 +147,30 @@ pub(crate) async fn run(
         stopwatch,
         cancel,
         ledger: Ledger::new(context, setup),
+        is_clients: false,
         progress: Progress::default(),
     };
     exchange.look_up_model();
-    let (stop, error) = match exchange.turns().await {
-        Leave::Stop(stop) | Leave::Finish(stop) => (stop, None),
-        Leave::Failed(stop, error) => (stop, Some(*error)),
-    };
-    Ended {
-        stop,
-        error,
-        partial: exchange.progress.partial,
-        turns: exchange.progress.turns,
-        tool_calls: exchange.progress.tool_calls,
-        spent: exchange.ledger.spent,
-    }
+    let left = exchange.turns().await;
+    exchange.ended(left)
 }
 
 impl Exchange<'_> {
+    fn ended(self, left: Leave) -> Ended {
+        let (stop, error) = match left {
+            Leave::Stop(stop) | Leave::Finish(stop) => (stop, None),
+            Leave::Failed(stop, error) => (stop, Some(*error)),
+        };
+        Ended {
+            stop,
+            error,
+            partial: self.progress.partial,
+            turns: self.progress.turns,
+            tool_calls: self.progress.tool_calls,
+            spent: self.ledger.spent,
+        }
+    }
+
     async fn turns(&mut self) -> Leave {
         for turn in 0..self.setup.max_turns {
             // One byte: only a history that is full already stops here.

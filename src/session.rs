@@ -11,6 +11,7 @@ mod approvals;
 mod client_tools;
 mod conversations;
 mod defaults;
+mod execute;
 mod feed;
 mod files;
 mod gap;

@@ -12,6 +12,7 @@ use super::{
     Admission, Command, CompactRequest, SendRequest, SharedAdmission, View, drop_next, drop_queued,
     emit_state,
 };
+use crate::exchange::Execute;
 use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::questions::Open;
 use crate::message::{ConversationId, MessageId, Notice, Severity, ToolId};
@@ -44,6 +45,8 @@ pub(super) struct ActorState {
 /// A send that waits, or what was steered into an exchange too late.
 pub(super) struct QueuedSend {
     pub(super) setup: Setup,
+    /// The call that it is, where it is no message.
+    pub(super) execute: Option<Box<Execute>>,
     /// Messages that replace what is remembered.
     pub(super) history: Option<Vec<WireMessage>>,
     /// What was steered into the exchange before, too late.
@@ -59,6 +62,7 @@ impl QueuedSend {
         Self {
             waited: vec![setup.message_id.clone()],
             setup,
+            execute: None,
             history,
             steered: Vec::new(),
             counted: metrics::QUEUED_SENDS.enter(),
@@ -83,15 +87,19 @@ impl ActorState {
         match command {
             Command::Send(send) => self.admit(*send, context),
             Command::AnswerAgain {
+                call,
                 admission,
                 reply_to,
             } => {
                 let admission = admission.lock().clone();
                 let event = match admission {
-                    Admission::Admitted(sent) => Event::ChatSendResult(answer::Sent {
-                        duplicate: true,
-                        ..sent
-                    }),
+                    Admission::Admitted(known) => {
+                        let known = answer::Sent {
+                            duplicate: true,
+                            ..known
+                        };
+                        super::sent(known, call.as_ref())
+                    }
                     Admission::Pending | Admission::Refused => Event::ChatError(refused(
                         &context.conversation.id,
                         ChatCode::ConversationBusy,
@@ -138,18 +146,20 @@ impl ActorState {
         if kept.is_restored {
             self.is_held = kept.is_held;
         }
+        let call = send.execute.as_ref().map(|it| it.call.id.clone());
         // Nobody who is there has said it.
         let content = kept.is_restored.then(|| words(&send.setup.content));
         match self.place(send, kept.is_restored) {
             Ok(sent) => {
                 let journal = &context.session.journal;
-                if !kept.is_restored {
+                // A call that waits does not outlive the daemon: who asked for it may not want it any more.
+                if !kept.is_restored && call.is_none() {
                     let answered = (reply_to.as_ref(), &sent);
                     journal.admitted(&row, &kept.json, &kept.digest, answered);
                 }
                 *admission.lock() = Admission::Admitted(sent.clone());
                 if reply_to.is_some() {
-                    let event = Event::ChatSendResult(sent.clone());
+                    let event = super::sent(sent.clone(), call.as_ref());
                     events.answer(reply_to.as_ref(), event);
                 }
                 if has_settings && sent.state == SendState::Steered {
@@ -187,6 +197,7 @@ impl ActorState {
     ) -> Result<answer::Sent, Box<ChatError>> {
         let SendRequest {
             setup,
+            execute,
             history,
             when_busy,
             admission,
@@ -200,19 +211,23 @@ impl ActorState {
             position: None,
             duplicate: false,
         };
+        let waiting = |setup, history| QueuedSend {
+            execute,
+            ..QueuedSend::new(setup, history)
+        };
         let is_full = self.waiting().count() >= QUEUED;
         let is_free = self.next.is_none() && (self.queue.is_empty() || self.is_held);
         match (&mut self.running, when_busy) {
             _ if is_restored => {
                 let mut sent = sent(&setup.message_id, SendState::Queued);
-                self.queue.push_back(QueuedSend::new(setup, history));
+                self.queue.push_back(waiting(setup, history));
                 sent.position = Some(self.queue.len());
                 Ok(sent)
             }
             (None, _) if is_free => {
                 self.is_held = false;
                 let sent = sent(&setup.message_id, SendState::Started);
-                self.next = Some(QueuedSend::new(setup, history));
+                self.next = Some(waiting(setup, history));
                 Ok(sent)
             }
             (_, WhenBusy::Reject) => Err(refused(
@@ -248,7 +263,7 @@ impl ActorState {
             (_, WhenBusy::Queue | WhenBusy::Steer) => {
                 self.is_held = false;
                 let mut sent = sent(&setup.message_id, SendState::Queued);
-                self.queue.push_back(QueuedSend::new(setup, history));
+                self.queue.push_back(waiting(setup, history));
                 sent.position = Some(self.queue.len());
                 Ok(sent)
             }

@@ -86,6 +86,7 @@ impl Stage {
 
     fn send(&self, when_busy: WhenBusy) -> Command {
         Command::Send(Box::new(SendRequest {
+            execute: None,
             setup: testing::setup(
                 Arc::clone(&self.provider) as Arc<dyn Provider>,
                 self.session.ids.message(),

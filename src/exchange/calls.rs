@@ -22,7 +22,7 @@ use tracing::Instrument as _;
 
 use super::accumulator::Fault;
 use super::context::Context;
-use super::turn::TurnRequest;
+use super::turn::{ToolOffer, TurnRequest};
 use super::{Exchange, Leave};
 use crate::audit::{By, Ruling};
 use crate::message::{Danger, Message, OnViolation, Part, ToolCall, ToolResult};
@@ -86,17 +86,7 @@ impl Exchange<'_> {
         faults: Vec<Option<Fault>>,
     ) -> Result<(), Leave> {
         self.count_calls(calls.len());
-        let shared = Calls {
-            exchange: self,
-            turn: request.turn,
-            tools: &request.offer.tools,
-            slots: Semaphore::new(self.context.services.config.tools.max_concurrent.max(1)),
-            tree: tokio::sync::Mutex::default(),
-            violations: Mutex::new(Violations {
-                count: self.progress.violations,
-                ends: None,
-            }),
-        };
+        let shared = self.calls(request.turn, &request.offer.tools);
         let places = Place::in_order(calls.len());
         let running = calls.into_iter().zip(faults).zip(places);
         let running = running.map(|((call, fault), place)| {
@@ -111,6 +101,39 @@ impl Exchange<'_> {
         for result in results {
             self.transcript.record(result);
         }
+        self.unless_violated(violations)
+    }
+
+    /// Runs a call that no model made. An error says why the exchange ends with it.
+    pub(super) async fn run_call(
+        &mut self,
+        offer: &ToolOffer,
+        call: ToolCall,
+    ) -> (ToolResult, Result<(), Leave>) {
+        self.count_calls(1);
+        let shared = self.calls(0, &offer.tools);
+        let span = span_of(self.context, &call);
+        let running = shared.handle(call, None, 1, Place::alone());
+        let result = running.instrument(span).await;
+        let violations = shared.violations.into_inner();
+        (result, self.unless_violated(violations))
+    }
+
+    fn calls<'a>(&'a self, turn: u32, tools: &'a ToolSet) -> Calls<'a> {
+        Calls {
+            exchange: self,
+            turn,
+            tools,
+            slots: Semaphore::new(self.context.services.config.tools.max_concurrent.max(1)),
+            tree: tokio::sync::Mutex::default(),
+            violations: Mutex::new(Violations {
+                count: self.progress.violations,
+                ends: None,
+            }),
+        }
+    }
+
+    fn unless_violated(&self, violations: Violations) -> Result<(), Leave> {
         match violations.ends {
             Some(Violation { message }) => {
                 let error = ChatError {
@@ -154,15 +177,21 @@ fn known<'n>(context: &Context, name: &'n str) -> &'n str {
     }
 }
 
-/// Says with which input of the user's a call ran, without secrets: first these go, then what is too long. The call itself
-/// stays as the model made it, since providers sign what a model wrote.
-fn shown_edit(input: Map<String, Value>, redactor: &Redactor) -> String {
+/// Returns an input as text for the model: without secrets, and then without what is too long.
+pub(super) fn shown_input(input: Map<String, Value>, redactor: &Redactor) -> String {
     let input = Value::Object(input).to_string();
     let mut input = redactor.redact(&input).into_owned();
     if input.len() > SHOWN_EDIT {
         input.truncate(input.floor_char_boundary(SHOWN_EDIT));
         input.push('…');
     }
+    input
+}
+
+/// Says with which input of the user's a call ran, without secrets: first these go, then what is too long. The call itself
+/// stays as the model made it, since providers sign what a model wrote.
+fn shown_edit(input: Map<String, Value>, redactor: &Redactor) -> String {
+    let input = shown_input(input, redactor);
     format!("\n[the user changed the input of this call; it ran with {input}]")
 }
 

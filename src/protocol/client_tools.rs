@@ -1,9 +1,12 @@
-//! Tools that a client runs: how it registers them, how it is given a call, and how it answers one.
+//! Tools that a client runs: how it registers them, how it is given a call, and how it answers one. And calls that a client
+//! starts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::answer::SendState;
+use super::command::{WhenBusy, default_conversation};
 use super::content::Content;
 use crate::message::{ConversationId, MessageId, ToolId};
 
@@ -192,6 +195,47 @@ impl std::fmt::Debug for ClientOutput {
             .field("is_error", &self.is_error)
             .finish_non_exhaustive()
     }
+}
+
+/// Payload of `tool:execute`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolExecute {
+    /// Which conversation; made on first use. The call is one of its calls.
+    #[serde(alias = "conversation_id", default = "default_conversation")]
+    pub conversation_id: ConversationId,
+    /// The tool's name, as in `tool:list`.
+    #[serde(alias = "tool_name")]
+    pub tool_name: String,
+    /// The input.
+    #[serde(default)]
+    pub input: Map<String, Value>,
+    /// Whether the model is to know of it: the call and its result become a message of the user in the history.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inject: bool,
+    /// What to do while an exchange runs: `queue` or `reject`.
+    #[serde(alias = "when_busy", default)]
+    pub when_busy: WhenBusy,
+}
+
+/// Payload of `tool:execute-result`: what becomes of the call. What it comes to is told by its events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Executing {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// The exchange that the call is all of.
+    pub message_id: MessageId,
+    /// Which call.
+    pub tool_id: ToolId,
+    /// Whether it runs or waits.
+    pub state: SendState,
+    /// Its place in the queue, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<usize>,
+    /// Whether a request with this `id` was answered before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub duplicate: bool,
 }
 
 /// Payload of `chat:tool-output-result`.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::budget::{BudgetApprove, SessionBudget, UsageReport};
-use super::client_tools::{ClientOutput, ToolRegister, ToolUnregister};
+use super::client_tools::{ClientOutput, ToolExecute, ToolRegister, ToolUnregister};
 use super::content::{Content, WireMessage};
 use super::input::ToolInput;
 use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, TrustLevel};
@@ -135,6 +135,9 @@ pub enum Command {
     /// Has such tools offered no more.
     #[serde(rename = "tool:unregister")]
     ToolUnregister(ToolUnregister),
+    /// Runs a tool without a model.
+    #[serde(rename = "tool:execute")]
+    ToolExecute(ToolExecute),
     /// Ends one execution; the loop goes on.
     #[serde(rename = "tool:cancel")]
     ToolCancel(Tool),
@@ -331,7 +334,7 @@ fn port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NonZeroU16, D::Err
     NonZeroU16::deserialize(value).map_err(|_| D::Error::custom("must be a number from 1 to 65535"))
 }
 
-fn default_conversation() -> ConversationId {
+pub(super) fn default_conversation() -> ConversationId {
     ConversationId::new("default")
 }
 

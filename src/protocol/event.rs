@@ -16,7 +16,9 @@ use serde_json::{Map, Value};
 
 use super::answer;
 use super::budget::{BudgetConfirm, BudgetResolved, BudgetTaken, UsageReported};
-use super::client_tools::{HandedBack, HandedOut, OutputTaken, ToolsRegistered, ToolsUnregistered};
+use super::client_tools::{
+    Executing, HandedBack, HandedOut, OutputTaken, ToolsRegistered, ToolsUnregistered,
+};
 use super::command::Layer;
 use super::input::{InputTaken, ToolInputRequest, ToolInputResolved};
 use super::record;
@@ -231,6 +233,9 @@ pub enum Event {
     /// Answers `tool:unregister`.
     #[serde(rename = "tool:unregister-result")]
     ToolUnregisterResult(ToolsUnregistered),
+    /// Answers `tool:execute`.
+    #[serde(rename = "tool:execute-result")]
+    ToolExecuteResult(Executing),
     /// Answers `tool:expose`.
     #[serde(rename = "tool:expose-result")]
     ToolExposeResult(answer::Exposed),
@@ -333,6 +338,7 @@ impl Event {
             Self::ChatHistoryResult(it) => &it.conversation_id,
             Self::ChatCloseResult(it) => &it.conversation_id,
             Self::ToolExposeResult(it) => &it.conversation_id,
+            Self::ToolExecuteResult(it) => &it.conversation_id,
             _ => return None,
         })
     }

@@ -69,6 +69,7 @@ impl Session {
             Command::ToolList(wanted) => self.tools(&wanted),
             Command::ToolRegister(wanted) => self.register_tools(wanted).await,
             Command::ToolUnregister(wanted) => self.unregister_tools(&wanted),
+            Command::ToolExecute(wanted) => return self.execute(wanted, id).await,
             Command::ToolCancel(wanted) => self.cancel_tool(wanted.tool_id).await,
             Command::ToolExpose(wanted) => self.expose(wanted).await,
             Command::ToolStatus(wanted) => match self.shared.executions.get(&wanted.tool_id) {

@@ -212,6 +212,7 @@ impl Session {
                 let inbox = self.conversation(&conversation, Origin::Client);
                 let send = conversation::SendRequest {
                     setup,
+                    execute: None,
                     has_settings: false,
                     history: send.history,
                     when_busy: WhenBusy::Queue,
@@ -333,6 +334,7 @@ impl KnownSend {
             id: sent.id,
             digest: sent.digest,
             conversation,
+            call: None,
             admission,
         }
     }

@@ -6,7 +6,7 @@ use super::{MAX_CONVERSATIONS, Session, resolve};
 use crate::conversation::{self, Admission, KeptSend, SharedAdmission};
 use crate::exchange::context::{Origin, Setup};
 use crate::exchange::failure;
-use crate::message::{ConversationId, MessageId};
+use crate::message::{ConversationId, MessageId, ToolId};
 use crate::permission::Limits;
 use crate::protocol::answer::Sent;
 use crate::protocol::command::ChatSend;
@@ -23,6 +23,8 @@ pub(super) struct KnownSend {
     /// Of all that it says: a client whose ids begin anew says something else under an old one.
     pub(super) digest: Vec<u8>,
     pub(super) conversation: ConversationId,
+    /// The call that it is, where it is no message.
+    pub(super) call: Option<ToolId>,
     pub(super) admission: SharedAdmission,
 }
 
@@ -51,27 +53,18 @@ impl Session {
             return self.answer(id, Event::ChatError(Box::new(error)));
         }
         let conversation_id = send.conversation_id.clone();
-        self.closing.retain(|_, gone| !gone.is_cancelled());
-        if !self.conversations.contains_key(&conversation_id)
-            && self.conversations.len() + self.closing.len() >= MAX_CONVERSATIONS
-        {
-            let message = format!(
-                "this session has {MAX_CONVERSATIONS} conversations; close one with chat:close"
-            );
-            let error = SessionError::new(SessionCode::RateLimited, message);
+        if let Err(error) = self.room_for_conversation(&conversation_id) {
             return self.answer(id, Event::SessionError(error));
         }
         let admission = SharedAdmission::default();
         if let Some(id) = id {
-            self.sends.push_back(KnownSend {
+            self.remember_send(KnownSend {
                 id: id.clone(),
                 digest: digest.clone(),
                 conversation: conversation_id.clone(),
+                call: None,
                 admission: admission.clone(),
             });
-            if self.sends.len() > REMEMBERED_SENDS {
-                self.sends.pop_front();
-            }
         }
         for message in send.history.iter().flatten() {
             for call in &message.tool_calls {
@@ -81,6 +74,7 @@ impl Session {
         let inbox = self.conversation(&conversation_id, Origin::Client);
         let send = conversation::SendRequest {
             setup,
+            execute: None,
             has_settings: has_settings(&send),
             history: send.history,
             when_busy: send.when_busy,
@@ -94,6 +88,29 @@ impl Session {
         };
         let command = conversation::Command::Send(Box::new(send));
         drop(inbox.send(command).await);
+    }
+
+    /// Fails where another conversation is one too many.
+    pub(super) fn room_for_conversation(
+        &mut self,
+        id: &ConversationId,
+    ) -> Result<(), SessionError> {
+        self.closing.retain(|_, gone| !gone.is_cancelled());
+        let count = self.conversations.len() + self.closing.len();
+        if self.conversations.contains_key(id) || count < MAX_CONVERSATIONS {
+            return Ok(());
+        }
+        let message = format!(
+            "this session has {MAX_CONVERSATIONS} conversations; close one with chat:close"
+        );
+        Err(SessionError::new(SessionCode::RateLimited, message))
+    }
+
+    pub(super) fn remember_send(&mut self, send: KnownSend) {
+        self.sends.push_back(send);
+        if self.sends.len() > REMEMBERED_SENDS {
+            self.sends.pop_front();
+        }
     }
 
     /// Returns the error of a send of whose cap nothing is left, before anything is remembered of it.
@@ -130,12 +147,13 @@ impl Session {
     }
 
     /// Answers a send that was sent before; false where it was not, or was not admitted then.
-    async fn is_repeated(&mut self, id: &RequestId, digest: &[u8]) -> bool {
+    pub(super) async fn is_repeated(&mut self, id: &RequestId, digest: &[u8]) -> bool {
         let is_same = |(_, known): &(usize, &KnownSend)| known.id == *id && known.digest == digest;
         let Some((at, known)) = self.sends.iter().enumerate().find(is_same) else {
             return false;
         };
         let (conversation, admission) = (known.conversation.clone(), known.admission.clone());
+        let call = known.call.clone();
         let known = admission.lock().clone();
         match known {
             Admission::Admitted(sent) => {
@@ -143,7 +161,7 @@ impl Session {
                     duplicate: true,
                     ..sent
                 };
-                self.answer(Some(id), Event::ChatSendResult(sent));
+                self.answer(Some(id), conversation::sent(sent, call.as_ref()));
             }
             Admission::Refused => {
                 self.sends.remove(at);
@@ -153,6 +171,7 @@ impl Session {
             // behind it in the same inbox, and by then it can.
             Admission::Pending => {
                 let answer_again = conversation::Command::AnswerAgain {
+                    call,
                     admission,
                     reply_to: Some(id.clone()),
                 };

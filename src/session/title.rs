@@ -46,6 +46,8 @@ pub(super) fn note(first: &watch::Sender<Option<ConversationId>>, event: &Event)
     if let Event::ChatStreamEnd(end) = event
         && end.stop_reason == StopReason::EndTurn
         && !end.partial
+        // A call that a client started is nothing that was said.
+        && end.turns > 0
     {
         first.send_if_modified(|first| {
             let is_first = first.is_none();

@@ -519,9 +519,11 @@ async fn a_client_that_takes_over_without_the_tool_ends_its_calls() {
     let none = json!({"type": "tool:register", "tools": [], "replace": true});
     let removed = second.ask(none).await;
     assert_eq!(removed["payload"]["removed"], json!(["client__open_file"]));
-    let back = second.until("chat:tool-cancelled").await;
-    assert_eq!(back["payload"]["reason"], "gone");
-    second.until("chat:stream-end").await;
+    if second.all("chat:stream-end").is_empty() {
+        second.until("chat:stream-end").await;
+    }
+    let back = second.all("chat:tool-cancelled");
+    assert_eq!(back[0]["reason"], "gone");
     let results = second.all("chat:tool-result");
     assert_eq!(results.len(), 1);
     assert!(

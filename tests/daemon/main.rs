@@ -31,6 +31,7 @@ mod crowd;
 mod custom;
 mod endings;
 mod exchange;
+mod execute;
 mod exposed;
 mod faults;
 #[cfg(target_os = "linux")]

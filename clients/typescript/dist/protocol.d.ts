@@ -655,6 +655,10 @@ export interface Commands {
      */
     "tool:unregister": ToolUnregister;
     /**
+     * Runs a tool without a model.
+     */
+    "tool:execute": ToolExecute;
+    /**
      * Ends one execution; the loop goes on.
      */
     "tool:cancel": Tool;
@@ -1491,6 +1495,33 @@ export interface ToolUnregister {
     names?: string[] | null;
 }
 /**
+ * Payload of `tool:execute`.
+ */
+export interface ToolExecute {
+    /**
+     * Which conversation; made on first use. The call is one of its calls.
+     */
+    conversationId?: ConversationId;
+    /**
+     * The tool's name, as in `tool:list`.
+     */
+    toolName: string;
+    /**
+     * The input.
+     */
+    input?: {
+        [k: string]: unknown;
+    };
+    /**
+     * Whether the model is to know of it: the call and its result become a message of the user in the history.
+     */
+    inject?: boolean;
+    /**
+     * What to do while an exchange runs: `queue` or `reject`.
+     */
+    whenBusy?: WhenBusy;
+}
+/**
  * A payload that names a tool call.
  */
 export interface Tool {
@@ -2005,6 +2036,10 @@ export interface Events {
      * Answers `tool:unregister`.
      */
     "tool:unregister-result": ToolsUnregistered;
+    /**
+     * Answers `tool:execute`.
+     */
+    "tool:execute-result": Executing;
     /**
      * Answers `tool:expose`.
      */
@@ -4227,6 +4262,35 @@ export interface ToolsUnregistered {
      * Names of those that were removed, as the model knew them. Calls that were handed out stay open.
      */
     removed: string[];
+}
+/**
+ * Payload of `tool:execute-result`: what becomes of the call. What it comes to is told by its events.
+ */
+export interface Executing {
+    /**
+     * Which conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * The exchange that the call is all of.
+     */
+    messageId: MessageId;
+    /**
+     * Which call.
+     */
+    toolId: ToolId;
+    /**
+     * Whether it runs or waits.
+     */
+    state: SendState;
+    /**
+     * Its place in the queue, from 1.
+     */
+    position?: number;
+    /**
+     * Whether a request with this `id` was answered before.
+     */
+    duplicate?: boolean;
 }
 /**
  * Payload of `tool:expose-result`.

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 97f07bcfe14137730d07f05afcb5fb0b9c2ffa45ebc1602b4f7fa2acef02b6b0
+// SHA-256 of it: 8e7db7ac103c3e22d7f037375e3b4a30eea06b859086e1550853aa9999859f19
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 97f07bcfe14137730d07f05afcb5fb0b9c2ffa45ebc1602b4f7fa2acef02b6b0
+// SHA-256 of it: 8e7db7ac103c3e22d7f037375e3b4a30eea06b859086e1550853aa9999859f19
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -738,6 +738,10 @@ export interface Commands {
    * Has such tools offered no more.
    */
   "tool:unregister": ToolUnregister;
+  /**
+   * Runs a tool without a model.
+   */
+  "tool:execute": ToolExecute;
   /**
    * Ends one execution; the loop goes on.
    */
@@ -1575,6 +1579,33 @@ export interface ToolUnregister {
   names?: string[] | null;
 }
 /**
+ * Payload of `tool:execute`.
+ */
+export interface ToolExecute {
+  /**
+   * Which conversation; made on first use. The call is one of its calls.
+   */
+  conversationId?: ConversationId;
+  /**
+   * The tool's name, as in `tool:list`.
+   */
+  toolName: string;
+  /**
+   * The input.
+   */
+  input?: {
+    [k: string]: unknown;
+  };
+  /**
+   * Whether the model is to know of it: the call and its result become a message of the user in the history.
+   */
+  inject?: boolean;
+  /**
+   * What to do while an exchange runs: `queue` or `reject`.
+   */
+  whenBusy?: WhenBusy;
+}
+/**
  * A payload that names a tool call.
  */
 export interface Tool {
@@ -2089,6 +2120,10 @@ export interface Events {
    * Answers `tool:unregister`.
    */
   "tool:unregister-result": ToolsUnregistered;
+  /**
+   * Answers `tool:execute`.
+   */
+  "tool:execute-result": Executing;
   /**
    * Answers `tool:expose`.
    */
@@ -4310,6 +4345,35 @@ export interface ToolsUnregistered {
    * Names of those that were removed, as the model knew them. Calls that were handed out stay open.
    */
   removed: string[];
+}
+/**
+ * Payload of `tool:execute-result`: what becomes of the call. What it comes to is told by its events.
+ */
+export interface Executing {
+  /**
+   * Which conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * The exchange that the call is all of.
+   */
+  messageId: MessageId;
+  /**
+   * Which call.
+   */
+  toolId: ToolId;
+  /**
+   * Whether it runs or waits.
+   */
+  state: SendState;
+  /**
+   * Its place in the queue, from 1.
+   */
+  position?: number;
+  /**
+   * Whether a request with this `id` was answered before.
+   */
+  duplicate?: boolean;
 }
 /**
  * Payload of `tool:expose-result`.

@@ -44,6 +44,15 @@ impl Place {
             })
     }
 
+    /// Returns the place of a call that is the only one.
+    pub(super) fn alone() -> Self {
+        Self {
+            earlier: Arc::default(),
+            position: 0,
+            _passed: CancellationToken::new().drop_guard(),
+        }
+    }
+
     /// Waits until no earlier call may ask any more.
     async fn first(&self) {
         for earlier in self.earlier.iter().take(self.position) {

@@ -26,6 +26,9 @@ use crate::tool::undo::Keep;
 use crate::tool::{Metadata, Output, Tool};
 use crate::units::millis;
 
+/// What a record names in the place of a provider where a client started the call.
+const BY_CLIENT: &str = "client";
+
 /// Returns what a call came to that did not run by a fault of its own.
 pub(super) fn failed(text: impl Into<String>) -> Box<Output> {
     Box::new(Output::error(text))
@@ -61,8 +64,14 @@ impl Exchange<'_> {
             tool_id: call.id.clone(),
             session_id: None,
             conversation_id: self.setup.conversation_id.clone(),
-            provider: self.setup.provider_id.clone(),
-            model: self.setup.model.clone(),
+            provider: match self.is_clients {
+                true => BY_CLIENT.to_owned(),
+                false => self.setup.provider_id.clone(),
+            },
+            model: match self.is_clients {
+                true => String::new(),
+                false => self.setup.model.clone(),
+            },
             provider_call_id: call.provider_call_id.clone(),
             // The model's word, where there is no such tool.
             tool_name: match tool {

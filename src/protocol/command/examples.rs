@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 47] = [
+const EXAMPLES: [&str; 48] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:open","sessionId":"…"}"#,
@@ -33,6 +33,7 @@ const EXAMPLES: [&str; 47] = [
     r#"{"type":"tool:list"}"#,
     r#"{"type":"tool:register","tools":[{"name":"open_file","description":"Opens a file.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}"#,
     r#"{"type":"tool:unregister","names":["open_file"]}"#,
+    r#"{"type":"tool:execute","toolName":"bash","input":{"command":"npm test"}}"#,
     r#"{"type":"tool:cancel","toolId":"t1"}"#,
     r#"{"type":"tool:expose","conversationId":"default","port":5173}"#,
     r#"{"type":"tool:status","toolId":"t1"}"#,
