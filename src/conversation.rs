@@ -4,6 +4,7 @@
 //! `state`. Each exchange gets its `Transcript` here, which is begun and ended here.
 
 mod compaction;
+mod limit;
 mod state;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -13,7 +14,6 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -38,6 +38,7 @@ use crate::protocol::{ChatCode, RequestId};
 use crate::runtime::Stopwatch;
 use crate::telemetry::metrics;
 
+use limit::{overdue, time_limit};
 use state::{ActorState, QUEUED, QueuedSend, Running};
 pub(crate) use view::View;
 
@@ -356,28 +357,6 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
         ..setup.clone()
     });
     state.continue_with(remaining, &admissions, &setup, context);
-}
-
-/// Returns how long an exchange that begins now may take, whatever tools come and go, and the setting that says so.
-fn time_limit(setup: &Setup, context: &Context) -> (Duration, &'static str) {
-    let tools = context.session.tools.snapshot();
-    match tools.values().any(|tool| setup.scope.allows(tool.spec())) {
-        true => (setup.timeout_tools, "chat.timeout_tools"),
-        false => (setup.timeout_plain, "chat.timeout_plain"),
-    }
-}
-
-/// Returns the error of an exchange that took longer.
-fn overdue(setup: &Setup, limit: Duration, setting: &str) -> ChatError {
-    let seconds = limit.as_secs_f64();
-    ChatError {
-        hint: Some(format!("raise limits.timeoutMs or {setting}")),
-        retryable: true,
-        ..setup.error(
-            ChatCode::ExchangeTimeout,
-            format!("the exchange took longer than {seconds} s"),
-        )
-    }
 }
 
 /// Does the work of an exchange and takes commands meanwhile. Returns `None` where it panicked.
