@@ -1,6 +1,7 @@
-import { type ChatError, type ChatSend, type Commands, type Configure, type Content, type Events, type FilesChanges, type Ready, type Remember, type ServerFrame, type SessionError, type SessionFormat, type SessionFork, type SessionList, type ToolExport } from "./protocol.js";
+import { type ChatError, type ChatSend, type Commands, type Configure, type Content, type Events, type FilesChanges, type Ready, type Remember, type ServerFrame, type SessionError, type SessionFormat, type SessionFork, type SessionList, type ToolExecute, type ToolExport } from "./protocol.js";
 import type { Asked } from "./reducer.js";
 import type { SessionStore } from "./store.js";
+import { type Tool } from "./tools.js";
 /** What this client needs of a `WebSocket`; the browser's, Node's and `ws`'s have it. */
 export interface Socket {
     readonly readyState: number;
@@ -68,6 +69,8 @@ export interface ClientEvents {
     status: Status;
     /** The session that was resumed is gone; `ready` tells of the new one. Unanswered requests were rejected. */
     "session-lost": Ready;
+    /** All that was missed has come, or there was nothing to miss: what comes now is new. */
+    "caught-up": Ready;
 }
 type AnswerTo<K extends string> = `${K}-result` extends keyof Events ? Events[`${K}-result`] : unknown;
 /** A request that was answered by an error, or by nothing any more. */
@@ -89,6 +92,8 @@ export declare class Client {
     /** How the connection stands; listen to `status` for changes. */
     status: Status;
     constructor(options: ClientOptions);
+    /** Whether events come in that were missed. */
+    get isReplaying(): boolean;
     /** What to resume by, after a page was loaded again. */
     get session(): {
         sessionId: string;
@@ -159,6 +164,19 @@ export declare class Client {
      * somebody is at it: every 10 s, or at half of the time that is left where that is sooner.
      */
     extend(question: string | Asked, requestId?: string): Promise<AnswerTo<"chat:tool-extend">>;
+    /**
+     * Has the model offered tools that this program runs, these and no others, on this connection and on each one after it.
+     * Each call is run once: over a socket that drops, its output is sent again, and counts once. Resolves when they are
+     * registered, and rejects with what is wrong with them.
+     */
+    tools(tools: Record<string, Tool>): Promise<AnswerTo<"tool:register">>;
+    /**
+     * Runs a tool without a model, as a call of this session. Resolves with its `toolId` and `messageId` as soon as it runs or
+     * waits; `chat:tool-result` has what it came to. With `inject` the model reads it, with the next message.
+     */
+    execute(toolName: string, input?: Record<string, unknown>, options?: Omit<ToolExecute, "toolName" | "input"> & {
+        id?: string;
+    }): Promise<AnswerTo<"tool:execute">>;
     /** Sets defaults of this session. */
     configure(values: Configure): Promise<AnswerTo<"session:configure">>;
     /**

@@ -5,6 +5,7 @@
 // seen, and requests without an answer are sent again under their old id once everything missed
 // has come. Nothing is sent twice to effect: the daemon runs a `chat:send` of one id once.
 import { SUBPROTOCOL, } from "./protocol.js";
+import { Tools } from "./tools.js";
 /** The fields by which a question is named. */
 function asked(question) {
     if (typeof question === "string")
@@ -51,6 +52,9 @@ export class Client {
     #timer;
     #replayEnds;
     #isOver = false;
+    #tools;
+    /** Whether it goes on with a session of which it has nothing: another page was on it before. */
+    #isStranger;
     #waiting = [];
     /** Another session that this socket is to go on in. */
     #opening;
@@ -58,6 +62,11 @@ export class Client {
         this.#options = options;
         this.#sessionId = options.session?.sessionId ?? options.store?.get() ?? undefined;
         this.lastSeq = options.session?.lastSeq ?? 0;
+        this.#isStranger = this.#sessionId !== undefined && this.lastSeq === 0;
+    }
+    /** Whether events come in that were missed. */
+    get isReplaying() {
+        return this.status.name !== "open" || this.#replayEnds !== undefined;
     }
     /** What to resume by, after a page was loaded again. */
     get session() {
@@ -170,6 +179,23 @@ export class Client {
      */
     extend(question, requestId) {
         return this.request("chat:tool-extend", { ...asked(question), ...(requestId !== undefined && { requestId }) });
+    }
+    /**
+     * Has the model offered tools that this program runs, these and no others, on this connection and on each one after it.
+     * Each call is run once: over a socket that drops, its output is sent again, and counts once. Resolves when they are
+     * registered, and rejects with what is wrong with them.
+     */
+    tools(tools) {
+        this.#tools ??= new Tools(this, this.#isStranger);
+        return this.#tools.set(tools);
+    }
+    /**
+     * Runs a tool without a model, as a call of this session. Resolves with its `toolId` and `messageId` as soon as it runs or
+     * waits; `chat:tool-result` has what it came to. With `inject` the model reads it, with the next message.
+     */
+    execute(toolName, input = {}, options = {}) {
+        const { id, ...rest } = options;
+        return this.request("tool:execute", { ...rest, toolName, input }, id);
     }
     /** Sets defaults of this session. */
     configure(values) {
@@ -427,6 +453,7 @@ export class Client {
         this.#replayEnds = undefined;
         for (const pending of this.#pending.values())
             this.#transmit(pending);
+        this.#emit("caught-up", this.ready);
     }
     #transmit(pending) {
         pending.sent = true;

@@ -21,10 +21,12 @@ import {
   type SessionFormat,
   type SessionFork,
   type SessionList,
+  type ToolExecute,
   type ToolExport,
 } from "./protocol.js";
 import type { Asked } from "./reducer.js";
 import type { SessionStore } from "./store.js";
+import { Tools, type Tool } from "./tools.js";
 
 /** The fields by which a question is named. */
 function asked(question: string | Asked): { toolId: string; host?: string } {
@@ -85,6 +87,8 @@ export interface ClientEvents {
   status: Status;
   /** The session that was resumed is gone; `ready` tells of the new one. Unanswered requests were rejected. */
   "session-lost": Ready;
+  /** All that was missed has come, or there was nothing to miss: what comes now is new. */
+  "caught-up": Ready;
 }
 
 type AnswerTo<K extends string> = `${K}-result` extends keyof Events ? Events[`${K}-result`] : unknown;
@@ -136,6 +140,9 @@ export class Client {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #replayEnds: string | undefined;
   #isOver = false;
+  #tools: Tools | undefined;
+  /** Whether it goes on with a session of which it has nothing: another page was on it before. */
+  #isStranger: boolean;
   #waiting: { resolve(ready: Ready): void; reject(error: Error): void }[] = [];
   /** Another session that this socket is to go on in. */
   #opening: { id: string; resolve(ready: Ready): void; reject(error: Error): void } | undefined;
@@ -144,6 +151,12 @@ export class Client {
     this.#options = options;
     this.#sessionId = options.session?.sessionId ?? options.store?.get() ?? undefined;
     this.lastSeq = options.session?.lastSeq ?? 0;
+    this.#isStranger = this.#sessionId !== undefined && this.lastSeq === 0;
+  }
+
+  /** Whether events come in that were missed. */
+  get isReplaying(): boolean {
+    return this.status.name !== "open" || this.#replayEnds !== undefined;
   }
 
   /** What to resume by, after a page was loaded again. */
@@ -291,6 +304,29 @@ export class Client {
    */
   extend(question: string | Asked, requestId?: string): Promise<AnswerTo<"chat:tool-extend">> {
     return this.request("chat:tool-extend", { ...asked(question), ...(requestId !== undefined && { requestId }) });
+  }
+
+  /**
+   * Has the model offered tools that this program runs, these and no others, on this connection and on each one after it.
+   * Each call is run once: over a socket that drops, its output is sent again, and counts once. Resolves when they are
+   * registered, and rejects with what is wrong with them.
+   */
+  tools(tools: Record<string, Tool>): Promise<AnswerTo<"tool:register">> {
+    this.#tools ??= new Tools(this, this.#isStranger);
+    return this.#tools.set(tools);
+  }
+
+  /**
+   * Runs a tool without a model, as a call of this session. Resolves with its `toolId` and `messageId` as soon as it runs or
+   * waits; `chat:tool-result` has what it came to. With `inject` the model reads it, with the next message.
+   */
+  execute(
+    toolName: string,
+    input: Record<string, unknown> = {},
+    options: Omit<ToolExecute, "toolName" | "input"> & { id?: string } = {},
+  ): Promise<AnswerTo<"tool:execute">> {
+    const { id, ...rest } = options;
+    return this.request("tool:execute", { ...rest, toolName, input }, id);
   }
 
   /** Sets defaults of this session. */
@@ -547,6 +583,7 @@ export class Client {
   #flush(): void {
     this.#replayEnds = undefined;
     for (const pending of this.#pending.values()) this.#transmit(pending);
+    this.#emit("caught-up", this.ready);
   }
 
   #transmit(pending: Pending): void {

@@ -7,3 +7,4 @@ export * from "./protocol.js";
 export * from "./client.js";
 export * from "./reducer.js";
 export * from "./store.js";
+export { type Tool, type ToolContext } from "./tools.js";

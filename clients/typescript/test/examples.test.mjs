@@ -78,9 +78,10 @@ test("the client is added by its path, and what the READMEs show runs as it stan
   const { home, folder, environment } = place();
   const added = spawnSync("npm", ["install", "--offline", "--no-audit", "--no-fund", join(import.meta.dirname, "..")], { cwd: folder, env: environment, encoding: "utf8" });
   assert.equal(added.status, 0, added.stderr);
-  const snippet = (name) => {
+  const snippet = (name, which = 0) => {
     const text = readFileSync(new URL(name, import.meta.url), "utf8");
-    writeFileSync(join(folder, "snippet.mjs"), /```js\n([^]*?)```/.exec(text)[1]);
+    const snippets = [...text.matchAll(/```js\n([^]*?)```/g)];
+    writeFileSync(join(folder, "snippet.mjs"), snippets[which][1]);
     return join(folder, "snippet.mjs");
   };
   const onPath = { ...environment, PATH: `${dirname(program)}${delimiter}${environment.PATH}` };
@@ -91,6 +92,10 @@ test("the client is added by its path, and what the READMEs show runs as it stan
   const given = { ...environment, OUTRIGGER_URL: daemon.url, OUTRIGGER_TOKEN: daemon.token };
   const client = await run([snippet("../README.md")], folder, given);
   assert.ok(client.code === 0 && client.shown.includes("type: 'text'"), client.shown);
+  const tools = await run([snippet("../README.md", 1)], folder, given);
+  assert.equal(tools.code, 0, tools.shown);
+  assert.match(tools.shown, /^opening README.md$/m);
+  assert.match(tools.shown, /^README.md is open at line 3$/m);
   await daemon.stop();
   rmSync(home, { recursive: true });
 });
