@@ -64,7 +64,7 @@ class Agent:
 
 
 def main():
-    binary = sys.argv[1] if len(sys.argv) > 1 else "target/dist/outrigger"
+    binary = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "target/dist/outrigger")
     server = Server(("127.0.0.1", 0), Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port = server.server_address[1]
