@@ -157,7 +157,7 @@ fn log(criterion: &mut Criterion) {
         for index in 0..DELTAS {
             log.append(delta(index), None, now);
             if index % every == 0 {
-                log.read(read, usize::MAX, 0, frames);
+                log.read(read, usize::MAX, 0, None, frames);
                 read = log.last();
                 frames.clear();
             }
@@ -175,7 +175,7 @@ fn log(criterion: &mut Criterion) {
         let mut frames = Vec::new();
         bench.iter(|| {
             frames.clear();
-            log.read(0, usize::MAX, 0, &mut frames)
+            log.read(0, usize::MAX, 0, None, &mut frames)
         });
     });
     group.finish();

@@ -269,6 +269,9 @@ pub struct RunArguments {
     /// Print each event as a line of JSON in the place of the answer
     #[arg(long)]
     pub json: bool,
+    /// A file with the JSON schema of an object: the answer is one that fits it, as JSON, or none
+    #[arg(long, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
     /// Which daemon, and how the session is set up.
     #[command(flatten)]
     pub client: ClientArguments,

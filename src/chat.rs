@@ -13,13 +13,16 @@ mod talk;
 mod terminal;
 
 use std::io::{IsTerminal as _, Read as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 
 use crate::arguments::{ChatArguments, ClientArguments, RunArguments};
-use crate::protocol::command::Configure;
+use crate::json_schema::ObjectSchema;
+use crate::protocol::command::{Configure, OutputForm};
 use crate::ready::{complain, exit};
 use address::Address;
 use daemon::{Daemon, Failure};
@@ -67,8 +70,16 @@ pub fn run(arguments: &RunArguments) -> ExitCode {
             return ExitCode::from(exit::CONFIGURATION);
         }
     };
+    let output = match arguments.output_schema.as_deref().map(schema).transpose() {
+        Ok(output) => output,
+        Err(problem) => {
+            complain(&problem);
+            return ExitCode::from(exit::CONFIGURATION);
+        }
+    };
     let options = Options {
         prompt: Some(prompt),
+        output,
         hold: true,
         servers: true,
         no_stdin: true,
@@ -106,6 +117,17 @@ fn prompt(words: &[String]) -> Result<String, String> {
         "" => Err(format!("the prompt is empty; {usage}")),
         prompt => Ok(prompt.to_owned()),
     }
+}
+
+/// Returns what an answer has to be by the schema in a file.
+fn schema(path: &Path) -> Result<OutputForm, String> {
+    let wrong =
+        |problem: &dyn std::fmt::Display| format!("--output-schema {}: {problem}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let schema: Map<String, Value> = serde_json::from_str(&text)
+        .map_err(|error| wrong(&format!("no JSON schema of an object: {error}")))?;
+    ObjectSchema::new(schema.clone()).map_err(|problem| wrong(&problem))?;
+    Ok(OutputForm { schema })
 }
 
 fn options(client: &ClientArguments) -> Options {

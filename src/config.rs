@@ -46,7 +46,8 @@ pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
     ClientToolsConfig, CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy,
     LogConfig, NativeCompaction, OnReach, ProviderBudget, SandboxPolicy, ServerConfig,
-    SessionConfig, SkipApproval, StoreSync, Unattended, Unpriced, WebSearchConfig,
+    SessionConfig, SkipApproval, StoreSync, Unattended, Unpriced, WebSearchConfig, WebhookEvent,
+    WebhooksConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -88,6 +89,8 @@ pub struct Config {
     pub log: LogConfig,
     /// The audit log; `None` for no audit log.
     pub audit: Option<AuditConfig>,
+    /// Where events are sent; `None` for nowhere.
+    pub webhooks: Option<WebhooksConfig>,
     /// Where sessions are kept; `None` where they are not.
     pub store: Option<StoreConfig>,
     /// How long running exchanges may take to end at shutdown.
@@ -124,6 +127,12 @@ impl Config {
     pub fn secrets(&self) -> Vec<SecretString> {
         let keys = self.providers.iter().filter_map(|p| p.api_key.as_ref());
         let keys = keys.chain(&self.tools.web_search.brave_api_key);
+        let webhooks = self.webhooks.iter().filter_map(|it| it.secret.as_ref());
+        let keys = keys.chain(webhooks);
+        let server = &self.server;
+        let keys = keys
+            .chain(&server.approver_token)
+            .chain(&server.observer_token);
         let keys = keys.flat_map(|key| NamedValue::from(key.expose_secret()).secrets("api_key"));
         let headers = self.providers.iter().map(|provider| &provider.headers);
         let headers = headers

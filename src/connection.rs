@@ -24,9 +24,12 @@ use crate::message::SessionId;
 use crate::protocol::command::{Command, Resume};
 use crate::protocol::envelope::{self, Stamp, Timestamp};
 use crate::protocol::event::{Event, SessionError};
+use crate::protocol::roles::Role;
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::block_in_place_if_large;
-use crate::session::{Attachment, Handle, Reader, Sessions, shutting_down};
+use crate::session::{
+    AttachRefused, Attachment, Entrance, Handle, Reader, Sessions, shutting_down,
+};
 use crate::telemetry::metrics;
 pub use activity::LastActivity;
 use text::{Text, Typed};
@@ -48,6 +51,7 @@ mod close {
     pub(super) const TRY_LATER: u16 = 1013;
     pub(super) const TAKEN_OVER: u16 = 4001;
     pub(super) const SESSION_ENDED: u16 = 4002;
+    pub(super) const DRIVER_PRESENT: u16 = 4003;
 }
 
 /// What the upgrade's query asked for.
@@ -59,6 +63,8 @@ pub struct UpgradeOptions {
     pub project: Option<String>,
     /// Whether a person types lines, in place of frames.
     pub text: bool,
+    /// As what it comes to its session.
+    pub entrance: Entrance,
 }
 
 /// Serves a socket until either side ends it; `stop` ends it from the daemon's side. `activity` is noted by
@@ -72,9 +78,18 @@ pub async fn serve(
 ) {
     let text = options.text.then(|| Mutex::new(Text::default()));
     let (mut sink, mut stream) = socket.split();
-    let Some(attached) = Attached::find(&sessions, options).await else {
-        close(&mut sink, close::TRY_LATER, "too many sessions").await;
-        return;
+    let entrance = options.entrance;
+    let attached = match Attached::find(&sessions, options).await {
+        Ok(attached) => attached,
+        Err(NoPlace::Driven) => {
+            return close(&mut sink, close::DRIVER_PRESENT, "driver_present").await;
+        }
+        Err(NoPlace::Gone) => {
+            return close(&mut sink, close::SESSION_ENDED, "session_not_found").await;
+        }
+        Err(NoPlace::Full) => {
+            return close(&mut sink, close::TRY_LATER, "too many sessions").await;
+        }
     };
     metrics::connected();
     let _counted = metrics::CONNECTIONS.enter();
@@ -82,17 +97,23 @@ pub async fn serve(
         sessions,
         attached,
         activity,
+        entrance,
         first: true,
         text: text.as_ref(),
     };
     loop {
         let taken_over = connection.attached.attachment.taken_over.clone();
+        let too_slow = connection.attached.attachment.too_slow.clone();
         let sessions = Arc::clone(&connection.sessions);
         let session = connection.attached.session.clone();
         let mut writer = Writer {
             sink: &mut sink,
             session: session.clone(),
-            reader: Reader::new(session.clone(), connection.attached.after),
+            reader: Reader::of(
+                session.clone(),
+                connection.attached.after,
+                connection.attached.attachment.id,
+            ),
             text: text.as_ref(),
         };
         let greeting = connection.attached.greeting.take();
@@ -100,6 +121,7 @@ pub async fn serve(
             reason = connection.listen(&mut stream) => reason,
             () = writer.follow(greeting) => DisconnectReason::Gone,
             () = taken_over.cancelled() => DisconnectReason::Ended(close::TAKEN_OVER, "taken_over"),
+            () = too_slow.cancelled() => DisconnectReason::Ended(close::TRY_LATER, "too slow"),
             () = sessions.lost(&session) => {
                 DisconnectReason::Ended(close::SESSION_ENDED, "session_ended")
             }
@@ -148,21 +170,28 @@ struct Attached {
 }
 
 impl Attached {
-    /// Goes on with the session asked for, or with a new one; `None` where there are too many.
-    async fn find(sessions: &Arc<Sessions>, options: UpgradeOptions) -> Option<Self> {
+    /// Goes on with the session asked for, or with a new one.
+    async fn find(sessions: &Arc<Sessions>, options: UpgradeOptions) -> Result<Self, NoPlace> {
+        let entrance = options.entrance;
         let problem = match options.resume {
-            Some(resume) => match Self::resume(sessions, &resume, None).await {
-                Ok(attached) => return Some(attached),
-                Err(problem) => Some(problem),
+            Some(resume) => match Self::resume(sessions, &resume, entrance, None).await {
+                Ok(attached) => return Ok(attached),
+                Err(Unopened::NoPlace(refused)) => return Err(refused),
+                Err(Unopened::Problem(problem)) => Some(problem),
             },
             None => None,
         };
-        let session = sessions.create(options.project.as_deref()).await?;
+        // One that does not drive is there for that session alone.
+        if entrance.role.is_some_and(|role| role < Role::Driver) {
+            return Err(NoPlace::Gone);
+        }
+        let session = sessions.create(options.project.as_deref()).await;
+        let session = session.ok_or(NoPlace::Full)?;
         if let Some(problem) = problem {
             session.feed.append(Event::SessionError(problem), None);
         }
-        let attachment = session.attach().await?;
-        Some(Self {
+        let attachment = session.enter(entrance).await.ok_or(NoPlace::Full)??;
+        Ok(Self {
             session,
             attachment,
             after: 0,
@@ -174,15 +203,16 @@ impl Attached {
     async fn resume(
         sessions: &Arc<Sessions>,
         resume: &Resume,
+        entrance: Entrance,
         reply_to: Option<&RequestId>,
-    ) -> Result<Self, SessionError> {
-        let unknown = || not_found(&resume.session_id);
+    ) -> Result<Self, Unopened> {
+        let unknown = || Unopened::Problem(not_found(&resume.session_id));
         let (session, attachment) = loop {
-            let session = sessions.open(&resume.session_id).await?;
-            let session = session.ok_or_else(unknown)?;
+            let session = sessions.open(&resume.session_id).await;
+            let session = session.map_err(Unopened::Problem)?.ok_or_else(unknown)?;
             // One that ends just now is opened anew, where it is kept.
-            if let Some(attachment) = session.attach().await {
-                break (session, attachment);
+            if let Some(entered) = session.enter(entrance).await {
+                break (session, entered?);
             }
             if sessions.is_stopping() {
                 return Err(unknown());
@@ -205,10 +235,60 @@ impl Attached {
     }
 }
 
+/// Why a socket has no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoPlace {
+    /// It wants to drive one that another socket drives.
+    Driven,
+    /// There is no such session, and it wants no other.
+    Gone,
+    /// There are too many sessions, or sockets on this one.
+    Full,
+}
+
+/// Why an earlier session is not gone on with.
+enum Unopened {
+    NoPlace(NoPlace),
+    Problem(SessionError),
+}
+
+impl From<AttachRefused> for NoPlace {
+    fn from(refused: AttachRefused) -> Self {
+        match refused {
+            AttachRefused::Driven => Self::Driven,
+            AttachRefused::Full => Self::Full,
+        }
+    }
+}
+
+impl From<AttachRefused> for Unopened {
+    fn from(refused: AttachRefused) -> Self {
+        Self::NoPlace(refused.into())
+    }
+}
+
+impl From<Unopened> for SessionError {
+    fn from(unopened: Unopened) -> Self {
+        match unopened {
+            Unopened::Problem(problem) => problem,
+            Unopened::NoPlace(NoPlace::Driven) => Self::new(
+                SessionCode::Forbidden,
+                "another socket drives that session; connect to it with `takeOver=1`, or as an observer",
+            ),
+            Unopened::NoPlace(NoPlace::Full | NoPlace::Gone) => Self::new(
+                SessionCode::RateLimited,
+                "there are too many sockets on that session; close some",
+            ),
+        }
+    }
+}
+
 struct Connection<'a> {
     sessions: Arc<Sessions>,
     attached: Attached,
     activity: Arc<LastActivity>,
+    /// As what it comes to each of its sessions.
+    entrance: Entrance,
     /// Whether no request was taken yet: another session may be resumed, until this one is used.
     first: bool,
     text: Option<&'a Mutex<Text>>,
@@ -258,9 +338,11 @@ impl Connection<'_> {
             _ => None,
         };
         if let Some(resume) = other.filter(|it| it.session_id != self.attached.session.id) {
-            return match Attached::resume(&self.sessions, resume, request.id.as_ref()).await {
+            let id = request.id.as_ref();
+            let opened = Attached::resume(&self.sessions, resume, self.entrance, id).await;
+            return match opened {
                 Ok(attached) => ControlFlow::Break(DisconnectReason::Moved(Box::new(attached))),
-                Err(problem) => self.refuse(request.id.as_ref(), problem),
+                Err(unopened) => self.refuse(id, unopened.into()),
             };
         }
         self.first = false;
@@ -285,7 +367,8 @@ impl Connection<'_> {
 
     async fn hand_over(&self, request: Request) -> ControlFlow<DisconnectReason> {
         let id = request.id.clone();
-        if self.attached.session.request(request).await {
+        let from = self.attached.attachment.id;
+        if self.attached.session.request_of(request, from).await {
             return ControlFlow::Continue(());
         }
         if self.sessions.is_stopping() {
@@ -301,7 +384,15 @@ impl Connection<'_> {
         error: SessionError,
     ) -> ControlFlow<DisconnectReason> {
         let feed = &self.attached.session.feed;
-        feed.append(Event::SessionError(error), reply_to);
+        let event = Event::SessionError(error);
+        match self.attached.attachment.id {
+            // Whatever its role is: what it said is its own affair.
+            Some(socket) => {
+                let to = RequestId::apart(reply_to.cloned(), socket);
+                feed.append(event, Some(&to));
+            }
+            None => feed.append(event, reply_to),
+        }
         ControlFlow::Continue(())
     }
 }

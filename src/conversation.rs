@@ -5,6 +5,7 @@
 
 mod compaction;
 mod limit;
+mod queue;
 mod state;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -39,6 +40,7 @@ use crate::runtime::Stopwatch;
 use crate::telemetry::metrics;
 
 use limit::{overdue, time_limit};
+pub(crate) use queue::QueueChange;
 use state::{ActorState, QUEUED, QueuedSend, Running};
 pub(crate) use view::View;
 
@@ -67,6 +69,11 @@ pub(crate) enum Command {
     CancelTool(ToolId),
     /// Gives up what a client was to run of these tools, since it does not have them any more.
     GiveUpCalls(Vec<String>),
+    /// Lists what waits, after a change of it where there is one.
+    Queue {
+        change: Option<Box<(MessageId, QueueChange)>>,
+        reply_to: Option<RequestId>,
+    },
     /// Makes what the model sees shorter.
     Compact(Box<CompactRequest>),
     /// Looks at how things stand, here and now: nothing happens in the conversation meanwhile.
@@ -265,6 +272,7 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
         steered: steered_before,
         waited,
         counted,
+        ..
     } = send;
     drop(counted);
     let began = Instant::now();

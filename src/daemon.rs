@@ -34,6 +34,7 @@ use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
 use crate::notices::Notices;
+use crate::protocol::roles::Role;
 use crate::protocol::{event, word};
 use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyLine, Surroundings};
@@ -48,6 +49,7 @@ use crate::store::{self, Sqlite, Store as _, Updates};
 use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
+use crate::webhooks::Webhooks;
 
 /// How long tasks may take to end once everything was cancelled.
 const LAST_MOMENTS: Duration = Duration::from_secs(3);
@@ -94,7 +96,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     let config = Arc::clone(&daemon.services.config);
     let shared = Arc::new(Shared {
         gate: Gate::new(
-            token.clone(),
+            tokens(&token, &config),
             config.server.allowed_origins.clone(),
             config.server.allowed_hosts.clone(),
         ),
@@ -139,6 +141,20 @@ pub async fn run_agent(config: Config, options: Options) -> Result<(), Fatal> {
     tasks.spawn(acp::stdio(sessions, closed, close.clone()));
     built.until_end(&options, signals, close).await;
     Ok(())
+}
+
+/// Returns the tokens that open the port, with what their sockets may do.
+fn tokens(token: &SecretString, config: &Config) -> Vec<(Role, SecretString)> {
+    let server = &config.server;
+    let all = [
+        (Role::Driver, Some(token)),
+        (Role::Approver, server.approver_token.as_ref()),
+        (Role::Observer, server.observer_token.as_ref()),
+    ];
+    let given = all
+        .into_iter()
+        .filter_map(|(role, token)| Some((role, token?.clone())));
+    given.collect()
 }
 
 fn catch_signals() -> Result<Signals, Fatal> {
@@ -325,7 +341,10 @@ fn build(
         notices: notices.clone(),
     };
     let providers = Providers::new(&config);
+    let stop = CancellationToken::new();
+    let webhooks = Webhooks::new(config.webhooks.as_ref(), tasks.clone(), stop.clone());
     Arc::new(Daemon {
+        webhooks,
         mcp: Mcp::new(servers, tasks.clone()),
         notices,
         rules: SharedRules::new(store.is_ok()),
@@ -353,7 +372,7 @@ fn build(
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
         tasks,
         draining: CancellationToken::new(),
-        stop: CancellationToken::new(),
+        stop,
     })
 }
 

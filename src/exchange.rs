@@ -22,6 +22,7 @@ pub(crate) mod files;
 pub(crate) mod history;
 pub(crate) mod ledger;
 pub(crate) mod memory;
+pub(crate) mod output;
 pub(crate) mod questions;
 pub(crate) mod recording;
 pub(crate) mod searches;
@@ -121,6 +122,8 @@ struct Progress {
     violations: u32,
     /// Whether the model was nudged after an empty reply.
     nudged: bool,
+    /// How often an answer was asked for again that did not fit its schema.
+    corrections: u32,
     /// Whether a last answer is given that a cap does not allow any more.
     is_last: bool,
 }
@@ -178,7 +181,11 @@ impl Exchange<'_> {
                 let error = failure::history_full(full, self.setup);
                 return Leave::Failed(StopReason::Error, Box::new(error));
             }
-            let request = self.request(turn, ToolChoice::Auto);
+            let choice = match self.is_correcting() {
+                true => ToolChoice::None,
+                false => ToolChoice::Auto,
+            };
+            let request = self.request(turn, choice);
             match self.make_room(&request).await {
                 Ok(true) => {}
                 Ok(false) => {
@@ -211,6 +218,7 @@ impl Exchange<'_> {
         let streamed = self.stream_turn(&request).await?;
         let (reply, stop) = (streamed.reply, streamed.stop);
         let (calls, is_empty) = (reply.calls.clone(), reply.is_empty());
+        let text = self.setup.output.as_ref().map(|_| reply.text.clone());
         self.transcript.record_reply(reply);
         if calls.is_empty() {
             let after_results = std::mem::take(&mut self.progress.after_results);
@@ -221,7 +229,10 @@ impl Exchange<'_> {
                 self.nudge();
                 return Ok(());
             }
-            return Err(Leave::Stop(stop_reason(stop)));
+            return match (stop_reason(stop), text) {
+                (StopReason::EndTurn, Some(text)) => self.check_answer(&text),
+                (stop, _) => Err(Leave::Stop(stop)),
+            };
         }
         let was_cut = |fault: &Option<_>| matches!(fault, Some(Fault::Truncated | Fault::TurnCut));
         let truncated = streamed.faults.iter().any(was_cut);

@@ -18,6 +18,8 @@ use tower::util::MapFutureLayer;
 
 use parking_lot::Mutex;
 
+use crate::sandbox::is_public;
+
 /// Longest wait for a connection, TLS included.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
@@ -47,7 +49,29 @@ pub enum ClientError {
 #[derive(Clone, Default)]
 pub struct Clients {
     built: Arc<Mutex<HashMap<Route, Client>>>,
-    guard: bool,
+    reach: Reach,
+}
+
+/// Which addresses are connected to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// All.
+    #[default]
+    Anywhere,
+    /// All but link-local ones, behind which clouds keep credentials.
+    BeyondLink,
+    /// Those that may be anybody's, and without a proxy, which would look names up by itself.
+    Public,
+}
+
+impl Reach {
+    fn allows(self, address: IpAddr) -> bool {
+        match self {
+            Self::Anywhere => true,
+            Self::BeyondLink => !is_link_local(address),
+            Self::Public => is_public(address),
+        }
+    }
 }
 
 /// What makes a client of its own necessary.
@@ -62,11 +86,15 @@ enum Route {
 }
 
 impl Clients {
-    /// Clients for addresses that are less trusted: they connect to no link-local address, behind which
-    /// clouds keep credentials.
+    /// Clients for addresses that are less trusted: they connect to no link-local address.
     pub fn guarded() -> Self {
+        Self::reaching(Reach::BeyondLink)
+    }
+
+    /// Clients that connect to these addresses and no others.
+    pub fn reaching(reach: Reach) -> Self {
         Self {
-            guard: true,
+            reach,
             ..Self::default()
         }
     }
@@ -78,12 +106,15 @@ impl Clients {
     /// [`ClientError`]; it holds no credentials of the URL.
     pub async fn get(&self, url: &str, ca_file: Option<&Path>) -> Result<Client, ClientError> {
         let route = Route::of(url, ca_file)?;
+        if self.reach == Reach::Public {
+            refuse_private(url)?;
+        }
         if let Some(client) = self.built.lock().get(&route) {
             return Ok(client.clone());
         }
         // Reading the certificates blocks. Two first requests at once may both build; one is kept.
-        let (building, guard) = (route.clone(), self.guard);
-        let client = tokio::task::spawn_blocking(move || build(&building, guard))
+        let (building, reach) = (route.clone(), self.reach);
+        let client = tokio::task::spawn_blocking(move || build(&building, reach))
             .await
             .map_err(|error| failed(&error))??;
         Ok(self.built.lock().entry(route).or_insert(client).clone())
@@ -93,7 +124,10 @@ impl Clients {
     #[cfg(test)]
     pub(crate) fn keeping_loopback() -> reqwest::Result<Self> {
         let clients = Self::default();
-        let client = settings(false).no_proxy().tls_certs_only([]).build()?;
+        let client = settings(Reach::Anywhere)
+            .no_proxy()
+            .tls_certs_only([])
+            .build()?;
         clients.built.lock().insert(Route::Loopback, client);
         Ok(clients)
     }
@@ -148,12 +182,29 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn build(route: &Route, guard: bool) -> Result<Client, ClientError> {
+/// Refuses an address that no name has to be looked up for.
+fn refuse_private(url: &str) -> Result<(), ClientError> {
+    let url = Url::parse(url).map_err(|error| ClientError::Setting(error.to_string()))?;
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let is_private = match bare.parse::<IpAddr>() {
+        Ok(address) => !is_public(address),
+        Err(_) => is_loopback(&url),
+    };
+    match is_private {
+        true => Err(ClientError::Setting(format!(
+            "`{host}` is an address of this machine or of a private network"
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn build(route: &Route, reach: Reach) -> Result<Client, ClientError> {
     // Fails where a provider is installed already, which is as good.
     drop(rustls::crypto::ring::default_provider().install_default());
     let settings = || match route {
-        Route::World(_) => settings(guard),
-        Route::Loopback | Route::LoopbackTls(_) => settings(guard).no_proxy(),
+        Route::World(_) if reach != Reach::Public => settings(reach),
+        Route::World(_) | Route::Loopback | Route::LoopbackTls(_) => settings(reach).no_proxy(),
     };
     let ca_file = match route {
         Route::Loopback => {
@@ -191,16 +242,16 @@ pub fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Resolves names, but not to link-local addresses.
-struct Guard;
+/// Resolves names, but only to addresses within reach.
+struct Guard(Reach);
 
 impl Resolve for Guard {
     fn resolve(&self, name: Name) -> Resolving {
+        let reach = self.0;
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let found: Vec<SocketAddr> = found
-                .filter(|address| !is_link_local(address.ip()))
-                .collect();
+            let found: Vec<SocketAddr> =
+                found.filter(|address| reach.allows(address.ip())).collect();
             if found.is_empty() {
                 return Err(format!("`{}` has no address that may be used", name.as_str()).into());
             }
@@ -210,10 +261,10 @@ impl Resolve for Guard {
     }
 }
 
-fn settings(guard: bool) -> ClientBuilder {
+fn settings(reach: Reach) -> ClientBuilder {
     let mut builder = Client::builder();
-    if guard {
-        builder = builder.dns_resolver(Arc::new(Guard));
+    if reach != Reach::Anywhere {
+        builder = builder.dns_resolver(Arc::new(Guard(reach)));
     }
     // No time limit on the whole: an answer may stream for as long as it likes.
     builder
@@ -302,6 +353,31 @@ mod tests {
                 "{address}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn those_for_public_addresses_connect_to_no_other() {
+        let clients = Clients::reaching(Reach::Public);
+        for url in [
+            "http://127.0.0.1/",
+            "http://[::1]/",
+            "http://[::ffff:10.0.0.1]/",
+            "http://10.1.2.3/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "https://169.254.169.254/latest",
+            "https://localhost/",
+            "https://a.localhost/",
+            "http://0.0.0.0/",
+        ] {
+            let refused = clients.get(url, None).await;
+            assert!(matches!(refused, Err(ClientError::Setting(_))), "{url}");
+        }
+        assert!(clients.get("https://203.0.113.7/", None).await.is_ok());
+        // A name is looked up first, and then it is the address that counts.
+        let guard = Guard(Reach::Public);
+        let found = guard.resolve("localhost".parse().unwrap()).await;
+        assert!(found.is_err());
     }
 
     #[tokio::test]

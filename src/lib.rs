@@ -64,6 +64,7 @@ pub mod audit;
 pub mod commands;
 pub mod config;
 pub mod daemon;
+mod json_schema;
 pub mod lifecycle;
 mod plain_text;
 pub mod process;
@@ -74,5 +75,6 @@ mod spend;
 pub mod telemetry;
 pub mod terminal_text;
 pub mod units;
+mod webhooks;
 
 pub mod chat;

@@ -14,8 +14,11 @@ pub mod content;
 pub mod envelope;
 pub mod event;
 pub mod input;
+pub mod queue;
 pub mod record;
+pub mod roles;
 pub mod schema;
+pub mod status;
 
 pub use code::{ChatCode, SessionCode};
 pub use command::Command;
@@ -34,7 +37,7 @@ pub const CLIENT_TOOLS: &str = "client_tools";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 15] = [
+pub const FEATURES: [&str; 19] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -62,6 +65,14 @@ pub const FEATURES: [&str; 15] = [
     CLIENT_TOOLS,
     // `tool:execute`.
     "tool_execute",
+    // `chat:queue`.
+    "queue",
+    // `session:status`, `session:status-changed` and the layer `status`.
+    "status",
+    // `?role=` of `/ws`, `session:take-over`, `session:roles`.
+    "roles",
+    // `output` of `chat:send`, `chat:output`.
+    "structured_output",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

@@ -22,6 +22,7 @@ mod lines;
 pub mod models;
 mod notices;
 mod ollama;
+mod output;
 mod quirks;
 pub(crate) mod rates;
 mod record;
@@ -88,6 +89,11 @@ pub trait Provider: Send + Sync {
         NativeCompaction::Off
     }
 
+    /// Returns whether [`Request::output`] may be asked for beside tools that the model may call.
+    fn forms_beside_tools(&self) -> bool {
+        false
+    }
+
     /// Returns what is known of a model without asking anybody.
     fn model(&self, id: &str) -> Model;
 }
@@ -113,6 +119,9 @@ pub struct Request<'a> {
     pub thinking: Option<Thinking>,
     /// Opaque and stable for a conversation: routes its requests to the same prompt cache.
     pub cache_key: &'a str,
+    /// The JSON schema of an object that the answer is to be, where it is not to be words. Beside tools that the model may
+    /// call only where [`Provider::forms_beside_tools`] says so.
+    pub output: Option<&'a Value>,
     /// Asks for a compaction of the messages in the vendor's own form, and for no answer. The text says what it is to be like in the
     /// place of the vendor's own words; empty for those. Only where [`Provider::native_compaction`] has one.
     pub compact: Option<&'a str>,

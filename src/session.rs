@@ -22,14 +22,17 @@ pub mod log;
 mod mcp;
 mod projects;
 mod providers;
+mod queue;
 mod ran;
 mod reader;
 mod requests;
 pub(crate) mod resolve;
 mod restore;
+mod roles;
 mod scope;
 mod sends;
 mod sessions;
+mod status;
 mod title;
 mod tools;
 mod transfer;
@@ -40,7 +43,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +56,7 @@ use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Money, Notice, Severity};
 use crate::protocol::RequestId;
 use crate::protocol::event::{Event, Ready};
+use crate::protocol::roles::SessionRoles;
 use crate::runtime::sleep_until;
 use crate::spend::Account;
 use crate::store::Sqlite;
@@ -66,9 +70,10 @@ use client_tools::ClientTools;
 use defaults::Defaults;
 pub(crate) use feed::Feed;
 use handle::Message;
-pub use handle::{Attachment, Handle};
+pub use handle::{AttachRefused, Attachment, Entrance, Handle};
 pub(crate) use kept::piece;
 pub(crate) use reader::Reader;
+use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
 pub use sessions::{Daemon, Sessions};
@@ -110,7 +115,12 @@ struct Session {
     at_begin: Vec<Notice>,
     /// Whether a socket was ever on it: the next one resumes it.
     had_socket: bool,
-    socket: Option<Socket>,
+    driver: Option<Socket>,
+    /// Those that approve and those that observe.
+    further: Vec<Socket>,
+    /// Whether a socket was ever given a role.
+    has_roles: bool,
+    told_roles: Option<SessionRoles>,
     /// While a client that was there is gone.
     away: Option<Away>,
     /// Permits for requests that read an output from the disk.
@@ -126,14 +136,6 @@ struct Session {
     /// Whether it ends as soon as nothing runs unless a socket comes.
     ends_when_idle: bool,
     cancel: CancellationToken,
-}
-
-/// What the session holds of its socket.
-struct Socket {
-    /// Fires when another one takes its place.
-    taken_over: CancellationToken,
-    /// Fires when it is gone.
-    disconnected: CancellationToken,
 }
 
 /// The way to a conversation; `gone` fires when it has ended.
@@ -202,7 +204,10 @@ impl Session {
             sends: VecDeque::new(),
             at_begin: Vec::new(),
             had_socket: false,
-            socket: None,
+            driver: None,
+            further: Vec::new(),
+            has_roles: false,
+            told_roles: None,
             away: None,
             output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),
             client_tools: ClientTools::default(),
@@ -255,17 +260,15 @@ impl Session {
                 break;
             }
             let ends_at = self.ends_at;
-            let disconnected = self
-                .socket
-                .as_ref()
-                .map(|socket| socket.disconnected.clone());
+            let disconnected = self.sockets().map(|it| it.disconnected.clone());
+            let disconnected = any_cancelled(disconnected.collect());
             let message = tokio::select! {
                 // What a socket said before it went is taken before it is gone.
                 biased;
                 () = self.cancel.cancelled() => None,
                 message = self.inbox.recv() => message,
-                () = cancelled(disconnected) => {
-                    self.detach();
+                () = disconnected => {
+                    self.leave();
                     continue;
                 }
                 // One that came too fast to be read is missed; `mcp:list` has how things stand.
@@ -296,10 +299,14 @@ impl Session {
                 }
             };
             match message {
-                Some(Message::Request(request)) => self.handle(*request).await,
-                Some(Message::Attach(reply)) => self.attach(reply),
-                Some(Message::Resync(after, reply)) => {
-                    reply.send(self.resync(after).await).ok();
+                Some(Message::Request(request, from)) => {
+                    if let Some(request) = self.admitted(*request, from) {
+                        self.handle(request).await;
+                    }
+                }
+                Some(Message::Attach(entrance, reply)) => drop(reply.send(self.attach(entrance))),
+                Some(Message::Resync(after, socket, reply)) => {
+                    reply.send(self.resync(after, socket).await).ok();
                     self.say_at_begin();
                 }
                 // Somebody came back meanwhile.
@@ -321,7 +328,7 @@ impl Session {
     async fn refuse_rest(&mut self) {
         self.inbox.close();
         while let Some(message) = self.inbox.recv().await {
-            if let Message::Request(request) = message
+            if let Message::Request(request, _) = message
                 && self.daemon.stop.is_cancelled()
             {
                 let error = Event::SessionError(shutting_down());
@@ -330,18 +337,22 @@ impl Session {
         }
     }
 
-    fn detach(&mut self) {
-        self.socket = None;
-        self.transfers = Transfers::default();
-        self.attend(false);
-        let grace = self.daemon.services.config.session.resume_grace;
-        self.ends_at = Instant::now().checked_add(grace);
+    /// Has the session wait for somebody who answers, or end where nobody comes back for longer than it may.
+    fn settle_presence(&mut self) {
+        self.shared.questions.attach(self.driver.is_some());
+        let is_attended = self.is_attended();
+        self.attend(is_attended);
+        if is_attended {
+            (self.ends_at, self.ends_when_idle) = (None, false);
+        } else if self.ends_at.is_none() && !self.ends_when_idle {
+            let grace = self.daemon.services.config.session.resume_grace;
+            self.ends_at = Instant::now().checked_add(grace);
+        }
         self.spare.store(!self.is_used(), Ordering::Relaxed);
     }
 
-    /// Tells those whom it matters to whether there is a client.
+    /// Tells who gives out locks whether somebody is there.
     fn attend(&mut self, is_attended: bool) {
-        self.shared.questions.attach(is_attended);
         // At most one: the end of a second one would speak for the first.
         match is_attended {
             true => self.away = None,
@@ -366,7 +377,7 @@ impl Session {
     }
 
     fn is_used(&self) -> bool {
-        self.socket.is_some() || !self.conversations.is_empty()
+        self.sockets().next().is_some() || !self.conversations.is_empty()
     }
 
     fn say_at_begin(&mut self) {
@@ -375,42 +386,21 @@ impl Session {
         }
     }
 
-    fn attach(&mut self, reply: oneshot::Sender<Attachment>) {
-        let before = self.socket.take();
-        if self.had_socket {
-            metrics::resumed(before.is_some());
-        }
-        if let Some(before) = before {
-            before.taken_over.cancel();
-            self.transfers = Transfers::default();
-        }
-        self.had_socket = true;
-        self.client_tools.next_socket();
-        self.attend(true);
-        (self.ends_at, self.ends_when_idle) = (None, false);
-        self.spare.store(false, Ordering::Relaxed);
-        let (taken_over, disconnected) = (CancellationToken::new(), CancellationToken::new());
-        self.socket = Some(Socket {
-            taken_over: taken_over.clone(),
-            disconnected: disconnected.clone(),
-        });
+    /// Returns what a socket that comes to the session is told first.
+    fn ready_now(&self) -> Ready {
         let in_force = self.in_force();
-        drop(reply.send(Attachment {
-            _on_disconnect: disconnected.drop_guard(),
-            taken_over,
-            ready: Ready {
-                resumed: true,
-                trust_level: in_force.trust_level,
-                on_violation: in_force.on_violation,
-                layers: in_force.layers,
-                providers: providers::ready(&self.daemon.providers),
-                tools: self.shared.tools.names(),
-                project: in_force.project,
-                project_error: in_force.project_error,
-                persistent: !in_force.ephemeral,
-                ..self.ready.clone()
-            },
-        }));
+        Ready {
+            resumed: true,
+            trust_level: in_force.trust_level,
+            on_violation: in_force.on_violation,
+            layers: in_force.layers,
+            providers: providers::ready(&self.daemon.providers),
+            tools: self.shared.tools.names(),
+            project: in_force.project,
+            project_error: in_force.project_error,
+            persistent: !in_force.ephemeral,
+            ..self.ready.clone()
+        }
     }
 
     fn answer(&self, reply_to: Option<&RequestId>, event: Event) {
@@ -418,10 +408,12 @@ impl Session {
     }
 }
 
-async fn cancelled(token: Option<CancellationToken>) {
-    match token {
-        Some(token) => token.cancelled().await,
-        None => std::future::pending().await,
+/// Waits until one of these is cancelled; for ever where there is none.
+async fn any_cancelled(tokens: Vec<CancellationToken>) {
+    let waits = tokens.iter().map(|token| Box::pin(token.cancelled()));
+    match tokens.is_empty() {
+        true => std::future::pending().await,
+        false => drop(futures::future::select_all(waits).await),
     }
 }
 

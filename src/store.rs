@@ -308,6 +308,30 @@ impl Journal {
         self.write([queued].into_iter().chain(sent).collect());
     }
 
+    /// Notes what sends say that wait, and their order: of each its name and all that it says.
+    pub(crate) fn requeued<'a>(
+        &self,
+        conversation: &ConversationId,
+        sends: impl IntoIterator<Item = (&'a MessageId, &'a str)>,
+    ) {
+        if !self.is_on() {
+            return;
+        }
+        let changes = sends.into_iter().flat_map(|(name, send)| {
+            let id = name.to_string();
+            // In the order in which they are written.
+            [
+                Change::Unqueued { id: id.clone() },
+                Change::Queued(Queued {
+                    id,
+                    conversation: conversation.to_string(),
+                    send: send.to_owned(),
+                }),
+            ]
+        });
+        self.write(changes.collect());
+    }
+
     /// Notes that sends were dropped.
     pub(crate) fn dropped(&self, names: &[MessageId]) {
         if self.is_on() && !names.is_empty() {

@@ -23,7 +23,7 @@ use crate::plain_text::question::Asked;
 use crate::plain_text::render::Screen;
 use crate::plain_text::style::{Piece, Style};
 use crate::protocol::budget::BudgetConfirm;
-use crate::protocol::command::{ChatCancel, Configure};
+use crate::protocol::command::{ChatCancel, Configure, OutputForm};
 use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
 use crate::protocol::{ChatCode, Command, SessionCode};
 pub(super) use sessions::Wanted;
@@ -79,6 +79,8 @@ pub(super) enum End {
 pub(super) struct Options {
     /// Ask this and end.
     pub(super) prompt: Option<String>,
+    /// What the answer has to be: then nothing else goes to standard output.
+    pub(super) output: Option<OutputForm>,
     /// Defaults for the session.
     pub(super) configure: Option<Configure>,
     /// The session to go on in; a new one where there is none.
@@ -197,6 +199,10 @@ impl Talk {
                     host: it.host.clone(),
                 };
                 self.extended(&asked, it.expires_at.as_deref());
+            }
+            Event::ChatOutput(it) if self.options.output.is_some() => {
+                let json = format!("{}\n", it.output);
+                self.actions.push(Action::Show(Piece::Answer(json)));
             }
             Event::SessionError(error) => self.refused(error.code, request.as_ref(), event),
             _ => self.show(event),
@@ -416,7 +422,11 @@ impl Talk {
     }
 
     fn put(&mut self, pieces: Vec<Piece>) {
-        self.actions.extend(pieces.into_iter().map(Action::Show));
+        let is_data = self.options.output.is_some();
+        let shown = pieces
+            .into_iter()
+            .filter(|piece| !is_data || !matches!(piece, Piece::Answer(_)));
+        self.actions.extend(shown.map(Action::Show));
     }
 
     fn done(&mut self) -> Vec<Action> {

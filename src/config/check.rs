@@ -11,6 +11,7 @@ mod mcp;
 mod project;
 mod providers;
 mod server;
+mod webhooks;
 mod workflows;
 
 pub(super) use self::findings::Findings;
@@ -111,6 +112,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         workflows,
         log: settings.log,
         audit,
+        webhooks: webhooks::check(settings.webhooks, findings),
         store,
         shutdown_grace: settings.shutdown.grace.0,
         environment_secrets: keys::in_environment(&findings.sources.environment),

@@ -44,6 +44,8 @@ pub(crate) fn is_secret(path: &[&str]) -> bool {
         ["providers", _, "headers", _, "secret"]
         | ["mcp", "servers", _, "env" | "headers", _, "secret"] => false,
         [.., "api_key" | "brave_api_key"]
+        | ["webhooks", "secret"]
+        | ["server", "approver_token" | "observer_token"]
         | ["providers", _, "headers", ..]
         | ["mcp", "servers", _, "env" | "headers", ..] => true,
         _ => false,

@@ -6,6 +6,7 @@ mod budget;
 mod client;
 mod compaction;
 mod store;
+mod webhooks;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub use client::{ClientToolsConfig, SkipApproval};
 pub use compaction::{CompactionConfig, NativeCompaction};
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
+pub use webhooks::{WebhookEvent, WebhooksConfig};
 
 /// Tokens that may be kept free for the last answer.
 pub(super) type Reserve = Number<0, 1_000_000>;
@@ -49,6 +51,12 @@ pub struct ServerConfig {
     /// TCP port, 0 to 65535; 0 takes a free one.
     #[serde(with = "Number::<0, 65_535>")]
     pub port: u16,
+    /// A token whose sockets may at most approve (`?role=approver`): look, answer questions and stop what runs. Empty for none.
+    #[serde(with = "Secret")]
+    pub approver_token: Option<SecretString>,
+    /// A token whose sockets may only look (`?role=observer`). Empty for none.
+    #[serde(with = "Secret")]
+    pub observer_token: Option<SecretString>,
     /// Browser origins accepted besides loopback ones, literally as browsers send them:
     /// `https://example.org`, `app://x`, `file://`, `null`.
     pub allowed_origins: Vec<String>,

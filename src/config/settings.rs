@@ -17,7 +17,7 @@ use super::sections::{Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Tu
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
     CompactionConfig, FileReadConfig, LogConfig, SandboxPolicy, ServerConfig, SessionConfig,
-    WebSearchConfig,
+    WebSearchConfig, WebhooksConfig,
 };
 use crate::message::{DangerLevel, Money, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
@@ -58,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) log: LogConfig,
     /// The audit log: one line of JSON per tool call.
     pub(crate) audit: AuditConfig,
+    /// Another program that is told by HTTP how sessions stand.
+    pub(crate) webhooks: WebhooksConfig,
     /// How the daemon ends.
     pub(crate) shutdown: ShutdownSettings,
 }

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::view::words;
 use super::{
-    Admission, Command, CompactRequest, SendRequest, SharedAdmission, View, drop_next, drop_queued,
-    emit_state,
+    Admission, Command, CompactRequest, KeptSend, SendRequest, SharedAdmission, View, drop_next,
+    drop_queued, emit_state,
 };
 use crate::exchange::Execute;
 use crate::exchange::context::{Context, Setup, Steer};
@@ -53,6 +53,12 @@ pub(super) struct QueuedSend {
     pub(super) steered: Vec<Steer>,
     /// The names under which what it says is kept while it waits.
     pub(super) waited: Vec<MessageId>,
+    /// All that it says, as it is kept; empty for a call.
+    pub(super) kept: String,
+    /// Whether the client gave settings of its own.
+    pub(super) has_settings: bool,
+    /// What its client was answered.
+    pub(super) admission: SharedAdmission,
     /// Counts it while it waits.
     pub(super) counted: Counted,
 }
@@ -65,8 +71,16 @@ impl QueuedSend {
             execute: None,
             history,
             steered: Vec::new(),
+            kept: String::new(),
+            has_settings: false,
+            admission: SharedAdmission::default(),
             counted: metrics::QUEUED_SENDS.enter(),
         }
+    }
+
+    /// Whether it is words alone, which can be part of another exchange.
+    pub(super) fn is_plain(&self) -> bool {
+        self.execute.is_none() && self.history.is_none() && !self.has_settings
     }
 }
 
@@ -124,6 +138,9 @@ impl ActorState {
                 let questions = &context.conversation.questions;
                 questions.give_up_calls(&tools, context);
             }
+            Command::Queue { change, reply_to } => {
+                self.queue(change.map(|it| *it), reply_to.as_ref(), context);
+            }
             Command::Compact(wanted) => self.admit_compact(*wanted, context),
             Command::Look(look) => look(View::new(self, context)),
             Command::Close => {
@@ -149,7 +166,7 @@ impl ActorState {
         let call = send.execute.as_ref().map(|it| it.call.id.clone());
         // Nobody who is there has said it.
         let content = kept.is_restored.then(|| words(&send.setup.content));
-        match self.place(send, kept.is_restored) {
+        match self.place(send, &kept) {
             Ok(sent) => {
                 let journal = &context.session.journal;
                 // A call that waits does not outlive the daemon: who asked for it may not want it any more.
@@ -193,13 +210,14 @@ impl ActorState {
     fn place(
         &mut self,
         send: SendRequest,
-        is_restored: bool,
+        kept: &KeptSend,
     ) -> Result<answer::Sent, Box<ChatError>> {
         let SendRequest {
             setup,
             execute,
             history,
             when_busy,
+            has_settings,
             admission,
             ..
         } = send;
@@ -211,14 +229,18 @@ impl ActorState {
             position: None,
             duplicate: false,
         };
+        let waits = admission.clone();
         let waiting = |setup, history| QueuedSend {
             execute,
+            kept: kept.json.clone(),
+            has_settings,
+            admission: waits,
             ..QueuedSend::new(setup, history)
         };
         let is_full = self.waiting().count() >= QUEUED;
         let is_free = self.next.is_none() && (self.queue.is_empty() || self.is_held);
         match (&mut self.running, when_busy) {
-            _ if is_restored => {
+            _ if kept.is_restored => {
                 let mut sent = sent(&setup.message_id, SendState::Queued);
                 self.queue.push_back(waiting(setup, history));
                 sent.position = Some(self.queue.len());
@@ -423,7 +445,7 @@ fn full(id: &ConversationId) -> Box<ChatError> {
     )
 }
 
-fn refused(id: &ConversationId, code: ChatCode, message: &str) -> Box<ChatError> {
+pub(super) fn refused(id: &ConversationId, code: ChatCode, message: &str) -> Box<ChatError> {
     Box::new(ChatError {
         retryable: true,
         ..ChatError::new(id, None, code, message)

@@ -282,6 +282,7 @@ pub(crate) fn setup(provider: Arc<dyn Provider>, message_id: MessageId) -> Setup
         max_tokens: None,
         temperature: None,
         thinking: None,
+        output: None,
         max_turns: 4,
         timeout_plain: Duration::from_secs(300),
         timeout_tools: Duration::from_secs(300),

@@ -17,6 +17,7 @@ use super::failure;
 use super::history::{History, Room};
 use super::ledger::Totals;
 use super::memory::{ConversationMemory, Memory};
+use super::output::Form;
 use super::questions::{QuestionRegistry, Questions};
 use super::searches::Searches;
 use super::transcript::Events;
@@ -66,6 +67,8 @@ pub(crate) struct Setup {
     pub max_tokens: Option<u32>,
     pub temperature: Option<f64>,
     pub thinking: Option<Thinking>,
+    /// What the answer has to be, where a program reads it.
+    pub output: Option<Arc<Form>>,
     pub max_turns: u32,
     /// Longest duration without tools on offer.
     pub timeout_plain: Duration,

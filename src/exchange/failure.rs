@@ -35,6 +35,16 @@ fn hint(error: &ProviderError, provider: &str) -> Option<String> {
     Some(hint.replace("NAME", provider))
 }
 
+/// Returns the error of an exchange whose answer does not have the form that its send asks for.
+pub(super) fn invalid_output(setup: &Setup, message: String) -> ChatError {
+    let hint =
+        "ask for a simpler schema, or another model; what it answered is in the conversation";
+    ChatError {
+        hint: Some(hint.to_owned()),
+        ..setup.error(ChatCode::OutputInvalid, message)
+    }
+}
+
 /// Returns the error of an exchange whose messages there is no room to remember.
 pub(crate) fn history_full(full: Full, setup: &Setup) -> ChatError {
     let hint = match full {

@@ -79,16 +79,25 @@ impl TurnRequest {
         history: &'r [Message],
         max_tokens: Option<u32>,
     ) -> Request<'r> {
+        let form = setup.output.as_ref().map(|form| form.schema());
+        let may_call = self.choice == ToolChoice::Auto && !self.offer.specs.is_empty();
+        let output = form.filter(|_| !may_call || setup.provider.forms_beside_tools());
+        // Local servers hold calls to the form too, where any are on offer.
+        let hides_tools = output.is_some() && !setup.provider.forms_beside_tools();
         Request {
             model: &setup.model,
             system: &setup.system,
             messages: history,
-            tools: &self.offer.specs,
+            tools: match hides_tools {
+                true => &[],
+                false => &self.offer.specs,
+            },
             tool_choice: self.choice,
             max_tokens,
             temperature: setup.temperature,
             thinking: setup.thinking,
             cache_key: &setup.cache_key,
+            output,
             compact: None,
         }
     }

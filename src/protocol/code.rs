@@ -23,6 +23,8 @@ pub enum SessionCode {
     InputNotFound,
     /// No question about money with this id is open.
     BudgetNotFound,
+    /// No send with this id waits.
+    NotQueued,
     /// No tool, or no call, has this name or id.
     ToolNotFound,
     /// No conversation has this id.
@@ -97,6 +99,8 @@ pub enum ChatCode {
     ContextOverflow,
     /// The conversation, or all together, have as many bytes as they may have.
     HistoryFull,
+    /// The answer does not fit the schema that the send asks for.
+    OutputInvalid,
     /// The model cannot call tools.
     ModelNoTools,
     /// A call's path left the roots or is denied.

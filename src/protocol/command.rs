@@ -20,6 +20,7 @@ use super::budget::{BudgetApprove, SessionBudget, UsageReport};
 use super::client_tools::{ClientOutput, ToolExecute, ToolRegister, ToolUnregister};
 use super::content::{Content, WireMessage};
 use super::input::ToolInput;
+use super::queue::ChatQueue;
 use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, TrustLevel};
 pub use crate::permission::Remember;
 use crate::permission::{Limits, PermissionMap};
@@ -78,6 +79,12 @@ pub enum Command {
     /// Asks for the whole picture.
     #[serde(rename = "session:state")]
     SessionState(Empty),
+    /// Asks how the session stands, in one word.
+    #[serde(rename = "session:status")]
+    SessionStatus(Empty),
+    /// Has this socket drive the session, in the place of the one that does.
+    #[serde(rename = "session:take-over")]
+    SessionTakeOver(Empty),
     /// Says something in a conversation.
     #[serde(rename = "chat:send")]
     ChatSend(Box<ChatSend>),
@@ -87,6 +94,9 @@ pub enum Command {
     /// Asks for what the daemon remembers.
     #[serde(rename = "chat:history")]
     ChatHistory(ChatHistory),
+    /// Lists or changes what waits in a conversation.
+    #[serde(rename = "chat:queue")]
+    ChatQueue(ChatQueue),
     /// Makes what the model sees of a conversation shorter.
     #[serde(rename = "chat:compact")]
     ChatCompact(ChatCompact),
@@ -253,6 +263,8 @@ pub enum Layer {
     Message,
     /// `session:updated`: what changes about kept sessions, this one and others.
     Sessions,
+    /// `session:status-changed`: how the session stands, in one word.
+    Status,
     /// Always on; accepted so that a client may name it.
     Exchange,
 }
@@ -308,12 +320,22 @@ pub struct ChatSend {
     /// Whether and how hard to think.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
+    /// What the answer has to be, where a program reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputForm>,
     /// Limits of this exchange.
     #[serde(default)]
     pub limits: Limits,
     /// What to do while an exchange runs.
     #[serde(alias = "when_busy", default)]
     pub when_busy: WhenBusy,
+}
+
+/// What an answer has to be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OutputForm {
+    /// JSON schema of an object, 64 KiB at most.
+    pub schema: Map<String, Value>,
 }
 
 /// What to do with a send while an exchange runs.

@@ -17,8 +17,14 @@ use super::command::{Command, examples};
 use super::event::SessionError;
 
 /// The requests that have no fields, so that whatever stands in their payload is ignored.
-pub(super) const WITHOUT_FIELDS: &[&str] =
-    &["session:ping", "session:state", "provider:list", "mcp:list"];
+pub(super) const WITHOUT_FIELDS: &[&str] = &[
+    "session:ping",
+    "session:state",
+    "session:status",
+    "session:take-over",
+    "provider:list",
+    "mcp:list",
+];
 
 /// A command with the id that its answer is to carry.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,9 +35,35 @@ pub struct Request {
     pub command: Command,
 }
 
-/// A client's id of a request: a string or a number, given back as it came, so kept as JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct RequestId(String);
+/// A client's id of a request: a string or a number, given back as it came, so kept as JSON. Two are the same where a
+/// client would take them for that, whatever socket they came from.
+#[derive(Clone, Debug, Default)]
+pub struct RequestId {
+    /// Empty where the client gave none, and is answered all the same.
+    json: String,
+    /// The socket that asks, where it has a name.
+    from: Option<SocketId>,
+    /// Whether that one alone gets the answer.
+    is_apart: bool,
+}
+
+/// A socket that was given a role; others have no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketId(pub(crate) u64);
+
+impl PartialEq for RequestId {
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json
+    }
+}
+
+impl Eq for RequestId {}
+
+impl std::hash::Hash for RequestId {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.json.hash(state);
+    }
+}
 
 impl RequestId {
     /// The most characters of an id: of its text, or of the number as it was written.
@@ -45,7 +77,41 @@ impl RequestId {
             _ => return None,
         };
         let fits = value.is_string() || id.len() <= Self::MAX_CHARS;
-        fits.then_some(Self(id))
+        fits.then_some(Self::from_json(id))
+    }
+
+    /// Returns the id whose [`Display`](fmt::Display) this is.
+    pub(crate) fn from_json(json: String) -> Self {
+        Self {
+            json,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the id as one of this socket.
+    pub(crate) fn of(self, socket: SocketId) -> Self {
+        Self {
+            from: Some(socket),
+            ..self
+        }
+    }
+
+    /// Returns what has an answer go to this socket alone; it names the request where that has an id.
+    pub(crate) fn apart(id: Option<Self>, socket: SocketId) -> Self {
+        Self {
+            is_apart: true,
+            ..id.unwrap_or_default().of(socket)
+        }
+    }
+
+    /// Returns the socket that asks, where it has a name.
+    pub(crate) fn socket(&self) -> Option<SocketId> {
+        self.from
+    }
+
+    /// Whether the answer is for that socket alone.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.is_apart
     }
 }
 
@@ -60,23 +126,16 @@ fn as_written(frame: &str) -> Option<String> {
     Some(head.id.get().to_owned())
 }
 
-impl RequestId {
-    /// Returns the id whose [`Display`](fmt::Display) this is.
-    pub(crate) fn from_json(json: String) -> Self {
-        Self(json)
-    }
-}
-
 impl From<&str> for RequestId {
     fn from(text: &str) -> Self {
-        Self(Value::from(text).to_string())
+        Self::from_json(Value::from(text).to_string())
     }
 }
 
 impl fmt::Display for RequestId {
     /// As JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.json)
     }
 }
 
@@ -282,7 +341,7 @@ fn head(stamp: &Stamp<'_>) -> String {
     if let Some(seq) = stamp.seq {
         let _ = write!(head, r#","seq":{seq}"#);
     }
-    if let Some(id) = stamp.reply_to {
+    if let Some(id) = stamp.reply_to.filter(|id| !id.json.is_empty()) {
         let _ = write!(head, r#","replyTo":{id}"#);
     }
     let _ = write!(head, r#","timestamp":"{}""#, stamp.timestamp);

@@ -21,14 +21,17 @@ use super::client_tools::{
 };
 use super::command::Layer;
 use super::input::{InputTaken, ToolInputRequest, ToolInputResolved};
+use super::queue::QueueListed;
 use super::record;
+use super::roles::{SessionRoles, TakenOver};
+use super::status::SessionStatus;
 use crate::message::{ConversationId, Notice};
 
 pub use compaction::{
     Compaction, CompactionFailure, CompactionKind, CompactionPhase, CompactionResult,
     CompactionTrigger,
 };
-pub use end::{ChatError, StopReason, StreamEnd};
+pub use end::{AnswerOutput, ChatError, StopReason, StreamEnd};
 pub use session::{
     Landlock, Project, Ready, ReadyProvider, Sandbox, SandboxLimit, SandboxLimits, SessionError,
     SessionUpdated,
@@ -64,6 +67,18 @@ pub enum Event {
     /// Answers `session:ping`.
     #[serde(rename = "session:ping-result")]
     SessionPingResult(super::command::Empty),
+    /// Answers `session:status`.
+    #[serde(rename = "session:status-result")]
+    SessionStatusResult(SessionStatus),
+    /// The session stands otherwise than before.
+    #[serde(rename = "session:status-changed")]
+    SessionStatusChanged(SessionStatus),
+    /// Answers `session:take-over`.
+    #[serde(rename = "session:take-over-result")]
+    SessionTakeOverResult(TakenOver),
+    /// Who is on the session.
+    #[serde(rename = "session:roles")]
+    SessionRoles(SessionRoles),
     /// Answers `session:state`.
     #[serde(rename = "session:state-result")]
     SessionStateResult(answer::SessionState),
@@ -77,6 +92,9 @@ pub enum Event {
     /// Answers `chat:history`, and follows a replay gap.
     #[serde(rename = "chat:history-result")]
     ChatHistoryResult(answer::History),
+    /// Answers `chat:queue`.
+    #[serde(rename = "chat:queue-result")]
+    ChatQueueResult(QueueListed),
     /// Answers `chat:compact`.
     #[serde(rename = "chat:compact-result")]
     ChatCompactResult(answer::Compacting),
@@ -178,6 +196,9 @@ pub enum Event {
     /// An exchange went wrong, or a send was not admitted.
     #[serde(rename = "chat:error")]
     ChatError(Box<ChatError>),
+    /// The answer of an exchange, as the data that its send asked for.
+    #[serde(rename = "chat:output")]
+    ChatOutput(Box<AnswerOutput>),
     /// An exchange is over; nothing of it follows.
     #[serde(rename = "chat:stream-end")]
     ChatStreamEnd(Box<StreamEnd>),
@@ -300,6 +321,7 @@ impl Event {
             }
             Self::ChatMessage(_) => Some(Layer::Message),
             Self::SessionUpdated(_) => Some(Layer::Sessions),
+            Self::SessionStatusChanged(_) => Some(Layer::Status),
             _ => None,
         }
     }
@@ -332,9 +354,11 @@ impl Event {
             Self::ChatSteered(it) => &it.conversation_id,
             Self::ChatTurnDiscarded(it) => &it.conversation_id,
             Self::ChatError(it) => &it.conversation_id,
+            Self::ChatOutput(it) => &it.conversation_id,
             Self::ChatStreamEnd(it) => &it.conversation_id,
             Self::ChatSendResult(it) => &it.conversation_id,
             Self::ChatCancelResult(it) => &it.conversation_id,
+            Self::ChatQueueResult(it) => &it.conversation_id,
             Self::ChatHistoryResult(it) => &it.conversation_id,
             Self::ChatCloseResult(it) => &it.conversation_id,
             Self::ToolExposeResult(it) => &it.conversation_id,

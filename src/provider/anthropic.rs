@@ -32,7 +32,7 @@ use self::capabilities::Capabilities;
 use self::decode::MessageWire;
 use self::request::{Setting, prepare};
 use super::http::{BETAS, Draft, Endpoint, unusable};
-use super::{ChunkStream, Clients, ErrorKind, Provider, ProviderError, Request};
+use super::{ChunkStream, Clients, ErrorKind, Provider, ProviderError, Request, output};
 use crate::config::{NativeCompaction, ProviderConfig};
 use crate::message::Model;
 
@@ -170,11 +170,16 @@ impl Anthropic {
                 notices: prepared.notices,
             };
             let wire = Box::new(MessageWire::new(prepared.prefix));
+            let has_form = request.output.is_some() && !setting.amends.no_form;
             let error = match self.endpoint.stream(&request, &draft, wire).await {
                 Err(error) => error,
+                Ok(chunks) if has_form && !setting.vendor => return Ok(output::from_call(chunks)),
                 answer => return answer,
             };
-            let Some(amends) = setting.amends.after(&error, prepared.max_tokens) else {
+            let amends = setting.amends;
+            let without_form = has_form.then(|| amends.without_form(&error)).flatten();
+            let amends = without_form.or_else(|| amends.after(&error, prepared.max_tokens));
+            let Some(amends) = amends else {
                 return Err(error);
             };
             tracing::debug!(model = request.model, %error, "request is put otherwise");
@@ -234,6 +239,10 @@ impl Provider for Anthropic {
 
     fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
         async { self.page(1, None).await.map(drop) }.boxed()
+    }
+
+    fn forms_beside_tools(&self) -> bool {
+        self.is_vendor()
     }
 
     fn caches_by_settings(&self) -> bool {

@@ -25,7 +25,7 @@ use super::quirks::{GENERIC_VENDOR, Quirks, url, vendor};
 use super::responses::decode::ResponsesWire;
 use super::{
     ChunkStream, ErrorKind, Provider, ProviderError, Request, ToolChoice, WiderWindow, chat,
-    models, responses,
+    models, output, responses,
 };
 use crate::config::{NativeCompaction, ProviderConfig, ProviderKind};
 use crate::message::Model;
@@ -82,7 +82,10 @@ impl Server {
         loop {
             let (draft, wire) = self.draft(&request, &quirks, mistake.as_deref())?;
             let error = match self.endpoint.stream(&request, &draft, wire).await {
-                Ok(chunks) => {
+                Ok(mut chunks) => {
+                    if request.output.is_some() && !quirks.output {
+                        chunks = output::from_call(chunks);
+                    }
                     if !repairs.is_empty() {
                         self.learned.remember(vendor, request.model, &repairs);
                     }
@@ -272,6 +275,11 @@ impl Provider for Server {
             }
         }
         .boxed()
+    }
+
+    fn forms_beside_tools(&self) -> bool {
+        // Local servers hold all that the model writes to the form, calls too.
+        self.vendor() == "openai"
     }
 
     fn native_compaction(&self) -> NativeCompaction {

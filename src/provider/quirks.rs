@@ -33,6 +33,8 @@ pub(crate) struct Quirks {
     /// What it takes of a tool's schema. Chat only.
     pub(crate) schemas: Dialect,
     pub(crate) tool_choice: bool,
+    /// Whether it takes the schema of an answer; else the model has to call a tool that has it.
+    pub(crate) output: bool,
     pub(crate) images: bool,
     pub(crate) prompt_cache_key: bool,
     /// Whether calls need a `thought_signature` (Gemini).
@@ -108,6 +110,7 @@ const GENERIC: Quirks = Quirks {
     tools: true,
     schemas: Dialect::Chat,
     tool_choice: true,
+    output: true,
     images: true,
     prompt_cache_key: false,
     thought_signature: false,
@@ -140,6 +143,8 @@ impl Quirks {
             "deepseek" => Self {
                 reasoning_back: ReasoningBack::Always("reasoning_content"),
                 thinking: ThinkingDialect::DeepSeek,
+                // Knows `json_object` alone, which has no schema.
+                output: false,
                 images: false,
                 ..GENERIC
             },

@@ -109,6 +109,7 @@ pub(super) fn request<'a>(messages: &'a [Message], tools: &'a [ToolSpec]) -> Req
         temperature: None,
         thinking: None,
         cache_key: "c1",
+        output: None,
         compact: None,
     }
 }

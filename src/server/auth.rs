@@ -10,12 +10,15 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::protocol::roles::Role;
+
 /// What the subprotocol that carries a token begins with.
 const BEARER_PROTOCOL: &str = "bearer.";
 
 #[derive(Debug)]
 pub(crate) struct Gate {
-    token: SecretString,
+    /// Tokens with what their sockets may do at most.
+    tokens: Vec<(Role, SecretString)>,
     /// Origins accepted besides loopback ones, literally.
     origins: Vec<String>,
     /// Hosts accepted besides loopback ones, without port.
@@ -32,10 +35,14 @@ pub(crate) struct Denied {
 }
 
 impl Gate {
-    /// A gate that opens for this token, for loopback, and for what the operator names.
-    pub(crate) fn new(token: SecretString, origins: Vec<String>, hosts: Vec<String>) -> Self {
+    /// A gate that opens for these tokens, for loopback, and for what the operator names.
+    pub(crate) fn new(
+        tokens: Vec<(Role, SecretString)>,
+        origins: Vec<String>,
+        hosts: Vec<String>,
+    ) -> Self {
         Self {
-            token,
+            tokens,
             origins,
             hosts,
         }
@@ -61,17 +68,21 @@ impl Gate {
         }
     }
 
-    /// Checks the token; `/ws` and `/metrics` need it.
-    pub(crate) fn check_token(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Denied> {
+    /// Checks the token, which `/ws` and `/metrics` need; returns what it is for.
+    pub(crate) fn check_token(&self, uri: &Uri, headers: &HeaderMap) -> Result<Role, Denied> {
         let given = credential(uri, headers).ok_or_else(unauthorized)?;
         // Digests have one length whatever was given, so the comparison tells nothing of the token's.
         let given = Sha256::digest(given.as_bytes());
-        let wanted = Sha256::digest(self.token.expose_secret().as_bytes());
-        if bool::from(given.as_slice().ct_eq(wanted.as_slice())) {
-            Ok(())
-        } else {
-            Err(unauthorized())
-        }
+        let is_given = |token: &SecretString| {
+            let wanted = Sha256::digest(token.expose_secret().as_bytes());
+            bool::from(given.as_slice().ct_eq(wanted.as_slice()))
+        };
+        // All are compared, so that the time tells nothing of which one it was.
+        let found = self.tokens.iter().fold(None, |found, (role, token)| {
+            let is_it = is_given(token);
+            found.max(is_it.then_some(*role))
+        });
+        found.ok_or_else(unauthorized)
     }
 
     fn host_is_allowed(&self, host: &str) -> bool {

@@ -26,7 +26,9 @@ use crate::acp;
 use crate::connection::{self, LastActivity, UpgradeOptions};
 use crate::message::SessionId;
 use crate::protocol::command::Resume;
+use crate::protocol::roles::Role;
 use crate::protocol::{SUBPROTOCOL, asyncapi, schema};
+use crate::session::Entrance;
 use crate::store::Sqlite;
 use crate::telemetry::metrics;
 
@@ -88,9 +90,14 @@ async fn need_source(State(shared): State<Arc<Shared>>, request: Request, next: 
     }
 }
 
-async fn need_token(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+async fn need_token(
+    State(shared): State<Arc<Shared>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     match shared.gate.check_token(request.uri(), request.headers()) {
-        Ok(()) => {
+        Ok(role) => {
+            request.extensions_mut().insert(role);
             if let Some(place) = request.extensions().get::<Arc<Place>>() {
                 place.admit();
             }
@@ -155,7 +162,9 @@ async fn protocol_asyncapi() -> impl IntoResponse {
 }
 
 /// Names of what `/ws` may be asked for.
-const PARAMETERS: [&str; 5] = ["token", "session", "after", "text", "project"];
+const PARAMETERS: [&str; 7] = [
+    "token", "session", "after", "text", "project", "role", "takeOver",
+];
 
 /// Returns a parameter that is none by one letter, and which one is. Others are ignored: a later client may have more.
 fn misspelt(names: &BTreeMap<String, IgnoredAny>) -> Option<(&str, &'static str)> {
@@ -175,23 +184,64 @@ struct Wanted {
     text: Option<String>,
     /// The folder that a new session works in.
     project: Option<String>,
+    /// `driver`, `approver` or `observer`.
+    role: Option<String>,
+    /// `1` to drive a session that another socket drives.
+    #[serde(rename = "takeOver")]
+    take_over: Option<String>,
+}
+
+impl Wanted {
+    /// Returns as what a socket comes, whose token allows `most`. An error says which word is wrong.
+    fn entrance(&self, most: Role) -> Result<Entrance, String> {
+        let role = match self.role.as_deref() {
+            // One that may not drive has a role all the same.
+            None => Some(most).filter(|most| *most < Role::Driver),
+            Some(word) => {
+                let role = [Role::Driver, Role::Approver, Role::Observer]
+                    .into_iter()
+                    .find(|role| role.word() == word);
+                Some(role.ok_or_else(|| {
+                    format!("`role` is {word:?}; it is `driver`, `approver` or `observer`")
+                })?)
+            }
+        };
+        if role.is_some_and(|role| role > most) {
+            return Err(format!(
+                "this token is for the role `{}`, and no more",
+                most.word()
+            ));
+        }
+        if role.is_some_and(|role| role < Role::Driver) && self.session.is_none() {
+            return Err(
+                "a socket that does not drive names its session: add `session=ID`".to_owned(),
+            );
+        }
+        Ok(Entrance {
+            role,
+            most,
+            take_over: self.take_over.as_deref() == Some("1"),
+        })
+    }
 }
 
 async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
+    Extension(most): Extension<Role>,
     Query(wanted): Query<Wanted>,
     Query(names): Query<BTreeMap<String, IgnoredAny>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     if let Some((name, near)) = misspelt(&names) {
         // Whoever wants another project and gets this one would find out too late.
-        let body = serde_json::json!({
-            "code": "unknown_parameter",
-            "message": format!("there is no parameter `{name}`; did you mean `{near}`?"),
-        });
-        return (StatusCode::BAD_REQUEST, Json(body)).into_response();
+        let message = format!("there is no parameter `{name}`; did you mean `{near}`?");
+        return refused("unknown_parameter", &message);
     }
+    let entrance = match wanted.entrance(most) {
+        Ok(entrance) => entrance,
+        Err(message) => return refused("invalid_role", &message),
+    };
     let upgrade = match prepared(&shared, upgrade) {
         Ok(upgrade) => upgrade.protocols([SUBPROTOCOL]),
         Err(draining) => return *draining,
@@ -214,10 +264,17 @@ async fn upgrade(
             resume,
             project: wanted.project,
             text,
+            entrance,
         };
         let (sessions, stop) = (Arc::clone(&shared.sessions), shared.stop.child_token());
         connection::serve(socket, activity, sessions, options, stop).await;
     })
+}
+
+/// Returns the answer to a request for a socket that cannot be had.
+fn refused(code: &str, message: &str) -> Response {
+    let body = serde_json::json!({ "code": code, "message": message });
+    (StatusCode::BAD_REQUEST, Json(body)).into_response()
 }
 
 /// Puts the bounds of a socket on an upgrade; the answer to it while the daemon ends.
@@ -243,8 +300,15 @@ fn prepared(shared: &Shared, upgrade: WebSocketUpgrade) -> Result<WebSocketUpgra
 async fn upgrade_to_acp(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
+    Extension(most): Extension<Role>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
+    if most < Role::Driver {
+        return refused(
+            "invalid_role",
+            "an editor drives its sessions, and this token is for less",
+        );
+    }
     let upgrade = match prepared(&shared, upgrade) {
         Ok(upgrade) => upgrade.protocols([SUBPROTOCOL]),
         Err(draining) => return *draining,

@@ -9,9 +9,10 @@ use tokio::sync::futures::Notified;
 
 use super::log::{Log, ReadResult};
 use crate::protocol::RequestId;
-use crate::protocol::envelope::Timestamp;
+use crate::protocol::envelope::{SocketId, Timestamp};
 use crate::protocol::event::Event;
 use crate::store::Journal;
+use crate::webhooks::Hook;
 
 /// A session's log as its conversations and its socket share it.
 ///
@@ -24,26 +25,37 @@ pub(crate) struct Feed {
     /// Told when there is more to read: an event, or that one is safe.
     grown: Arc<Notify>,
     pub(super) journal: Journal,
+    /// Where somebody else is told how the session stands.
+    hook: Hook,
 }
 
 impl Feed {
     /// Returns the feed of a log; `grown` is told, too, when more of what is in the journal is safe.
-    pub(crate) fn new(log: Log, journal: Journal, grown: Arc<Notify>) -> Self {
+    pub(crate) fn new(log: Log, journal: Journal, grown: Arc<Notify>, hook: Hook) -> Self {
         Self {
             log: Mutex::new(log),
             grown,
             journal,
+            hook,
         }
     }
 
     /// Appends an event; `reply_to` names the request that it answers.
     pub(crate) fn append(&self, event: Event, reply_to: Option<&RequestId>) {
+        self.hook.event(&event);
         self.grow(|log| log.append(event, reply_to, Timestamp::now()));
     }
 
     /// Copies frames after `after` to `out`; see [`Log::read`].
-    pub(crate) fn read(&self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> ReadResult {
-        self.log().read(after, most, self.journal.safe(), out)
+    pub(crate) fn read(
+        &self,
+        after: u64,
+        most: usize,
+        reader: Option<SocketId>,
+        out: &mut Vec<Utf8Bytes>,
+    ) -> ReadResult {
+        self.log()
+            .read(after, most, self.journal.safe(), reader, out)
     }
 
     /// Waits for what is appended after this call, whether or not the wait has begun by then.
@@ -63,6 +75,10 @@ impl Feed {
     pub(super) fn grow<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
         let mut log = self.log();
         let changed = change(&mut log);
+        if let Some(status) = log.new_status() {
+            self.hook.status(&status);
+            log.append(Event::SessionStatusChanged(status), None, Timestamp::now());
+        }
         if self.journal.is_on() {
             for (seq, end) in log.new_ends() {
                 self.journal.ended(seq, &end);

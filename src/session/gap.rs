@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use super::Session;
 use super::live::LiveSnapshot;
+use super::log::Log;
 use crate::conversation::View;
+use crate::message::ConversationId;
 use crate::protocol::SessionCode;
-use crate::protocol::envelope::Timestamp;
+use crate::protocol::envelope::{SocketId, Timestamp};
 use crate::protocol::event::{BackgroundChanged, Event, SessionError, State, StateName};
 use crate::telemetry::metrics;
 
@@ -20,10 +22,13 @@ const HISTORIES_BYTES: usize = 8 * 1024 * 1024;
 impl Session {
     /// Replaces what the log no longer holds by a snapshot of every conversation, for a reader that
     /// has everything up to `after`; returns the number before it.
-    pub(super) async fn resync(&self, after: u64) -> u64 {
+    pub(super) async fn resync(&self, after: u64, socket: Option<SocketId>) -> u64 {
         metrics::replay_gap();
         let mut ids: Vec<_> = self.conversations.keys().cloned().collect();
         ids.sort();
+        if let Some(socket) = socket {
+            return self.resync_apart(socket, after, &ids).await;
+        }
         let awaited = ids.iter().cloned();
         self.feed.log().begin_resync(after, gap(), awaited);
         let share = HISTORIES_BYTES / ids.len().max(1);
@@ -37,6 +42,27 @@ impl Session {
             .await;
         }
         self.feed.grow(|log| log.finish_resync(Timestamp::now()))
+    }
+
+    /// The same for one socket alone, beside events that go on.
+    async fn resync_apart(&self, socket: SocketId, after: u64, ids: &[ConversationId]) -> u64 {
+        let now = Timestamp::now();
+        let begin = |log: &mut Log| log.begin_own_resync(socket, after, &gap(), now);
+        let last = self.feed.grow(begin);
+        let share = HISTORIES_BYTES / ids.len().max(1);
+        for id in ids {
+            let feed = Arc::clone(&self.feed);
+            self.look(id, move |view| {
+                let say = |live| events(&view, share, live);
+                let conversation = &view.context.conversation.id;
+                let now = Timestamp::now();
+                feed.log().own_snapshot(socket, conversation, say, now);
+            })
+            .await;
+        }
+        let end = |log: &mut Log| log.finish_own_resync(socket, Timestamp::now());
+        self.feed.grow(end);
+        last
     }
 }
 

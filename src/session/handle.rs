@@ -10,7 +10,9 @@ use super::Feed;
 use crate::exchange::executions::Executions;
 use crate::message::SessionId;
 use crate::protocol::Request;
+use crate::protocol::envelope::SocketId;
 use crate::protocol::event::Ready;
+use crate::protocol::roles::Role;
 
 /// A way to one session.
 #[derive(Clone, Debug)]
@@ -29,13 +31,44 @@ pub struct Handle {
 
 #[derive(Debug)]
 pub(super) enum Message {
-    Request(Box<Request>),
-    Attach(oneshot::Sender<Attachment>),
+    /// A request, and the socket that asks where it has a name.
+    Request(Box<Request>, Option<SocketId>),
+    Attach(Entrance, oneshot::Sender<Result<Attachment, AttachRefused>>),
     /// Resyncs a reader that has everything up to this number.
-    Resync(u64, oneshot::Sender<u64>),
+    Resync(u64, Option<SocketId>, oneshot::Sender<u64>),
     Discard,
     /// Ends it where nobody has come back to it.
     MakeRoom,
+}
+
+/// As what a socket comes to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entrance {
+    /// The role that it asks for. One that asks for none drives, and throws out the driver before.
+    pub role: Option<Role>,
+    /// The role that its token allows.
+    pub most: Role,
+    /// Whether it drives also where another one does, which approves from then on.
+    pub take_over: bool,
+}
+
+impl Default for Entrance {
+    fn default() -> Self {
+        Self {
+            role: None,
+            most: Role::Driver,
+            take_over: false,
+        }
+    }
+}
+
+/// Why a socket did not get onto a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachRefused {
+    /// Another one drives.
+    Driven,
+    /// There are as many as there may be.
+    Full,
 }
 
 /// A socket's place on a session.
@@ -45,6 +78,10 @@ pub struct Attachment {
     pub(super) _on_disconnect: DropGuard,
     /// Cancelled when another socket takes the session over.
     pub taken_over: CancellationToken,
+    /// Cancelled when it takes what it is sent too slowly.
+    pub(crate) too_slow: CancellationToken,
+    /// Its name, where it has a role.
+    pub(crate) id: Option<SocketId>,
     /// What the socket is sent first where the session is resumed.
     pub ready: Ready,
 }
@@ -52,7 +89,15 @@ pub struct Attachment {
 impl Handle {
     /// Puts a socket on the session, in the place of the one before; `None` where the session ended.
     pub async fn attach(&self) -> Option<Attachment> {
-        self.ask(Message::Attach).await
+        self.enter(Entrance::default()).await?.ok()
+    }
+
+    /// Puts a socket on the session, with a role where it asks for one; `None` where the session ended.
+    pub(crate) async fn enter(
+        &self,
+        entrance: Entrance,
+    ) -> Option<Result<Attachment, AttachRefused>> {
+        self.ask(|reply| Message::Attach(entrance, reply)).await
     }
 
     /// Returns the number of the last event.
@@ -62,16 +107,24 @@ impl Handle {
 
     /// Hands a request over; false where the session ended.
     pub async fn request(&self, request: Request) -> bool {
+        self.request_of(request, None).await
+    }
+
+    /// The same of a socket that may have a name.
+    pub(crate) async fn request_of(&self, request: Request, from: Option<SocketId>) -> bool {
         self.inbox
-            .send(Message::Request(Box::new(request)))
+            .send(Message::Request(Box::new(request), from))
             .await
             .is_ok()
     }
 
     /// Has the log begin anew with how things stand, because a socket's place in it is no longer kept; `after` is
     /// the last event that the socket got. Returns the number before the resync, `None` where the session ended.
-    pub async fn resync(&self, after: u64) -> Option<u64> {
-        self.ask(|reply| Message::Resync(after, reply)).await
+    ///
+    /// A socket with a name is told it alone.
+    pub(crate) async fn resync(&self, after: u64, socket: Option<SocketId>) -> Option<u64> {
+        self.ask(|reply| Message::Resync(after, socket, reply))
+            .await
     }
 
     async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {

@@ -6,25 +6,28 @@
 //! but by the bound, and what the bound drops is reported as a gap. After a gap comes a `resync`: events
 //! that say how things stand.
 
+mod apart;
+mod entry;
 mod resync;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use axum::extract::ws::Utf8Bytes;
 
+use apart::Apart;
+use entry::{Answer, Ending, Entry, Kind, Text};
 use resync::{Deferred, Resync, ResyncBuilder};
 
 use super::live::Live;
+use super::status::Status;
 use crate::message::ConversationId;
 use crate::protocol::command::Layer;
-use crate::protocol::envelope::{self, RequestId, Stamp, Timestamp};
-use crate::protocol::event::{ChatError, Delta, DeltaEvent, Event, StateName, StreamEnd};
+use crate::protocol::envelope::{self, RequestId, SocketId, Stamp, Timestamp};
+use crate::protocol::event::{Event, StateName, StreamEnd};
+use crate::protocol::status::SessionStatus;
 
 /// The most text that one merged delta holds, in bytes: a frame stays small enough to be drawn at once.
 const MERGED_BYTES: usize = 16 * 1024;
-
-/// What an entry costs besides its text, in bytes: its place, and what the allocator adds to the text.
-const ENTRY_OVERHEAD: usize = size_of::<Entry>() + 24;
 
 /// An event is large that is more than this part of the bound. One large event that nobody has read is kept beside the
 /// bound: a client that reads as fast as it can has had no chance to take it, nor what came just before.
@@ -55,136 +58,14 @@ pub struct Log {
     /// The delta that further ones of the same conversation are merged into.
     open: HashMap<ConversationId, u64>,
     live: Live,
+    status: Status,
+    apart: Apart,
     /// How exchanges ended, with the numbers of those events.
     endings: VecDeque<(u64, Ending)>,
     /// From which number on events wait for which change to be safe; oldest first.
     held: VecDeque<(u64, u64)>,
     /// The highest number that was looked at for `held`.
     considered: u64,
-}
-
-#[derive(Debug)]
-enum Entry {
-    Frame(Utf8Bytes),
-    /// The same for an answer to a request: a resync repeats what events said, not what answers did.
-    Answer(Box<Answer>),
-    Text(Text),
-}
-
-/// An answer. It stays as it is, since a resync may repeat it under another number.
-#[derive(Debug)]
-struct Answer {
-    event: Event,
-    reply_to: RequestId,
-    timestamp: Timestamp,
-    bytes: usize,
-}
-
-impl Answer {
-    fn new(event: Event, reply_to: RequestId, timestamp: Timestamp) -> Self {
-        let mut answer = Self {
-            event,
-            reply_to,
-            timestamp,
-            bytes: 0,
-        };
-        answer.bytes = answer.frame(0).len();
-        answer
-    }
-
-    fn frame(&self, seq: u64) -> Utf8Bytes {
-        let stamp = Stamp {
-            seq: Some(seq),
-            reply_to: Some(&self.reply_to),
-            timestamp: self.timestamp,
-        };
-        Utf8Bytes::from(envelope::write(&self.event, &stamp))
-    }
-}
-
-/// A text or thinking delta. It stays as it is: the frame, which is written for each reader, is several times as large.
-#[derive(Debug)]
-struct Text {
-    kind: Kind,
-    delta: Delta,
-    timestamp: Timestamp,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Answer,
-    Thinking,
-}
-
-/// How an exchange ended. Hundreds of them are kept, so not as whole events.
-#[derive(Debug)]
-enum Ending {
-    End(Box<StreamEnd>),
-    Error(Box<ChatError>),
-}
-
-impl Ending {
-    /// Returns what an event says of the end of an exchange; `None` where it says nothing of it.
-    fn of(event: &Event) -> Option<Self> {
-        match event {
-            Event::ChatStreamEnd(end) => Some(Self::End(end.clone())),
-            Event::ChatError(error) if error.message_id.is_some() => {
-                Some(Self::Error(error.clone()))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl From<Ending> for Event {
-    fn from(ending: Ending) -> Self {
-        match ending {
-            Ending::End(end) => Self::ChatStreamEnd(end),
-            Ending::Error(error) => Self::ChatError(error),
-        }
-    }
-}
-
-impl Entry {
-    fn bytes(&self) -> usize {
-        let text = match self {
-            Self::Frame(frame) => frame.len(),
-            Self::Answer(answer) => answer.bytes,
-            Self::Text(text) => text.delta.content.len(),
-        };
-        ENTRY_OVERHEAD + text
-    }
-
-    fn frame(&self, seq: u64) -> Utf8Bytes {
-        match self {
-            Self::Frame(frame) => frame.clone(),
-            Self::Answer(answer) => answer.frame(seq),
-            Self::Text(text) => text.frame(seq),
-        }
-    }
-}
-
-impl Text {
-    /// Returns whether `next` may be merged into this one.
-    fn takes(&self, next: &Self) -> bool {
-        self.kind == next.kind
-            && self.delta.turn == next.delta.turn
-            && self.delta.message_id == next.delta.message_id
-            && self.delta.content.len() + next.delta.content.len() <= MERGED_BYTES
-    }
-
-    fn frame(&self, seq: u64) -> Utf8Bytes {
-        let event = match self.kind {
-            Kind::Answer => DeltaEvent::Text(&self.delta),
-            Kind::Thinking => DeltaEvent::Thinking(&self.delta),
-        };
-        let stamp = Stamp {
-            seq: Some(seq),
-            reply_to: None,
-            timestamp: self.timestamp,
-        };
-        Utf8Bytes::from(envelope::write(&event, &stamp))
-    }
 }
 
 /// What a reader got.
@@ -218,6 +99,8 @@ impl Log {
             deferred: Vec::new(),
             open: HashMap::new(),
             live: Live::default(),
+            status: Status::default(),
+            apart: Apart::default(),
             endings: VecDeque::new(),
             held: VecDeque::new(),
             considered: last,
@@ -265,7 +148,11 @@ impl Log {
     ///
     /// An event of a layer that nobody asked for has no number and is not kept.
     pub fn append(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {
+        if let Some(id) = reply_to.filter(|id| id.is_apart()) {
+            return self.answer_apart(&event, id, timestamp);
+        }
         self.live.fold(&event);
+        self.status.fold(&event);
         let conversation = event.conversation();
         let is_deferred = conversation.is_some_and(|id| self.deferring.contains(id));
         match &mut self.resyncing {
@@ -275,6 +162,16 @@ impl Log {
             Some(builder) => builder.take((event, reply_to.cloned(), timestamp)),
             None => self.number(event, reply_to, timestamp),
         }
+    }
+
+    /// Returns how the session stands.
+    pub(crate) fn status(&self) -> SessionStatus {
+        self.status.now()
+    }
+
+    /// Returns how the session stands, where that is other than what this said last.
+    pub(crate) fn new_status(&mut self) -> Option<SessionStatus> {
+        self.status.news()
     }
 
     /// Returns whether something runs that does not wait for the user, as far as was emitted.
@@ -315,6 +212,10 @@ impl Log {
             delta,
             timestamp,
         };
+        let noted = match self.apart.is_empty() {
+            true => None,
+            false => event.conversation().cloned(),
+        };
         match event {
             Event::ChatTextDelta(delta) => self.append_text(text(Kind::Answer, delta)),
             Event::ChatThinkingDelta(delta) => self.append_text(text(Kind::Thinking, delta)),
@@ -329,6 +230,7 @@ impl Log {
                 self.push(entry);
             }
         }
+        self.apart.numbered(self.last(), noted.as_ref());
         self.evict();
     }
 
@@ -338,13 +240,14 @@ impl Log {
             .is_none_or(|layer| self.layers.contains(&layer))
     }
 
-    /// Copies frames after `after` to `out`, up to about `most` bytes and at least one. What waits for a change after
-    /// `safe` is not there yet.
+    /// Copies frames after `after` to `out`, up to about `most` bytes and at least one, for a socket that has a name or for
+    /// one that has none. What waits for a change after `safe` is not there yet.
     pub fn read(
         &mut self,
         after: u64,
         most: usize,
         safe: u64,
+        reader: Option<SocketId>,
         out: &mut Vec<Utf8Bytes>,
     ) -> ReadResult {
         let next = after.saturating_add(1);
@@ -357,13 +260,21 @@ impl Log {
         let held = self.held.front().map_or(u64::MAX, |(first, _)| *first);
         let mut seq = after.min(self.last());
         let mut taken = 0;
-        while taken < most && seq + 1 < held {
-            let Some(frame) = self.frame(seq + 1) else {
+        loop {
+            if let Some(socket) = reader {
+                taken += self.apart.take(socket, seq, out);
+            }
+            if taken >= most || seq + 1 >= held {
+                break;
+            }
+            let Some(frame) = self.frame(seq + 1, reader) else {
                 break;
             };
-            taken += frame.len();
-            out.push(frame);
             seq += 1;
+            if !reader.is_some_and(|socket| self.apart.skips(socket, seq)) {
+                taken += frame.len();
+                out.push(frame);
+            }
         }
         self.read = self.read.max(seq);
         self.evict();
@@ -424,11 +335,11 @@ impl Log {
     }
 
     /// Returns the frame numbered `seq`.
-    fn frame(&mut self, seq: u64) -> Option<Utf8Bytes> {
+    fn frame(&mut self, seq: u64, reader: Option<SocketId>) -> Option<Utf8Bytes> {
         if let Some(entry) = self.resync.entry(seq) {
-            return Some(entry.frame(seq));
+            return Some(entry.frame(seq, reader));
         }
-        self.entry(seq).map(|entry| entry.frame(seq))
+        self.entry(seq).map(|entry| entry.frame(seq, reader))
     }
 
     /// Returns the size of the largest event that nobody has read; 0 where none is large.

@@ -56,8 +56,11 @@ impl Session {
             Command::SessionDelete(wanted) => return self.delete_session(wanted, id),
             Command::SessionFork(wanted) => return self.fork_session(wanted, id),
             Command::SessionPing(_) => Ok(Event::SessionPingResult(command::Empty {})),
+            Command::SessionStatus(_) => Ok(Event::SessionStatusResult(self.feed.log().status())),
+            Command::SessionTakeOver(_) => return self.take_over(id),
             Command::SessionState(_) => return self.state(id).await,
             Command::ChatHistory(wanted) => return self.history(wanted, id).await,
+            Command::ChatQueue(wanted) => return self.queue(wanted, id).await,
             Command::ChatCompact(wanted) => return self.compact(wanted, id).await,
             Command::ChatClose(wanted) => Ok(self.close(wanted.conversation_id).await),
             Command::ProviderList(_) => Ok(Event::ProviderListResult(answer::Providers {

@@ -1,6 +1,7 @@
 //! From a send to the setup of its exchange: send, then session, then workflow, then configuration, as far as the
 //! operator locked nothing. Pure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::defaults::Defaults;
@@ -8,6 +9,8 @@ use super::providers::no_provider;
 use super::scope::scope;
 use crate::config::{ChatConfig, Config, ProviderConfig, ProviderKind};
 use crate::exchange::context::Setup;
+use crate::exchange::output::Form;
+use crate::json_schema::ObjectSchema;
 use crate::message::{MessageId, Money, Part, SessionId, TrustLevel, image};
 use crate::permission::{Limits, Workflow};
 use crate::protocol::SessionCode;
@@ -61,6 +64,7 @@ pub(crate) fn setup(
         .find(&provider_id)
         .ok_or_else(|| no_provider("field `provider`: ", &provider_id, providers))?;
     let limits = limits(send.limits, workflow);
+    let output = output(send)?;
     Ok(Setup {
         conversation_id: send.conversation_id.clone(),
         message_id,
@@ -72,7 +76,7 @@ pub(crate) fn setup(
             (config, providers.default_id()),
             &instance.config,
         ),
-        system: system(send, workflow, config, workspace),
+        system: system(send, workflow, config, workspace, output.as_deref()),
         trust: send
             .trust_level
             .unwrap_or_else(|| defaults.trust(workflow, config)),
@@ -81,6 +85,7 @@ pub(crate) fn setup(
         max_tokens: send.max_tokens,
         temperature: send.temperature,
         thinking: send.thinking,
+        output,
         max_turns: limits.max_turns.unwrap_or(config.chat.max_turns),
         timeout_plain: duration(limits, workflow, config, PLAIN),
         timeout_tools: duration(limits, workflow, config, TOOLS),
@@ -169,7 +174,7 @@ fn check(send: &ChatSend) -> Result<(), SessionError> {
 }
 
 /// Refuses pictures that no model takes, here, where whoever sent them gets the error.
-fn check_images(content: &Content) -> Result<(), SessionError> {
+pub(super) fn check_images(content: &Content) -> Result<(), SessionError> {
     let Content::Parts(parts) = content else {
         return Ok(());
     };
@@ -290,9 +295,11 @@ fn system(
     workflow: Option<&Workflow>,
     config: &Config,
     workspace: &Workspace,
+    output: Option<&Form>,
 ) -> String {
     let own = &config.chat.system_prompt;
-    send.system_prompt
+    let system = send
+        .system_prompt
         .clone()
         .or_else(|| workflow.and_then(|workflow| workflow.system_prompt.clone()))
         .unwrap_or_else(|| {
@@ -307,7 +314,21 @@ fn system(
                     .replace("{project}", &project.name),
                 Err(_) => SYSTEM_PROMPT_WITHOUT_PROJECT.trim_end().to_owned(),
             }
-        })
+        });
+    match output {
+        Some(form) => format!("{system}\n\n{}", form.instruction()),
+        None => system,
+    }
+}
+
+/// Returns what the answer has to be, where the send says so.
+fn output(send: &ChatSend) -> Result<Option<Arc<Form>>, SessionError> {
+    let Some(wanted) = &send.output else {
+        return Ok(None);
+    };
+    let schema = ObjectSchema::new(wanted.schema.clone())
+        .map_err(|problem| invalid(format!("field `output.schema`: {problem}")))?;
+    Ok(Some(Arc::new(Form::new(schema))))
 }
 
 /// The layers of a session that asked for none.

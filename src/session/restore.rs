@@ -202,6 +202,7 @@ impl Session {
     ) {
         let conversation = send.conversation_id.clone();
         let is_held = self.holds_queue();
+        let json = super::sends::json(&send);
         let began = interrupted.iter().any(|(_, exchange)| exchange == row);
         let setup = match began {
             true => Err(None),
@@ -213,12 +214,13 @@ impl Session {
                 let send = conversation::SendRequest {
                     setup,
                     execute: None,
-                    has_settings: false,
+                    has_settings: super::sends::has_settings(&send),
                     history: send.history,
                     when_busy: WhenBusy::Queue,
                     reply_to: None,
                     admission: conversation::SharedAdmission::default(),
                     kept: KeptSend {
+                        json,
                         is_restored: true,
                         is_held,
                         ..KeptSend::default()

@@ -182,7 +182,7 @@ impl Session {
     }
 }
 
-fn json(send: &ChatSend) -> String {
+pub(super) fn json(send: &ChatSend) -> String {
     serde_json::to_string(send)
         .inspect_err(|error| tracing::error!(%error, "a send could not be written as JSON"))
         .unwrap_or_default()
@@ -197,7 +197,7 @@ pub(crate) fn shutting_down() -> SessionError {
 }
 
 /// Returns whether a send says how it is to be answered.
-fn has_settings(send: &ChatSend) -> bool {
+pub(super) fn has_settings(send: &ChatSend) -> bool {
     send.provider.is_some()
         || send.model.is_some()
         || send.system_prompt.is_some()
@@ -207,5 +207,6 @@ fn has_settings(send: &ChatSend) -> bool {
         || send.max_tokens.is_some()
         || send.temperature.is_some()
         || send.thinking.is_some()
+        || send.output.is_some()
         || send.limits != Limits::default()
 }

@@ -28,6 +28,7 @@ use crate::store::restored::Restored;
 use crate::store::{Held, Journal, Known, Sqlite, Store as _, Updates};
 use crate::tool::workspace::{Workspace, Workspaces};
 use crate::units::millis;
+use crate::webhooks::Webhooks;
 
 /// The most sessions of a daemon, the ones without a socket included.
 const MAX_SESSIONS: usize = 1_024;
@@ -45,6 +46,8 @@ pub struct Daemon {
     pub(crate) providers: Providers,
     pub(crate) mcp: crate::mcp::Mcp,
     pub(crate) notices: Notices,
+    /// Another program that is told how sessions stand, where there is one.
+    pub(crate) webhooks: Option<Arc<Webhooks>>,
     /// Where sessions are kept; nowhere where there is none.
     pub(crate) store: Option<Sqlite>,
     /// Why there is none.
@@ -245,7 +248,8 @@ impl Sessions {
                 Arc::clone(&grown),
             )
         });
-        Feed::new(log, journal.unwrap_or_default(), grown)
+        let hook = Webhooks::hook(self.daemon.webhooks.as_ref(), &ready.session_id);
+        Feed::new(log, journal.unwrap_or_default(), grown, hook)
     }
 
     /// Finds a session that lives, or begins one anew that the store has; `None` where there is none, or too many. Fails

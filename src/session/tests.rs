@@ -95,6 +95,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
     let provider: Arc<dyn crate::provider::Provider> =
         Arc::new(Scripted(Mutex::new(script.into())));
     Arc::new(Daemon {
+        webhooks: None,
         updates: crate::store::Updates::default(),
         imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
         titles: Arc::new(Semaphore::new(MAX_TITLES)),
@@ -179,10 +180,14 @@ impl Client {
             return Ok(false);
         }
         let mut frames = Vec::new();
-        match self.session.feed.read(self.written, most, &mut frames) {
+        match self
+            .session
+            .feed
+            .read(self.written, most, None, &mut frames)
+        {
             ReadResult::UpTo(_) => {}
             ReadResult::Gap => {
-                let Some(before) = self.session.resync(self.written).await else {
+                let Some(before) = self.session.resync(self.written, None).await else {
                     return Ok(false);
                 };
                 self.written = before;

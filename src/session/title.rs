@@ -219,6 +219,7 @@ async fn ask(
         temperature: None,
         thinking: Some(Thinking::default()),
         cache_key: "",
+        output: None,
         compact: None,
     };
     let answered = async {

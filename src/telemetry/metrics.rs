@@ -203,6 +203,15 @@ pub fn exchange_ended(end: &str, took: Option<Duration>) {
     }
 }
 
+/// Counts a webhook: `delivered`, `failed` where it was given up, `dropped` where it was not tried to the end.
+pub fn webhook(outcome: &str) {
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Webhooks, by `outcome`.";
+        counter("outrigger_webhooks_total", help, &["outcome"])
+    });
+    TOTAL.with_label_values(&[outcome]).inc();
+}
+
 /// Times the first of an answer.
 pub fn first_byte(provider: &str, took: Duration) {
     static SECONDS: Durations = LazyLock::new(|| {
@@ -365,12 +374,13 @@ mod tests {
         approval_settled("approved", Duration::from_secs(1));
         spent("p", "turn", 300);
         budget_reached("exchange");
+        webhook("delivered");
         let figures = render(1, Some(1)).unwrap();
         let named: Vec<&str> = figures
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
             .collect();
-        assert_eq!(named.len(), 17 + GAUGES.len() + 2, "{named:?}");
+        assert_eq!(named.len(), 18 + GAUGES.len() + 2, "{named:?}");
     }
 
     #[test]

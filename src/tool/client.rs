@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::user::{HandOut, Returned};
 use super::{Facts, Metadata, Output, OutputStream, Prepared, Refusal, Run, Tool, Violation};
+use crate::json_schema::ObjectSchema;
 use crate::message::{Danger, DangerLevel, ToolSpec};
 use crate::permission::rule::Key;
 
@@ -34,7 +35,7 @@ pub struct ClientTool {
     /// Of all that was registered of it: another one is another tool.
     digest: String,
     /// What its input has to fit.
-    input: jsonschema::Validator,
+    input: ObjectSchema,
     approval: Approval,
     timeout: Duration,
     interactive: bool,
@@ -80,12 +81,14 @@ impl Tool for Shared {
 
     fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
         let tool = &self.0;
-        definition::check(&tool.input, input).map_err(|problem| {
-            Refusal::Invalid(format!(
-                "the input of `{}` does not fit: {problem}",
-                tool.spec.name
-            ))
-        })?;
+        tool.input
+            .check(&Value::Object(input.clone()))
+            .map_err(|problem| {
+                Refusal::Invalid(format!(
+                    "the input of `{}` does not fit: {problem}",
+                    tool.spec.name
+                ))
+            })?;
         Ok(Box::new(Call {
             tool: std::sync::Arc::clone(tool),
             input: input.clone(),

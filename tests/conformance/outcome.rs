@@ -48,6 +48,7 @@ impl Outcome {
             temperature: None,
             thinking: None,
             cache_key: "conformance",
+            output: None,
             compact: None,
         };
         match provider.stream(request).await {

@@ -23,6 +23,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "for whoever shows output; which characters are hidden is said there",
     ),
     ("runtime", &[], "helpers around tokio"),
+    ("json_schema", &[], "schemas that clients give"),
     (
         "units",
         &[],
@@ -35,7 +36,16 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     ("process", &[], "runs before anything else"),
     ("lifecycle", &[], "signals and handles alone"),
-    ("http", &[], "clients for providers and search engines"),
+    (
+        "http",
+        &["sandbox"],
+        "clients for providers and search engines; `sandbox` for which addresses are public",
+    ),
+    (
+        "webhooks",
+        &["config", "http", "message", "protocol", "telemetry"],
+        "",
+    ),
     (
         "permission",
         &["message", "classifier", "units"],
@@ -73,6 +83,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "tool",
         &[
+            "json_schema",
             "runtime",
             "message",
             "notices",
@@ -112,6 +123,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "exchange",
         &[
+            "json_schema",
             "spend",
             "store",
             "runtime",
@@ -137,6 +149,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "session",
         &[
+            "json_schema",
+            "webhooks",
             "spend",
             "store",
             "runtime",
@@ -202,6 +216,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "daemon",
         &[
+            "webhooks",
             "acp",
             "audit",
             "config",
@@ -258,6 +273,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "chat",
         &[
+            "json_schema",
             "arguments",
             "message",
             "plain_text",

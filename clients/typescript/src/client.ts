@@ -16,6 +16,7 @@ import {
   type FilesChanges,
   type Ready,
   type Remember,
+  type Role,
   type ServerFrame,
   type SessionError,
   type SessionFormat,
@@ -61,6 +62,13 @@ export interface ClientOptions {
   session?: { sessionId: string; lastSeq: number };
   /** Where the session is kept that is gone on with, where `session` names none, e.g. `webStore()`. */
   store?: SessionStore;
+  /**
+   * What this socket is for, beside others on the session: `driver`, `approver` or `observer`. Without one it drives, and the
+   * socket that drove before is closed.
+   */
+  role?: Role;
+  /** Whether it drives the session also where another socket does, which approves from then on. */
+  takeOver?: boolean;
   /** Whether a dropped socket is connected again; true where absent. */
   reconnect?: boolean;
   /** First and longest pause before connecting again, in milliseconds. */
@@ -114,7 +122,7 @@ interface Pending {
 }
 
 const OPEN = 1;
-const CLOSE = { wish: 1000, unauthorized: 1008, takenOver: 4001 };
+const CLOSE = { wish: 1000, unauthorized: 1008, takenOver: 4001, sessionEnded: 4002, driverPresent: 4003 };
 /** A piece of a session's file: as much as the daemon gives at once, and, by characters, what fits into a frame whatever they are. */
 const EXPORT_BYTES = 1024 * 1024;
 const IMPORT_CHARACTERS = 1024 * 1024;
@@ -140,6 +148,7 @@ export class Client {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #replayEnds: string | undefined;
   #isOver = false;
+  #role: Role | undefined;
   #tools: Tools | undefined;
   /** Whether it goes on with a session of which it has nothing: another page was on it before. */
   #isStranger: boolean;
@@ -329,6 +338,41 @@ export class Client {
     return this.request("tool:execute", { ...rest, toolName, input }, id);
   }
 
+  /** Lists what waits in a conversation. */
+  queue(conversationId = "default"): Promise<AnswerTo<"chat:queue">> {
+    return this.request("chat:queue", { conversationId });
+  }
+
+  /**
+   * Changes one that waits: what it says, its place from 1, or that it waits no more (`remove`, or `send`: it becomes part
+   * of what runs). Resolves with what waits then.
+   */
+  changeQueued(
+    messageId: string,
+    change: { edit: Content } | { move: number } | "remove" | "send",
+    conversationId = "default",
+  ): Promise<AnswerTo<"chat:queue">> {
+    const wanted = { conversationId, messageId };
+    if (typeof change === "string") return this.request("chat:queue", { ...wanted, action: change });
+    if ("edit" in change) return this.request("chat:queue", { ...wanted, action: "edit", content: change.edit });
+    return this.request("chat:queue", { ...wanted, action: "move", position: change.move });
+  }
+
+  /** Asks how the session stands, in one word; the layer `status` tells it as `session:status-changed`. */
+  sessionStatus(): Promise<AnswerTo<"session:status">> {
+    return this.request("session:status", {});
+  }
+
+  /** What this socket may do, where it was given a role; listen to `session:roles` for changes. */
+  get role(): Role | undefined {
+    return this.#role;
+  }
+
+  /** Has this socket drive the session; the one that drove approves from then on. */
+  takeOver(): Promise<AnswerTo<"session:take-over">> {
+    return this.request("session:take-over", {});
+  }
+
   /** Sets defaults of this session. */
   configure(values: Configure): Promise<AnswerTo<"session:configure">> {
     return this.request("session:configure", values);
@@ -457,6 +501,10 @@ export class Client {
         place.searchParams.set("session", this.#sessionId);
         place.searchParams.set("after", String(this.lastSeq));
       }
+      // After a drop it comes as what it was last.
+      const role = this.#role ?? this.#options.role;
+      if (role !== undefined) place.searchParams.set("role", role);
+      if (this.#options.takeOver) place.searchParams.set("takeOver", "1");
       socket = new Socket(place.href, token === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, bearer(token)]);
     } catch (error) {
       this.#over(0, (error as Error).message);
@@ -504,6 +552,7 @@ export class Client {
       if (frame.seq <= this.lastSeq) return;
       this.lastSeq = frame.seq;
     }
+    if (frame.type === "session:roles" && frame.payload.role) this.#role = frame.payload.role;
     this.#answer(frame);
     this.#emit("frame", frame);
     this.#emit(frame.type, frame.payload, frame);
@@ -603,7 +652,9 @@ export class Client {
     this.#opening?.reject(new RequestError("closed", "the socket dropped before the session was open"));
     this.#opening = undefined;
     const never = this.ready === undefined && this.#waiting.length > 0;
-    const forGood = code === CLOSE.takenOver || code === CLOSE.unauthorized;
+    const role = this.#role ?? this.#options.role;
+    const isOrphaned = code === CLOSE.sessionEnded && role !== undefined && role !== "driver";
+    const forGood = isOrphaned || code === CLOSE.takenOver || code === CLOSE.unauthorized || code === CLOSE.driverPresent;
     if (forGood || never || this.#options.reconnect === false) {
       const why = reason || (never ? `no connection to ${this.#options.url}: is the daemon there, and the token right?` : "the socket dropped");
       this.#over(code, why);

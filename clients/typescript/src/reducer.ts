@@ -140,8 +140,11 @@ export function reduce(view: View, frame: ServerFrame): View {
     }
     case "chat:queued": {
       const { conversationId, messageId, position, content } = frame.payload;
+      // It becomes part of the exchange that runs, which `chat:steered` shows.
+      if (position === 0) return without(view, conversationId, messageId);
       const queued = message(view, frame.payload, (it) => ({ ...it, status: "queued", position }));
-      return content === undefined ? queued : withUserMessage(queued, conversationId, messageId, content);
+      if (content === undefined) return queued;
+      return reworded(withUserMessage(queued, conversationId, messageId, content), conversationId, messageId, content);
     }
     case "chat:stream-start": {
       const { provider, model } = frame.payload;
@@ -320,6 +323,26 @@ export function withUserMessage(
     messages.splice(at < 0 ? messages.length : at, 0, words);
     return { ...it, messages };
   });
+}
+
+/** Has what waits say something else. */
+function reworded(view: View, conversationId: string, messageId: string, content: string): View {
+  return withConversation(view, conversationId, (it) => ({
+    ...it,
+    messages: it.messages.map((one) =>
+      one.id !== messageId || one.role !== "user" || (one.blocks[0]?.type === "text" && one.blocks[0].text === content)
+        ? one
+        : { ...one, blocks: [{ type: "text", turn: 0, text: content }] },
+    ),
+  }));
+}
+
+/** Takes an exchange out, with what the user said in it. */
+function without(view: View, conversationId: string, messageId: string): View {
+  return withConversation(view, conversationId, (it) => ({
+    ...it,
+    messages: it.messages.filter((one) => one.id !== messageId),
+  }));
 }
 
 /**

@@ -233,6 +233,15 @@ test("what waits after a restart is shown with its words, once", () => {
   assert.deepEqual(shown, [["user", "done", "and then the tests"], ["assistant", "queued", undefined]]);
 });
 
+test("what waits may say something else, and may become part of what runs", () => {
+  const queued = (more) => ({ type: "chat:queued", seq: 1, timestamp: "", payload: { conversationId: "default", messageId: "m8", position: 2, ...more } });
+  const view = reduce(reduce(emptyView(), queued({ content: "one" })), queued({ content: "two", position: 1 }));
+  const shown = view.conversations.default.messages.map((it) => [it.role, it.position, it.blocks[0]?.text]);
+  assert.deepEqual(shown, [["user", undefined, "two"], ["assistant", 1, undefined]]);
+  const steered = reduce(view, queued({ position: 0 }));
+  assert.deepEqual(steered.conversations.default.messages, []);
+});
+
 test("every frame of the contract is taken, unknown ones leave all as it is", () => {
   const folder = new URL("../../../fixtures/protocol/", import.meta.url);
   const view = reduceAll(emptyView(), [start]);

@@ -5,9 +5,17 @@ use super::{Action, Talk};
 use crate::plain_text::frame::request_id;
 use crate::plain_text::line::send;
 use crate::plain_text::style::Style;
-use crate::protocol::command::Empty;
+use crate::protocol::command::{ChatSend, Empty, OutputForm};
 use crate::protocol::event::{Event, Ready};
 use crate::protocol::{Command, word};
+
+/// Returns a send whose answer has to be this.
+fn asking_for(send: Command, output: Option<OutputForm>) -> Command {
+    match send {
+        Command::ChatSend(send) => Command::ChatSend(Box::new(ChatSend { output, ..*send })),
+        other => other,
+    }
+}
 
 impl Talk {
     pub(super) fn ready(&mut self, ready: &Ready) {
@@ -94,7 +102,9 @@ impl Talk {
 
     /// Asks the one thing there is to ask, once, or goes on with the prompt.
     pub(super) fn begin(&mut self) {
-        match self.options.prompt.as_deref().map(send) {
+        let output = self.options.output.clone();
+        let prompt = self.options.prompt.as_deref();
+        match prompt.map(|text| asking_for(send(text), output)) {
             Some(prompt) if !std::mem::replace(&mut self.is_asked, true) => self.wait_for(prompt),
             // Of a session that is gone on in, an exchange may run.
             None if self.busy.is_some() => {}

@@ -1,9 +1,15 @@
 //! `[server]` and `[session]`: address, origins, hosts, limits of frames and buffers.
 
+use secrecy::ExposeSecret as _;
+
 use super::super::error::one_of;
+use super::super::keys::is_secret_text;
 use super::super::origin::Origin;
 use super::super::{ServerConfig, SessionConfig};
 use super::findings::Findings;
+
+/// The least characters of a token for a role.
+const TOKEN_CHARACTERS: usize = 20;
 
 /// Locks keys, addresses and the choice of a provider at once.
 pub(crate) const PROVIDERS: &str = "providers";
@@ -33,6 +39,19 @@ pub(super) fn server(mut settings: ServerConfig, findings: &mut Findings<'_>) ->
                 &["server", "allowed_origins"],
                 format!("{origin:?} {problem}"),
             );
+        }
+    }
+    let tokens = [
+        ("approver_token", &settings.approver_token),
+        ("observer_token", &settings.observer_token),
+    ];
+    for (key, token) in tokens {
+        let text = token.as_ref().map_or("", |token| token.expose_secret());
+        if !text.is_empty() && (text.len() < TOKEN_CHARACTERS || !is_secret_text(text)) {
+            let message = format!(
+                "must have {TOKEN_CHARACTERS} characters at least, printable ASCII without spaces; make one with: openssl rand -hex 32"
+            );
+            findings.refuse(&["server", key], message);
         }
     }
     for host in &settings.allowed_hosts {

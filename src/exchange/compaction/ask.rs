@@ -219,6 +219,7 @@ pub(super) fn request<'r>(
         temperature: setup.temperature,
         thinking,
         cache_key: &setup.cache_key,
+        output: None,
         compact: None,
     }
 }

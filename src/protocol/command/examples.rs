@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 48] = [
+const EXAMPLES: [&str; 51] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:open","sessionId":"…"}"#,
@@ -14,9 +14,12 @@ const EXAMPLES: [&str; 48] = [
     r#"{"type":"session:fork","before":4}"#,
     r#"{"type":"session:ping"}"#,
     r#"{"type":"session:state"}"#,
+    r#"{"type":"session:status"}"#,
+    r#"{"type":"session:take-over"}"#,
     r#"{"type":"chat:send","content":"hi"}"#,
     r#"{"type":"chat:cancel","conversationId":"default"}"#,
     r#"{"type":"chat:history","conversationId":"default"}"#,
+    r#"{"type":"chat:queue","conversationId":"default"}"#,
     r#"{"type":"chat:compact","conversationId":"default"}"#,
     r#"{"type":"chat:close","conversationId":"default"}"#,
     r#"{"type":"chat:tool-approve","toolId":"t1","approved":true}"#,

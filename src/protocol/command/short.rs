@@ -22,6 +22,7 @@ impl ChatSend {
             max_tokens: None,
             temperature: None,
             thinking: None,
+            output: None,
             limits: Limits::default(),
             when_busy: WhenBusy::Queue,
         }

@@ -66,6 +66,18 @@ impl ChatError {
     }
 }
 
+/// Payload of `chat:output`: the answer as data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AnswerOutput {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Which exchange.
+    pub message_id: MessageId,
+    /// An object that fits the schema.
+    pub output: serde_json::Value,
+}
+
 /// Payload of `chat:stream-end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -16,9 +16,10 @@ pub struct Queued {
     pub conversation_id: ConversationId,
     /// The exchange that waits.
     pub message_id: MessageId,
-    /// Its place in the queue, from 1.
+    /// Its place in the queue, from 1; 0 where it waits no longer and becomes part of the exchange that runs.
     pub position: usize,
-    /// The text that it says, up to 64 KiB of it, where no other frame has it: after a restart, and in a resync.
+    /// The text that it says, up to 64 KiB of it, where no other frame has it: after a restart, in a resync, and after
+    /// `chat:queue`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
 }

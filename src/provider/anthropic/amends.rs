@@ -27,9 +27,31 @@ pub(super) struct Amends {
     pub(super) max_tokens: Option<u64>,
     /// The thinking of earlier replies is left out.
     pub(super) no_thinking: bool,
+    /// The answer is not held to a form: the words of the request alone ask for it.
+    pub(super) no_form: bool,
 }
 
+/// Words with which the form of an answer is refused.
+const FORM: [&str; 5] = [
+    "output_config",
+    "json_schema",
+    "additionalproperties",
+    "tool_choice",
+    "schema",
+];
+
 impl Amends {
+    /// Returns what to send after `error`, which a request for an answer in a form was answered with.
+    pub(super) fn without_form(self, error: &ProviderError) -> Option<Self> {
+        let text = error.message.to_lowercase();
+        let is_about_it =
+            matches!(error.status, Some(400 | 422)) && FORM.iter().any(|word| text.contains(word));
+        (is_about_it && !self.no_form).then_some(Self {
+            no_form: true,
+            ..self
+        })
+    }
+
     /// Returns what to send after `error`, which a request for at most `max_tokens` was answered with; each change is
     /// proposed once.
     pub(super) fn after(self, error: &ProviderError, max_tokens: u64) -> Option<Self> {
@@ -75,10 +97,12 @@ mod tests {
         let shorter = Amends {
             max_tokens: Some(200_000 - 188_240 - MARGIN),
             no_thinking: false,
+            no_form: false,
         };
         let thoughtless = Amends {
             max_tokens: None,
             no_thinking: true,
+            no_form: false,
         };
         for (message, expected) in [
             (

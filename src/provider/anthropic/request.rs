@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::amends::Amends;
@@ -13,6 +13,7 @@ use super::history;
 use super::thinking::Plan;
 use crate::message::{Message, Notice};
 use crate::provider::notices::images_left_out;
+use crate::provider::output;
 use crate::provider::request::{set, without_nulls};
 use crate::provider::schema::{self, Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
@@ -52,7 +53,12 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         .map_or(cap, |most| cap.min(most.into()))
         .max(1);
 
-    let (tools, mut notices) = tools(request);
+    let (mut tools, mut notices) = tools(request);
+    let form = request.output.filter(|_| !setting.amends.no_form);
+    let by_tool = form.filter(|_| !setting.vendor);
+    tools.extend(by_tool.map(|schema| {
+        json!({"name": output::NAME, "description": output::DESCRIPTION, "input_schema": schema})
+    }));
     let prefix = capabilities.binds_thinking.then(|| {
         let mut digest = Sha256::new();
         digest.update(request.system.trim());
@@ -69,7 +75,13 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
     }
     // Newer models refuse any other choice than these two.
     let may_call = request.tool_choice == ToolChoice::Auto && !request.tools.is_empty();
-    let tool_choice = json!({"type": if may_call { "auto" } else { "none" }});
+    let tool_choice = match by_tool {
+        Some(_) => json!({"type": "tool", "name": output::NAME}),
+        None => json!({"type": if may_call { "auto" } else { "none" }}),
+    };
+    let format = form.filter(|_| setting.vendor);
+    let format = format.map(|schema| json!({"type": "json_schema", "schema": closed(schema)}));
+    let output_config = without_nulls(json!({"effort": plan.effort, "format": format}));
     let takes_temperature = capabilities.sampling && !setting.no_sampling && !plan.thinks();
     let temperature = request.temperature.filter(|_| takes_temperature);
     let has_system = !request.system.trim().is_empty();
@@ -82,7 +94,7 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         "tool_choice": has_tools.then_some(tool_choice),
         "messages": null,
         "thinking": plan.field(),
-        "output_config": plan.effort.map(|effort| json!({"effort": effort})),
+        "output_config": Some(output_config).filter(|config| *config != json!({})),
         "temperature": temperature.map(|degree| degree.clamp(0.0, 1.0)),
         "compaction": request.compact.map(compaction),
         "stream": true,
@@ -100,6 +112,25 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         max_tokens,
         compacts,
         notices,
+    }
+}
+
+/// Returns a schema whose objects have what it names and nothing else, which the vendor insists on.
+fn closed(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let mut fields: Map<String, Value> = fields
+                .iter()
+                .map(|(key, value)| (key.clone(), closed(value)))
+                .collect();
+            let is_object = fields.get("type").is_some_and(|it| it == "object");
+            if is_object && !fields.contains_key("additionalProperties") {
+                fields.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            Value::Object(fields)
+        }
+        Value::Array(items) => items.iter().map(closed).collect(),
+        other => other.clone(),
     }
 }
 

@@ -121,6 +121,7 @@ impl Case {
             temperature: Some(0.5),
             thinking: self.thinking,
             cache_key: self.conversation,
+            output: None,
             compact: self.compact,
         }
     }

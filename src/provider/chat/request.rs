@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::history;
 use crate::message::{Notice, Thinking};
+use crate::provider::output;
 use crate::provider::quirks::{Quirks, ThinkingDialect};
 use crate::provider::request::{cache_key, offered_tools, set, temperature, tool, without_nulls};
 use crate::provider::{Request, ToolChoice};
@@ -19,7 +20,18 @@ pub(in crate::provider) fn body(
     notices: &mut Vec<Notice>,
 ) -> Value {
     let tools = offered_tools(request, quirks, |spec| tool(spec, quirks.schemas, notices));
+    let (tools, tool_choice) = match by_tool(request, quirks) {
+        Some(form) => (
+            Some(json!([form])),
+            Some(json!({"type": "function", "function": {"name": output::NAME}})),
+        ),
+        None => {
+            let may_not = tools.is_some() && request.tool_choice == ToolChoice::None;
+            (tools, may_not.then(|| json!("none")))
+        }
+    };
     let has_tools = tools.is_some();
+    let form = request.output.filter(|_| quirks.output);
     let thinking = request
         .thinking
         .map(|thinking| thinking_fields(quirks.thinking, thinking));
@@ -31,7 +43,9 @@ pub(in crate::provider) fn body(
         "model": request.model,
         "messages": null,
         "tools": tools,
-        "tool_choice": (has_tools && request.tool_choice == ToolChoice::None).then_some("none"),
+        "tool_choice": tool_choice.filter(|_| quirks.tool_choice || request.output.is_none()),
+        "response_format": form
+            .map(|schema| json!({"type": "json_schema", "json_schema": output::json_schema(schema)})),
         "provider": (has_tools && quirks.routed).then(|| json!({"require_parameters": true})),
         quirks.output_cap: request.max_tokens,
         "temperature": temperature(request, quirks),
@@ -49,6 +63,19 @@ pub(in crate::provider) fn body(
         history::messages(request, quirks, provider),
     );
     without_nulls(body)
+}
+
+/// Returns the tool by which the model gives its answer, where the server takes no schema for it.
+fn by_tool(request: &Request<'_>, quirks: &Quirks) -> Option<Value> {
+    let schema = request.output.filter(|_| !quirks.output && quirks.tools)?;
+    Some(json!({
+        "type": "function",
+        "function": {
+            "name": output::NAME,
+            "description": output::DESCRIPTION,
+            "parameters": schema,
+        },
+    }))
 }
 
 fn thinking_fields(dialect: ThinkingDialect, thinking: Thinking) -> Value {

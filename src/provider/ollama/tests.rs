@@ -127,6 +127,7 @@ async fn turn(ollama: &Ollama, tools: &[ToolSpec]) -> Result<Vec<Chunk>, Provide
         temperature: None,
         thinking: None,
         cache_key: "c",
+        output: None,
         compact: None,
     };
     let chunks: Vec<_> = ollama.stream(request).await?.collect().await;

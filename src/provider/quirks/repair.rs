@@ -116,6 +116,17 @@ impl Complaint<'_> {
         if no_path && self.sent("input") && !self.says(&["model"]) {
             return Some(|quirks| quirks.other_api = true);
         }
+        let form = [
+            "response_format",
+            "json_schema",
+            "text.format",
+            "structured output",
+        ];
+        if (self.sent("response_format") || self.body.pointer("/text/format").is_some())
+            && self.says(&form)
+        {
+            return Some(|quirks| quirks.output = false);
+        }
         if self.sent("tool_choice") && self.says(&["tool_choice"]) {
             return Some(|quirks| quirks.tool_choice = false);
         }

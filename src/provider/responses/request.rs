@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::decode::WIRE;
 use crate::message::{Message, Notice, Part, Reply, ToolId, ToolResult, ToolSpec};
 use crate::provider::json::string;
+use crate::provider::output;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::request::{
     CallIds, IMAGE_OMITTED, cache_key, offered_tools, own_items, parts, result_text, set, split,
@@ -28,6 +29,13 @@ pub(in crate::provider) fn body(
 ) -> Value {
     let tools = offered_tools(request, quirks, |spec| tool(spec, notices));
     let may_not_call = tools.is_some() && request.tool_choice == ToolChoice::None;
+    let (tools, tool_choice) = match request.output.filter(|_| !quirks.output && quirks.tools) {
+        Some(schema) => {
+            let choice = json!({"type": "function", "name": output::NAME});
+            (Some(json!([by_tool(schema)])), Some(choice))
+        }
+        None => (tools, may_not_call.then(|| json!("none"))),
+    };
     let plain = quirks
         .stream_options
         .then(|| json!({"include_obfuscation": false}));
@@ -36,8 +44,9 @@ pub(in crate::provider) fn body(
         "instructions": Some(request.system).filter(|system| !system.trim().is_empty()),
         "input": null,
         "tools": tools,
-        "tool_choice": may_not_call.then_some("none"),
+        "tool_choice": tool_choice,
         "store": false,
+        "text": request.output.filter(|_| quirks.output).map(form),
         "include": quirks.include.then_some(["reasoning.encrypted_content"]),
         // The vendor says itself how long its compaction is.
         "max_output_tokens": request.max_tokens.filter(|_| request.compact.is_none()),
@@ -49,6 +58,24 @@ pub(in crate::provider) fn body(
     });
     set(&mut body, "input", input(request, quirks, provider));
     without_nulls(body)
+}
+
+/// The form of an answer by the wire's own field.
+fn form(schema: &Value) -> Value {
+    let mut format = output::json_schema(schema);
+    set(&mut format, "type", json!("json_schema"));
+    json!({ "format": format })
+}
+
+/// The tool by which the model gives its answer, where the server takes no schema for it.
+fn by_tool(schema: &Value) -> Value {
+    json!({
+        "type": "function",
+        "name": output::NAME,
+        "description": output::DESCRIPTION,
+        "parameters": schema,
+        "strict": false,
+    })
 }
 
 /// A tool, never strict: schemas of any origin do not keep to the strict subset.

@@ -60,6 +60,7 @@ async fn turn(provider: &Scripted, messages: &[Message], tools: &[ToolSpec]) -> 
         temperature: None,
         thinking: None,
         cache_key: "c",
+        output: None,
         compact: None,
     };
     let mut stream = match provider.stream(request).await {
@@ -240,6 +241,7 @@ async fn a_step_is_given_as_often_as_it_may_be_and_figures_are_as_written() {
         temperature: None,
         thinking: None,
         cache_key: "c",
+        output: None,
         compact: None,
     };
     let chunks: Vec<_> = scripted.stream(request).await.unwrap().collect().await;

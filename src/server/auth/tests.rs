@@ -5,10 +5,14 @@ use axum::http::HeaderValue;
 use super::*;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+const OBSERVER: &str = "fedcba9876543210fedcba9876543210";
 
 fn gate() -> Gate {
     Gate::new(
-        SecretString::from(TOKEN),
+        vec![
+            (Role::Driver, SecretString::from(TOKEN)),
+            (Role::Observer, SecretString::from(OBSERVER)),
+        ],
         vec!["app://frontend".to_owned(), "file://".to_owned()],
         vec!["daemon.lan".to_owned()],
     )
@@ -127,6 +131,19 @@ fn origins() {
         ]),
         "origin_not_allowed"
     );
+}
+
+#[test]
+fn a_token_is_for_its_role() {
+    let role = |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = headers(&[("authorization", &bearer)]);
+        gate().check_token(&Uri::from_static("/ws"), &headers).ok()
+    };
+    assert_eq!(role(TOKEN), Some(Role::Driver));
+    assert_eq!(role(OBSERVER), Some(Role::Observer));
+    assert_eq!(role(""), None);
+    assert_eq!(role(&TOKEN[1..]), None);
 }
 
 #[test]

@@ -14,7 +14,8 @@
 
 use std::collections::HashSet;
 
-use super::{Answer, Ending, Entry, Log};
+use super::Log;
+use super::entry::{Answer, Ending, Entry};
 use crate::message::ConversationId;
 use crate::protocol::envelope::{RequestId, Timestamp};
 use crate::protocol::event::Event;
@@ -192,6 +193,8 @@ impl Log {
         for (event, reply_to, timestamp) in deferred {
             self.number(event, reply_to.as_ref(), timestamp);
         }
+        let status = Event::SessionStatusChanged(self.status());
+        self.number(status, None, timestamp);
         before
     }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::message::MessageId;
 use crate::protocol::command::Empty;
+use crate::protocol::event::Delta;
 
 const LAYERS: [Layer; 2] = [Layer::Stream, Layer::State];
 
@@ -25,7 +26,7 @@ fn pong() -> Event {
 
 fn frames(log: &mut Log, after: u64) -> (Vec<Value>, ReadResult) {
     let mut out = Vec::new();
-    let read = log.read(after, usize::MAX, u64::MAX, &mut out);
+    let read = log.read(after, usize::MAX, u64::MAX, None, &mut out);
     let frames = out.iter().map(|frame| serde_json::from_str(frame).unwrap());
     (frames.collect(), read)
 }
@@ -156,14 +157,14 @@ fn a_resync_is_kept_until_it_is_read_and_holds_the_bound() {
         }
         assert!(log.bytes <= 2_000, "{} bytes", log.bytes);
         let mut out = Vec::new();
-        match log.read(after, 1, u64::MAX, &mut out) {
+        match log.read(after, 1, u64::MAX, None, &mut out) {
             ReadResult::UpTo(seq) => after = seq,
             ReadResult::Gap => gaps += 1,
         }
     }
     assert_eq!((after, gaps), (before + 100, 0));
     assert_eq!(
-        log.read(after, 1, u64::MAX, &mut Vec::new()),
+        log.read(after, 1, u64::MAX, None, &mut Vec::new()),
         ReadResult::Gap
     );
     assert!(log.resync.bytes() == 0, "it was read and makes room");

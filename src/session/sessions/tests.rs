@@ -12,8 +12,10 @@ use crate::conversation::testing::Finish;
 use crate::message::ToolSpec;
 use crate::protocol::command::Empty;
 use crate::protocol::{Request, envelope};
+use crate::session::Entrance;
 use crate::session::tests::daemon;
 use crate::tool::{Prepared, Refusal, Tool};
+use crate::webhooks::Hook;
 
 fn request(frame: &Value) -> Request {
     envelope::read(&frame.to_string()).unwrap().unwrap()
@@ -78,7 +80,10 @@ async fn a_session_that_somebody_came_back_to_does_not_make_room() {
     assert!(session.spare.load(Ordering::Relaxed));
     // The socket is on its way when room is made.
     let (reply, attachment) = oneshot::channel();
-    session.inbox.try_send(Message::Attach(reply)).unwrap();
+    session
+        .inbox
+        .try_send(Message::Attach(Entrance::default(), reply))
+        .unwrap();
     assert!(make_room(&sessions.live.lock()));
     let attachment = attachment.await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -126,6 +131,7 @@ async fn a_session_whose_inbox_is_full_is_kept() {
             Log::new(1 << 20, Vec::new()),
             Journal::default(),
             Arc::default(),
+            Hook::default(),
         )),
         executions: Arc::default(),
         inbox,
@@ -143,6 +149,7 @@ fn everybody_who_waits_is_woken_by_an_append() {
         Log::new(1 << 20, Vec::new()),
         Journal::default(),
         Arc::default(),
+        Hook::default(),
     );
     let (old, new) = (feed.grown(), feed.grown());
     feed.append(Event::SessionPingResult(Empty {}), None);

@@ -41,7 +41,9 @@ impl Peer {
             let feed = Arc::clone(&self.session.feed);
             let grown = feed.grown();
             let mut frames = Vec::new();
-            while self.session.feed.read(self.read, 1, &mut frames) != ReadResult::UpTo(self.read) {
+            while self.session.feed.read(self.read, 1, None, &mut frames)
+                != ReadResult::UpTo(self.read)
+            {
                 self.read += 1;
                 let frame: Value = serde_json::from_str(&frames.pop().unwrap()).unwrap();
                 let event = serde_json::from_value(frame.clone()).unwrap();

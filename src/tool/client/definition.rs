@@ -4,12 +4,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
-use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::{ClientTool, ORIGIN, PREFIX};
 use crate::config::{ClientToolsConfig, SkipApproval};
+use crate::json_schema::ObjectSchema;
 use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 
 /// The longest name: with what stands before it, as long as every provider takes.
@@ -18,24 +18,8 @@ const MAX_NAME: usize = 56;
 /// The longest description, in bytes.
 const MAX_DESCRIPTION: usize = 4 * 1024;
 
-/// The largest schema, in bytes: it is sent with every turn.
-const MAX_SCHEMA: usize = 64 * 1024;
-
 /// The most bytes of names, descriptions and schemas of a session's tools together.
 pub const MAX_DECLARED: usize = 256 * 1024;
-
-/// Deepest nesting of a schema: no provider takes more.
-const MAX_DEPTH: usize = 64;
-
-/// The most parts of a schema, each counted as often as it is referred to: what checks an input may visit all of them.
-const MAX_PARTS: usize = 10_000;
-
-/// The most patterns of a schema, and the largest of them when it is compiled, in bytes.
-const MAX_PATTERNS: usize = 100;
-const MAX_PATTERN_BYTES: usize = 256 * 1024;
-
-/// The longest problem of an input that the model reads, in characters.
-const MAX_PROBLEM: usize = 500;
 
 /// How long a call may wait where nobody says.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -118,8 +102,7 @@ impl Declared {
             let problem = "the operator does not allow \"never\" for this tool (tools.client.skip_approval); use \"trust\"";
             return Err(Undefined::Forbidden("approval", problem.to_owned()));
         }
-        let schema = schema(self.input_schema).map_err(invalid("inputSchema"))?;
-        let input = compiled(&schema).map_err(invalid("inputSchema"))?;
+        let input = ObjectSchema::new(self.input_schema).map_err(invalid("inputSchema"))?;
         let timeout = self.timeout.unwrap_or(TIMEOUT).min(config.timeout_max);
         let flags = format!(
             "{:?} {} {} {}",
@@ -129,7 +112,7 @@ impl Declared {
             timeout.as_millis()
         );
         // In whatever order its keys came, it is the same.
-        let mut sorted = schema.clone();
+        let mut sorted = input.value().clone();
         sorted.sort_all_objects();
         let mut digest = Sha256::new();
         for piece in [&self.name, &self.description, &sorted.to_string(), &flags] {
@@ -141,7 +124,7 @@ impl Declared {
             spec: ToolSpec {
                 name: format!("{PREFIX}{}", self.name),
                 description: self.description,
-                input_schema: schema.into(),
+                input_schema: input.value().clone().into(),
                 category: ToolCategory::Client,
                 // Never safe: an empty map of permissions offers what the operator knows to only read.
                 danger_level: match is_mild {
@@ -174,131 +157,6 @@ fn name(name: &str) -> Result<(), String> {
             "a letter, then letters, digits, _ and -, no __, {MAX_NAME} characters at most"
         )),
     }
-}
-
-/// Returns the schema as every provider takes it.
-fn schema(sent: Map<String, Value>) -> Result<Value, String> {
-    let mut schema = sent;
-    match schema.get("type") {
-        None => drop(schema.insert("type".to_owned(), Value::from("object"))),
-        Some(Value::String(kind)) if kind == "object" => {}
-        Some(_) => return Err("`type` has to be \"object\"".to_owned()),
-    }
-    match schema.get("properties") {
-        None => drop(schema.insert("properties".to_owned(), Value::Object(Map::new()))),
-        Some(Value::Object(_)) => {}
-        Some(_) => return Err("`properties` has to be an object".to_owned()),
-    }
-    // What says which standard it is by is none of a provider's business.
-    schema.remove("$schema");
-    let schema = Value::Object(schema);
-    let bytes = schema.to_string().len();
-    if bytes > MAX_SCHEMA {
-        return Err(format!("{bytes} bytes are more than {MAX_SCHEMA}"));
-    }
-    let mut walk = Walk {
-        root: &schema,
-        open: Vec::new(),
-        parts: 0,
-        patterns: 0,
-    };
-    walk.visit(&schema, 0)?;
-    Ok(schema)
-}
-
-/// A walk through all that a check of an input may visit.
-struct Walk<'s> {
-    root: &'s Value,
-    /// The references that lead to where it is.
-    open: Vec<&'s str>,
-    parts: usize,
-    patterns: usize,
-}
-
-impl<'s> Walk<'s> {
-    fn visit(&mut self, part: &'s Value, depth: usize) -> Result<(), String> {
-        self.parts += 1;
-        if self.parts > MAX_PARTS {
-            return Err(format!(
-                "more than {MAX_PARTS} parts, each counted as often as it is referred to"
-            ));
-        }
-        if depth > MAX_DEPTH {
-            return Err(format!("nested more than {MAX_DEPTH} deep"));
-        }
-        match part {
-            Value::Object(object) => {
-                for (key, value) in object {
-                    match (key.as_str(), value) {
-                        ("$ref", Value::String(to)) => self.follow(to, depth)?,
-                        ("$id" | "$anchor" | "$dynamicRef" | "$recursiveRef", Value::String(_)) => {
-                            return Err(format!(
-                                "`{key}` is not taken here; refer with `$ref` to `#/$defs/…`"
-                            ));
-                        }
-                        ("pattern", Value::String(_)) => self.patterns += 1,
-                        ("patternProperties", Value::Object(these)) => self.patterns += these.len(),
-                        _ => {}
-                    }
-                    self.visit(value, depth + 1)?;
-                }
-                if self.patterns > MAX_PATTERNS {
-                    return Err(format!("more than {MAX_PATTERNS} patterns"));
-                }
-            }
-            Value::Array(items) => {
-                for item in items {
-                    self.visit(item, depth + 1)?;
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-        Ok(())
-    }
-
-    fn follow(&mut self, to: &'s str, depth: usize) -> Result<(), String> {
-        let pointer = to.strip_prefix('#').filter(|path| path.starts_with('/'));
-        let Some(target) = pointer.and_then(|path| self.root.pointer(path)) else {
-            return Err(format!(
-                "`$ref` {to:?} leads nowhere; it has to be `#/$defs/…` of the same schema"
-            ));
-        };
-        if self.open.contains(&to) {
-            return Err(format!(
-                "`$ref` {to:?} leads back to itself; say how deep it goes"
-            ));
-        }
-        self.open.push(to);
-        self.visit(target, depth + 1)?;
-        self.open.pop();
-        Ok(())
-    }
-}
-
-fn compiled(schema: &Value) -> Result<Validator, String> {
-    let patterns = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES);
-    jsonschema::draft202012::options()
-        .with_pattern_options(patterns)
-        .build(schema)
-        .map_err(|error| format!("no JSON schema: {}", shortened(&error.to_string())))
-}
-
-/// Checks the input of a call; the error is for the model.
-pub(super) fn check(schema: &Validator, input: &Map<String, Value>) -> Result<(), String> {
-    let input = Value::Object(input.clone());
-    schema.validate(&input).map_err(|error| {
-        let place = error.instance_path().to_string();
-        let place = place.trim_start_matches('/');
-        let problem = shortened(&error.to_string());
-        match place {
-            "" => problem,
-            place => format!("`{place}`: {problem}"),
-        }
-    })
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(MAX_PROBLEM).collect()
 }
 
 #[cfg(test)]
@@ -343,7 +201,7 @@ mod tests {
         assert_eq!(tool.spec.input_schema["type"], "object");
         assert_eq!(tool.timeout(), TIMEOUT);
         let input = json!({"line": "x"});
-        let error = check(&tool.input, input.as_object().unwrap()).unwrap_err();
+        let error = tool.input.check(&input).unwrap_err();
         assert!(error.starts_with("`line`: \"x\" is not of type"), "{error}");
         let longest = "a".repeat(MAX_NAME);
         let tool = declared(&longest, json!({}))
@@ -358,58 +216,6 @@ mod tests {
         for wrong in ["", "1a", "a__b", "a b", "ä", "_a", &longer] {
             let refused = refusal(declared(wrong, json!({})));
             assert!(matches!(refused, Undefined::Invalid("name", _)), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_schema_that_cannot_be_checked_is_refused() {
-        let deep = (0..80).fold(json!({}), |inner, _| json!({"properties": {"p": inner}}));
-        let laughs: Map<String, Value> = (0..8)
-            .map(|level| {
-                let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
-                (
-                    format!("d{level}"),
-                    json!({"allOf": [next, next, next, next]}),
-                )
-            })
-            .chain([("d8".to_owned(), json!({}))])
-            .collect();
-        for (schema, said) in [
-            (json!({"type": "string"}), "`type` has to be"),
-            (json!({"properties": []}), "`properties` has to be"),
-            (deep, "nested more than"),
-            (json!({"properties": {"a": {"$ref": "#"}}}), "leads nowhere"),
-            (
-                json!({"properties": {"a": {"$ref": "http://x.test/a"}}}),
-                "leads nowhere",
-            ),
-            (
-                json!({"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}, "properties": {"a": {"$ref": "#/$defs/a"}}}),
-                "leads back to itself",
-            ),
-            (
-                json!({"$defs": laughs, "properties": {"a": {"$ref": "#/$defs/d0"}}}),
-                "parts",
-            ),
-            (
-                json!({"properties": {"a": {"pattern": "("}}}),
-                "no JSON schema",
-            ),
-            (
-                json!({"properties": {"a": {"type": "strng"}}}),
-                "no JSON schema",
-            ),
-            (
-                json!({"description": "x".repeat(MAX_SCHEMA)}),
-                "more than 65536",
-            ),
-        ] {
-            match refusal(declared("a", schema)) {
-                Undefined::Invalid("inputSchema", problem) => {
-                    assert!(problem.contains(said), "{problem}");
-                }
-                other => panic!("{other:?}"),
-            }
         }
     }
 

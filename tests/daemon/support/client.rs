@@ -36,9 +36,14 @@ impl Client {
 
     /// The same with a daemon that may be gone by then: the error is the code that the socket was closed with (0 for none).
     pub(crate) async fn reach(daemon: &Daemon, query: &str) -> Result<Self, u16> {
+        Self::reach_by(daemon, query, &daemon.token).await
+    }
+
+    /// The same with a token of one's own.
+    pub(crate) async fn reach_by(daemon: &Daemon, query: &str, token: &str) -> Result<Self, u16> {
         let url = format!("ws://127.0.0.1:{}/ws{query}", daemon.port);
         let mut request = url.into_client_request().unwrap();
-        let bearer = format!("Bearer {}", daemon.token);
+        let bearer = format!("Bearer {token}");
         request
             .headers_mut()
             .insert("authorization", bearer.parse().unwrap());

@@ -132,6 +132,7 @@ impl Case {
             temperature: self.temperature,
             thinking: self.thinking,
             cache_key: "c",
+            output: None,
             compact: None,
         };
         let setting = Setting {

@@ -63,6 +63,7 @@ async fn what_is_recorded_can_be_played() {
         temperature: None,
         thinking: None,
         cache_key: "",
+        output: None,
         compact: None,
     };
     let play = || crate::provider::Provider::stream(&scripted, request);

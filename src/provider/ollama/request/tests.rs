@@ -39,6 +39,7 @@ fn request<'a>(messages: &'a [Message], tools: &'a [ToolSpec]) -> Request<'a> {
         temperature: None,
         thinking: None,
         cache_key: "c",
+        output: None,
         compact: None,
     }
 }

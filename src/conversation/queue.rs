@@ -1,0 +1,255 @@
+//! What a client changes in the queue of a conversation: `chat:queue`.
+
+use std::num::NonZeroUsize;
+
+use super::state::{ActorState, QueuedSend, Running, refused};
+use super::view::words;
+use super::{Admission, drop_queued};
+use crate::exchange::context::{Context, Steer};
+use crate::message::MessageId;
+use crate::protocol::answer::{SendState, Sent};
+use crate::protocol::command::ChatSend;
+use crate::protocol::content::Content;
+use crate::protocol::event::{ChatError, Event, Queued, SessionError};
+use crate::protocol::queue::{QueueListed, WaitingSend};
+use crate::protocol::{ChatCode, RequestId, SessionCode};
+
+/// A change of the queue, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum QueueChange {
+    /// It says this from now on.
+    Edit(Content),
+    /// It takes this place, from 1.
+    Move(NonZeroUsize),
+    Remove,
+    /// It becomes part of what runs, or runs.
+    Send,
+}
+
+/// Why nothing was changed.
+enum Refused {
+    /// No such send waits.
+    Unknown(MessageId),
+    /// It is a call, which says nothing.
+    Call(MessageId),
+    /// It cannot be part of what runs.
+    Busy(Box<ChatError>),
+}
+
+impl From<Refused> for Event {
+    fn from(refused: Refused) -> Self {
+        let (code, message) = match refused {
+            Refused::Unknown(id) => (
+                SessionCode::NotQueued,
+                format!(
+                    "chat:queue: no send `{id}` waits in this conversation: it runs, is answered or was dropped; {{\"action\":\"list\"}} says what waits"
+                ),
+            ),
+            Refused::Call(id) => (
+                SessionCode::InvalidPayload,
+                format!(
+                    "chat:queue: `{id}` is a call, which says nothing; remove it and ask for another one"
+                ),
+            ),
+            Refused::Busy(error) => return Self::ChatError(error),
+        };
+        Self::SessionError(SessionError::new(code, message))
+    }
+}
+
+impl ActorState {
+    /// Changes the queue where that is asked for, answers with what waits then, and emits what is other than before.
+    pub(super) fn queue(
+        &mut self,
+        change: Option<(MessageId, QueueChange)>,
+        reply_to: Option<&RequestId>,
+        context: &Context,
+    ) {
+        let before: Vec<MessageId> = self.names().cloned().collect();
+        let events = context.events();
+        let (edited, after) = match change.map(|(id, change)| self.change(id, change, context)) {
+            None => (None, None),
+            Some(Ok((edited, after))) => (edited, after),
+            Some(Err(refused)) => return events.answer(reply_to, refused.into()),
+        };
+        events.answer(reply_to, Event::ChatQueueResult(self.listed(context)));
+        for (at, send) in self.queue.iter().enumerate() {
+            let id = &send.setup.message_id;
+            if before.get(at) != Some(id) || edited.as_ref() == Some(id) {
+                events.emit(Event::ChatQueued(Queued {
+                    conversation_id: context.conversation.id.clone(),
+                    message_id: id.clone(),
+                    position: at + 1,
+                    content: Some(words(&send.setup.content)),
+                }));
+            }
+        }
+        match after {
+            Some(After::Dropped(send)) => drop_queued(context, &send),
+            // It has no place of its own any more.
+            Some(After::Steered(message_id)) => events.emit(Event::ChatQueued(Queued {
+                conversation_id: context.conversation.id.clone(),
+                message_id,
+                position: 0,
+                content: None,
+            })),
+            None => {}
+        }
+    }
+
+    /// Makes one change; returns the send that says something else, and what is left to be said of one that is gone.
+    fn change(
+        &mut self,
+        id: MessageId,
+        change: QueueChange,
+        context: &Context,
+    ) -> Result<(Option<MessageId>, Option<After>), Refused> {
+        let Some(at) = self.names().position(|waiting| *waiting == id) else {
+            return Err(Refused::Unknown(id));
+        };
+        match change {
+            QueueChange::Edit(content) => {
+                let Some(send) = self.queue.get_mut(at).filter(|it| it.execute.is_none()) else {
+                    return Err(Refused::Call(id));
+                };
+                send.kept = edited(&send.kept, &content);
+                send.setup.content = content.into_parts();
+                context
+                    .session
+                    .journal
+                    .requeued(&context.conversation.id, [(&id, send.kept.as_str())]);
+                Ok((Some(id), None))
+            }
+            QueueChange::Move(position) => {
+                let to = (position.get() - 1).min(self.queue.len().saturating_sub(1));
+                if let Some(send) = self.queue.remove(at) {
+                    self.queue.insert(to, send);
+                }
+                self.keep_order(context);
+                Ok((None, None))
+            }
+            QueueChange::Remove => Ok((None, self.queue.remove(at).map(After::Dropped))),
+            QueueChange::Send => self.send_now(at, id, context).map(|after| (None, after)),
+        }
+    }
+
+    /// Has a send be part of what runs, or run.
+    fn send_now(
+        &mut self,
+        at: usize,
+        id: MessageId,
+        context: &Context,
+    ) -> Result<Option<After>, Refused> {
+        let busy = |message: &str| {
+            Refused::Busy(refused(
+                &context.conversation.id,
+                ChatCode::ConversationBusy,
+                message,
+            ))
+        };
+        let Some(running) = &mut self.running else {
+            // The next round of the conversation takes it.
+            if let Some(send) = self.queue.remove(at) {
+                self.queue.push_front(send);
+            }
+            self.is_held = false;
+            self.keep_order(context);
+            return Ok(None);
+        };
+        let said = self.queue.get(at).filter(|it| it.is_plain());
+        let Running {
+            message_id,
+            steer: Some(steer),
+            steered,
+            cause: None,
+            ..
+        } = running
+        else {
+            return Err(busy(
+                "what runs is about to end and takes nothing in; the queue goes on right after it",
+            ));
+        };
+        let Some(said) = said else {
+            return Err(busy(
+                "a call, or a send with a history or settings of its own, cannot be part of the exchange that runs; move it to position 1, or chat:cancel what runs",
+            ));
+        };
+        let steer = steer.try_send(Steer {
+            id: id.clone(),
+            content: said.setup.content.clone(),
+        });
+        if steer.is_err() {
+            return Err(busy(
+                "too many messages wait to be part of the exchange that runs",
+            ));
+        }
+        let sent = Sent {
+            conversation_id: context.conversation.id.clone(),
+            message_id: message_id.clone(),
+            state: SendState::Steered,
+            position: None,
+            duplicate: false,
+        };
+        // As for one that was steered at once: where it comes too late, its answer names the exchange that takes it.
+        *said.admission.lock() = Admission::Admitted(sent);
+        steered.push_back(said.admission.clone());
+        if steered.len() > super::QUEUED {
+            steered.pop_front();
+        }
+        self.queue.remove(at);
+        Ok(Some(After::Steered(id)))
+    }
+
+    /// Has what waits kept in this order.
+    fn keep_order(&self, context: &Context) {
+        let waiting = self.queue.iter().filter(|it| it.execute.is_none());
+        let rows = waiting.map(|it| (&it.setup.message_id, it.kept.as_str()));
+        context
+            .session
+            .journal
+            .requeued(&context.conversation.id, rows);
+    }
+
+    fn listed(&self, context: &Context) -> QueueListed {
+        let waiting = self.queue.iter().zip(1..);
+        QueueListed {
+            conversation_id: context.conversation.id.clone(),
+            queue: waiting
+                .map(|(send, position)| WaitingSend {
+                    message_id: send.setup.message_id.clone(),
+                    position,
+                    content: match &send.execute {
+                        Some(_) => String::new(),
+                        None => words(&send.setup.content),
+                    },
+                    tool_name: send.execute.as_ref().map(|it| it.call.name.clone()),
+                })
+                .collect(),
+            held: self.is_held && !self.queue.is_empty(),
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &MessageId> {
+        self.queue.iter().map(|send| &send.setup.message_id)
+    }
+}
+
+/// What is said of a send that waits no longer, after the others have their places.
+enum After {
+    Dropped(QueuedSend),
+    Steered(MessageId),
+}
+
+/// Returns a send as it is kept, with something else to say.
+fn edited(kept: &str, content: &Content) -> String {
+    let send = serde_json::from_str::<ChatSend>(kept);
+    let edited = send.and_then(|send| {
+        serde_json::to_string(&ChatSend {
+            content: content.clone(),
+            ..send
+        })
+    });
+    edited
+        .inspect_err(|error| tracing::error!(%error, "a send that waits could not be written"))
+        .unwrap_or_else(|_| kept.to_owned())
+}

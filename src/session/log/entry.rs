@@ -1,0 +1,144 @@
+//! What is kept of an event: a frame, or what a frame is written of for each reader. Pure.
+
+use axum::extract::ws::Utf8Bytes;
+
+use super::MERGED_BYTES;
+use crate::protocol::envelope::{self, RequestId, SocketId, Stamp, Timestamp};
+use crate::protocol::event::{ChatError, Delta, DeltaEvent, Event, StreamEnd};
+
+/// What an entry costs besides its text, in bytes: its place, and what the allocator adds to the text.
+const ENTRY_OVERHEAD: usize = size_of::<Entry>() + 24;
+
+#[derive(Debug)]
+pub(super) enum Entry {
+    Frame(Utf8Bytes),
+    /// The same for an answer to a request: a resync repeats what events said, not what answers did.
+    Answer(Box<Answer>),
+    Text(Text),
+}
+
+/// An answer. It stays as it is, since a resync may repeat it under another number.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) event: Event,
+    pub(super) reply_to: RequestId,
+    timestamp: Timestamp,
+    bytes: usize,
+}
+
+impl Answer {
+    pub(super) fn new(event: Event, reply_to: RequestId, timestamp: Timestamp) -> Self {
+        let mut answer = Self {
+            event,
+            reply_to,
+            timestamp,
+            bytes: 0,
+        };
+        answer.bytes = answer.write(Some(0), true).len();
+        answer
+    }
+
+    /// Returns its frame for a socket. One that did not ask for it sees no name of a request in it, which may be one of
+    /// its own.
+    fn frame(&self, seq: u64, reader: Option<SocketId>) -> Utf8Bytes {
+        self.write(Some(seq), self.reply_to.socket() == reader)
+    }
+
+    pub(super) fn without_number(&self) -> Utf8Bytes {
+        self.write(None, true)
+    }
+
+    fn write(&self, seq: Option<u64>, is_its: bool) -> Utf8Bytes {
+        let stamp = Stamp {
+            seq,
+            reply_to: Some(&self.reply_to).filter(|_| is_its),
+            timestamp: self.timestamp,
+        };
+        Utf8Bytes::from(envelope::write(&self.event, &stamp))
+    }
+}
+
+/// A text or thinking delta. It stays as it is: the frame, which is written for each reader, is several times as large.
+#[derive(Debug)]
+pub(super) struct Text {
+    pub(super) kind: Kind,
+    pub(super) delta: Delta,
+    pub(super) timestamp: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Answer,
+    Thinking,
+}
+
+/// How an exchange ended. Hundreds of them are kept, so not as whole events.
+#[derive(Debug)]
+pub(super) enum Ending {
+    End(Box<StreamEnd>),
+    Error(Box<ChatError>),
+}
+
+impl Ending {
+    /// Returns what an event says of the end of an exchange; `None` where it says nothing of it.
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        match event {
+            Event::ChatStreamEnd(end) => Some(Self::End(end.clone())),
+            Event::ChatError(error) if error.message_id.is_some() => {
+                Some(Self::Error(error.clone()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<Ending> for Event {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::End(end) => Self::ChatStreamEnd(end),
+            Ending::Error(error) => Self::ChatError(error),
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn bytes(&self) -> usize {
+        let text = match self {
+            Self::Frame(frame) => frame.len(),
+            Self::Answer(answer) => answer.bytes,
+            Self::Text(text) => text.delta.content.len(),
+        };
+        ENTRY_OVERHEAD + text
+    }
+
+    pub(super) fn frame(&self, seq: u64, reader: Option<SocketId>) -> Utf8Bytes {
+        match self {
+            Self::Frame(frame) => frame.clone(),
+            Self::Answer(answer) => answer.frame(seq, reader),
+            Self::Text(text) => text.frame(seq),
+        }
+    }
+}
+
+impl Text {
+    /// Returns whether `next` may be merged into this one.
+    pub(super) fn takes(&self, next: &Self) -> bool {
+        self.kind == next.kind
+            && self.delta.turn == next.delta.turn
+            && self.delta.message_id == next.delta.message_id
+            && self.delta.content.len() + next.delta.content.len() <= MERGED_BYTES
+    }
+
+    fn frame(&self, seq: u64) -> Utf8Bytes {
+        let event = match self.kind {
+            Kind::Answer => DeltaEvent::Text(&self.delta),
+            Kind::Thinking => DeltaEvent::Thinking(&self.delta),
+        };
+        let stamp = Stamp {
+            seq: Some(seq),
+            reply_to: None,
+            timestamp: self.timestamp,
+        };
+        Utf8Bytes::from(envelope::write(&event, &stamp))
+    }
+}

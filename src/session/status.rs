@@ -1,0 +1,278 @@
+//! How a session stands in one word, folded from its events. Pure.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::message::{ConversationId, MessageId, ToolId};
+use crate::protocol::event::{Event, StopReason};
+use crate::protocol::status::{Required, RequiredKind, SessionStateName, SessionStatus};
+
+/// The most open questions that a status names.
+const MAX_REQUIRED: usize = 64;
+
+/// What runs, what is asked, and what went wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Status {
+    running: HashMap<ConversationId, MessageId>,
+    /// Open questions, oldest first. They are as many as their tables hold.
+    required: Vec<Required>,
+    /// Conversations whose last exchange went wrong.
+    failed: HashSet<ConversationId>,
+    /// Whether something was folded that may make another status.
+    is_touched: bool,
+    /// The status that was told last.
+    told: SessionStatus,
+}
+
+impl Status {
+    pub(crate) fn fold(&mut self, event: &Event) {
+        match event {
+            Event::ChatStreamStart(start) => {
+                let conversation = start.conversation_id.clone();
+                self.failed.remove(&conversation);
+                self.running.insert(conversation, start.message_id.clone());
+            }
+            Event::ChatStreamEnd(end) => {
+                let is_its = |it: &Required| {
+                    it.conversation_id == end.conversation_id && it.message_id == end.message_id
+                };
+                self.required.retain(|it| !is_its(it));
+                // A send that was dropped from the queue ends, too, and does not run.
+                if self.running.get(&end.conversation_id) == Some(&end.message_id) {
+                    self.running.remove(&end.conversation_id);
+                    if matches!(end.stop_reason, StopReason::Error | StopReason::Timeout) {
+                        self.failed.insert(end.conversation_id.clone());
+                    }
+                }
+            }
+            Event::ChatCloseResult(closed) => {
+                self.failed.remove(&closed.conversation_id);
+            }
+            _ => {
+                if let Some(opened) = opened(event) {
+                    self.settle(|it| *it == opened);
+                    self.required.push(opened);
+                } else if !self.fold_settled(event) {
+                    return;
+                }
+            }
+        }
+        self.is_touched = true;
+    }
+
+    /// Returns whether an event settles a question.
+    fn fold_settled(&mut self, event: &Event) -> bool {
+        match event {
+            Event::ChatToolResolved(it) => {
+                let kind = RequiredKind::Approval;
+                self.settle_call(kind, &it.tool_id, |open| open.host == it.host);
+            }
+            Event::ChatToolInputResolved(it) => {
+                let id = Some(it.request_id.to_string());
+                self.settle(|open| open.kind == RequiredKind::Input && open.request_id == id);
+            }
+            Event::ChatBudgetResolved(it) => {
+                let id = Some(it.request_id.to_string());
+                self.settle(|open| open.kind == RequiredKind::Budget && open.request_id == id);
+            }
+            Event::ChatToolCancelled(it) => {
+                self.settle_call(RequiredKind::ToolOutput, &it.tool_id, |_| true);
+            }
+            Event::ChatToolResult(it) => {
+                self.settle_call(RequiredKind::ToolOutput, &it.tool_id, |_| true);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn settle(&mut self, is_settled: impl Fn(&Required) -> bool) {
+        self.required.retain(|open| !is_settled(open));
+    }
+
+    fn settle_call(
+        &mut self,
+        kind: RequiredKind,
+        call: &ToolId,
+        is_settled: impl Fn(&Required) -> bool,
+    ) {
+        self.settle(|open| {
+            open.kind == kind && open.tool_id.as_ref() == Some(call) && is_settled(open)
+        });
+    }
+
+    /// Returns how the session stands now.
+    pub(crate) fn now(&self) -> SessionStatus {
+        let state = if !self.required.is_empty() {
+            SessionStateName::RequiresAction
+        } else if !self.running.is_empty() {
+            SessionStateName::Running
+        } else if !self.failed.is_empty() {
+            SessionStateName::Failed
+        } else {
+            SessionStateName::Idle
+        };
+        let total = self.required.len();
+        SessionStatus {
+            state,
+            requires: self.required.iter().take(MAX_REQUIRED).cloned().collect(),
+            requires_total: (total > MAX_REQUIRED).then_some(total),
+        }
+    }
+
+    /// Returns how the session stands, where that is other than what this said last.
+    pub(crate) fn news(&mut self) -> Option<SessionStatus> {
+        if !std::mem::take(&mut self.is_touched) {
+            return None;
+        }
+        let now = self.now();
+        if now == self.told {
+            return None;
+        }
+        self.told = now.clone();
+        Some(now)
+    }
+}
+
+/// Returns the question that an event puts.
+fn opened(event: &Event) -> Option<Required> {
+    let required = |kind, conversation: &ConversationId, message: &MessageId| Required {
+        kind,
+        conversation_id: conversation.clone(),
+        message_id: message.clone(),
+        tool_id: None,
+        request_id: None,
+        host: None,
+    };
+    Some(match event {
+        Event::ChatToolConfirm(it) => Required {
+            tool_id: Some(it.tool_id.clone()),
+            host: it.host.clone(),
+            ..required(RequiredKind::Approval, &it.conversation_id, &it.message_id)
+        },
+        Event::ChatToolInputRequest(it) => Required {
+            tool_id: Some(it.tool_id.clone()),
+            request_id: Some(it.request_id.to_string()),
+            ..required(RequiredKind::Input, &it.conversation_id, &it.message_id)
+        },
+        Event::ChatBudgetConfirm(it) => Required {
+            request_id: Some(it.request_id.to_string()),
+            ..required(RequiredKind::Budget, &it.conversation_id, &it.message_id)
+        },
+        Event::ChatToolCall(it) => Required {
+            tool_id: Some(it.tool_id.clone()),
+            ..required(
+                RequiredKind::ToolOutput,
+                &it.conversation_id,
+                &it.message_id,
+            )
+        },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn event(kind: &str, mut payload: Value, conversation: &str) -> Event {
+        payload["conversationId"] = json!(conversation);
+        serde_json::from_value(json!({"type": kind, "payload": payload})).unwrap()
+    }
+
+    fn start(conversation: &str) -> Event {
+        let start = json!({"messageId": "m1", "provider": "p", "model": "m"});
+        event("chat:stream-start", start, conversation)
+    }
+
+    fn end(conversation: &str, message: &str, reason: &str) -> Event {
+        let end = json!({"messageId": message, "stopReason": reason, "partial": false, "turns": 1,
+            "toolCalls": 0, "usage": {}, "durationMs": 1});
+        event("chat:stream-end", end, conversation)
+    }
+
+    fn confirm(host: Option<&str>) -> Event {
+        let mut confirm = json!({"messageId": "m1", "toolId": "t1", "toolName": "bash", "input": {},
+            "danger": {"level": "warning", "reasons": []}, "reason": "trust"});
+        if let Some(host) = host {
+            confirm["host"] = json!(host);
+        }
+        event("chat:tool-confirm", confirm, "a")
+    }
+
+    fn resolved(host: Option<&str>) -> Event {
+        let mut resolved =
+            json!({"messageId": "m1", "toolId": "t1", "outcome": "approved", "by": "user"});
+        if let Some(host) = host {
+            resolved["host"] = json!(host);
+        }
+        event("chat:tool-resolved", resolved, "a")
+    }
+
+    fn states(events: &[Event]) -> Vec<(SessionStateName, usize)> {
+        let mut status = Status::default();
+        let mut states = Vec::new();
+        for event in events {
+            status.fold(event);
+            let news = status.news();
+            states.extend(news.map(|it| (it.state, it.requires.len())));
+        }
+        states
+    }
+
+    #[test]
+    fn each_change_is_told_once() {
+        use SessionStateName::{Failed, Idle, RequiresAction, Running};
+
+        let told = states(&[
+            start("a"),
+            start("b"),
+            confirm(None),
+            // Announced again, as when it was extended.
+            confirm(None),
+            confirm(Some("example.org")),
+            resolved(None),
+            end("b", "m1", "end_turn"),
+            resolved(Some("example.org")),
+            end("a", "m1", "error"),
+            start("a"),
+            end("a", "m1", "end_turn"),
+        ]);
+        assert_eq!(
+            told,
+            [
+                (Running, 0),
+                (RequiresAction, 1),
+                (RequiresAction, 2),
+                (RequiresAction, 1),
+                (Running, 0),
+                (Failed, 0),
+                (Running, 0),
+                (Idle, 0),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_end_leaves_no_question_of_its_exchange_and_one_of_the_queue_changes_nothing() {
+        use SessionStateName::{Idle, RequiresAction, Running};
+
+        let told = states(&[
+            start("a"),
+            confirm(None),
+            end("a", "m2", "cancelled"),
+            end("a", "m1", "cancelled"),
+        ]);
+        assert_eq!(told, [(Running, 0), (RequiresAction, 1), (Idle, 0)]);
+    }
+
+    #[test]
+    fn a_failure_is_forgotten_with_its_conversation() {
+        use SessionStateName::{Failed, Idle, Running};
+
+        let close = event("chat:close-result", json!({"closed": true}), "a");
+        let told = states(&[start("a"), end("a", "m1", "timeout"), close]);
+        assert_eq!(told, [(Running, 0), (Failed, 0), (Idle, 0)]);
+    }
+}

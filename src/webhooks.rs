@@ -1,0 +1,250 @@
+//! Webhooks: another program is told by HTTP how sessions stand, signed by the scheme of
+//! <https://www.standardwebhooks.com> (read on 2026-11-26).
+//!
+//! What is sent has ids and words of the contract, never content. A delivery that fails is tried again, always under the
+//! same id. Deliveries wait in memory: what is left when the daemon ends is lost, and `session:list` has how things stand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+use standardwebhooks::Webhook;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{WebhookEvent, WebhooksConfig};
+use crate::http::{Clients, Reach};
+use crate::message::SessionId;
+use crate::protocol::event::Event;
+use crate::protocol::status::{SessionStateName, SessionStatus};
+use crate::protocol::word;
+use crate::telemetry::metrics;
+
+/// Deliveries that wait or are under way; those beyond are dropped, and the log says so.
+const MAX_DELIVERIES: usize = 256;
+
+/// How long to wait before each further attempt.
+const PAUSES: [Duration; 5] = [
+    Duration::from_secs(5),
+    Duration::from_secs(30),
+    Duration::from_secs(2 * 60),
+    Duration::from_secs(10 * 60),
+    Duration::from_secs(30 * 60),
+];
+
+/// How long an attempt may take.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The status of an endpoint that wants nothing any more.
+const GONE: u16 = 410;
+
+/// Where events are sent.
+pub(crate) struct Webhooks {
+    config: WebhooksConfig,
+    signer: Webhook,
+    clients: Clients,
+    pauses: [Duration; 5],
+    places: Arc<Semaphore>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    /// Cancelled when the endpoint wants nothing any more.
+    refused: CancellationToken,
+}
+
+/// What a session tells of itself; nothing where there are no webhooks.
+#[derive(Clone, Default)]
+pub(crate) struct Hook(Option<(Arc<Webhooks>, SessionId)>);
+
+impl std::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Hook").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Webhooks {
+    /// Returns them where an address is configured; deliveries are among `tasks` and end with `stop`.
+    pub(crate) fn new(
+        config: Option<&WebhooksConfig>,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) -> Option<Arc<Self>> {
+        let config = config?.clone();
+        let secret = config.secret.as_ref()?;
+        // Checked with the configuration.
+        let signer = Webhook::new(secret.expose_secret()).ok()?;
+        let reach = match config.allow_private {
+            true => Reach::Anywhere,
+            false => Reach::Public,
+        };
+        Some(Arc::new(Self {
+            config,
+            signer,
+            clients: Clients::reaching(reach),
+            pauses: PAUSES,
+            places: Arc::new(Semaphore::new(MAX_DELIVERIES)),
+            tasks,
+            stop,
+            refused: CancellationToken::new(),
+        }))
+    }
+
+    /// Returns how a session tells of itself.
+    pub(crate) fn hook(webhooks: Option<&Arc<Self>>, session: &SessionId) -> Hook {
+        Hook(webhooks.map(|it| (Arc::clone(it), session.clone())))
+    }
+
+    fn send(self: &Arc<Self>, event: WebhookEvent, data: Value) {
+        if !self.config.events.contains(&event) || self.refused.is_cancelled() {
+            return;
+        }
+        let kind = word(&event);
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            metrics::webhook("dropped");
+            tracing::warn!(
+                kind,
+                "a webhook is dropped: {MAX_DELIVERIES} wait for an endpoint that does not take them"
+            );
+            return;
+        };
+        let body = json!({
+            "type": kind,
+            "timestamp": format!("{:.3}", Timestamp::now()),
+            "data": data,
+        });
+        let (this, body) = (Arc::clone(self), body.to_string());
+        self.tasks.spawn(async move {
+            let delivery = this.deliver(&kind, &body);
+            let delivery = this.refused.run_until_cancelled(delivery);
+            let outcome = this.stop.run_until_cancelled(delivery).await.flatten();
+            metrics::webhook(match outcome {
+                Some(true) => "delivered",
+                Some(false) => "failed",
+                None => "dropped",
+            });
+            drop(place);
+        });
+    }
+
+    /// Sends an event until it is taken; returns whether it was.
+    async fn deliver(&self, kind: &str, body: &str) -> bool {
+        let Some(id) = id() else {
+            return false;
+        };
+        let mut pauses = self.pauses.iter();
+        loop {
+            let problem = match self.attempt(&id, body).await {
+                Ok(status) if (200..300).contains(&status) => return true,
+                Ok(GONE) => {
+                    tracing::warn!(
+                        "the webhook's endpoint is gone (410): nothing is sent to it until the daemon is started anew"
+                    );
+                    self.refused.cancel();
+                    return false;
+                }
+                Ok(status) => format!("it answered {status}"),
+                Err(problem) => problem,
+            };
+            let Some(pause) = pauses.next() else {
+                tracing::warn!(kind, id, problem, "a webhook is given up");
+                return false;
+            };
+            tracing::info!(kind, id, problem, "a webhook is sent again later");
+            // Up to a tenth more, so that what failed together does not come back together.
+            let jitter = pause.mul_f64(f64::from(fraction()) / 2_550.0);
+            tokio::time::sleep(*pause + jitter).await;
+        }
+    }
+
+    /// Sends it once; returns the status of the answer. An error has nothing of the address, which may hold a secret.
+    async fn attempt(&self, id: &str, body: &str) -> Result<u16, String> {
+        let client = self.clients.get(&self.config.url, None).await;
+        let client = client.map_err(|error| error.to_string())?;
+        let at = Timestamp::now().as_second();
+        let signature = self.signer.sign(id, at, body.as_bytes());
+        let signature = signature.map_err(|_| "it cannot be signed".to_owned())?;
+        let request = client
+            .post(&self.config.url)
+            .timeout(TIMEOUT)
+            .header("content-type", "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", at)
+            .header("webhook-signature", signature)
+            .body(body.to_owned());
+        let answer = request.send().await;
+        let answer = answer.map_err(|error| causes(&error.without_url()))?;
+        Ok(answer.status().as_u16())
+    }
+}
+
+impl Hook {
+    /// Tells how the session stands.
+    pub(crate) fn status(&self, status: &SessionStatus) {
+        let Some((webhooks, session)) = &self.0 else {
+            return;
+        };
+        let event = match status.state {
+            SessionStateName::Idle => WebhookEvent::Idle,
+            SessionStateName::Running => WebhookEvent::Running,
+            SessionStateName::RequiresAction => WebhookEvent::RequiresAction,
+            SessionStateName::Failed => WebhookEvent::Failed,
+        };
+        let mut data = json!({ "sessionId": session });
+        if let Some(data) = data.as_object_mut()
+            && !status.requires.is_empty()
+        {
+            // A host is a word of the model's.
+            let requires = status.requires.iter().map(|it| {
+                let mut it = it.clone();
+                it.host = None;
+                it
+            });
+            data.insert("requires".to_owned(), json!(requires.collect::<Vec<_>>()));
+        }
+        webhooks.send(event, data);
+    }
+
+    /// Tells of an event that others may wait for.
+    pub(crate) fn event(&self, event: &Event) {
+        if let (Some((webhooks, session)), Event::ChatStreamEnd(end)) = (&self.0, event) {
+            let data = json!({
+                "sessionId": session,
+                "conversationId": end.conversation_id,
+                "messageId": end.message_id,
+                "stopReason": end.stop_reason,
+            });
+            webhooks.send(WebhookEvent::ExchangeEnded, data);
+        }
+    }
+}
+
+/// Returns a name that no other delivery has; `None` where there are no random numbers.
+fn id() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(format!("msg_{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+/// A number from 0 to 255.
+fn fraction() -> u8 {
+    let mut byte = [0];
+    let _ = getrandom::fill(&mut byte);
+    let [byte] = byte;
+    byte
+}
+
+/// Returns an error with what caused it, which reqwest leaves out.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
