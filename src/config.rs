@@ -6,6 +6,7 @@
 mod allowed;
 pub(crate) mod central;
 mod check;
+mod current;
 mod error;
 mod file;
 pub(crate) mod format;
@@ -37,6 +38,7 @@ use secrecy::{ExposeSecret, SecretString};
 pub use self::allowed::AllowedFolders;
 pub use self::check::added_server;
 pub(crate) use self::check::unknown_tool;
+pub use self::current::{Current, changed, is_live, names_below};
 pub use self::error::{ConfigError, ConfigErrors, HINT};
 pub use self::hosts::{HostEntry, Managers, PackageManager, PortList, manager_hosts};
 pub use self::load::{Environment, Loaded, Override, Sources, load};
@@ -54,7 +56,7 @@ pub use self::show::{Shown, json, text};
 #[cfg(test)]
 pub(crate) use self::testing::for_tests;
 use crate::message::{OnViolation, Pricing};
-pub use crate::permission::NetworkPolicy;
+pub use crate::permission::{ApprovalPolicy, NetworkPolicy};
 pub use crate::telemetry::LogFormat;
 
 /// The folder beside central storages in which MCP servers have one each.

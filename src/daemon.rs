@@ -17,6 +17,7 @@ use base64::Engine as _;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -26,13 +27,14 @@ use tokio_util::task::TaskTracker;
 use self::sandboxes::Sandboxes;
 use crate::acp;
 use crate::audit::Audit;
-use crate::config::{Config, ProviderKind};
+use crate::config::{Config, Current, ProviderKind, Shown, Sources};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
 use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
+use crate::message::Severity;
 use crate::notices::Notices;
 use crate::protocol::roles::Role;
 use crate::protocol::{event, word};
@@ -43,7 +45,7 @@ use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, HeldBy, Limits, Mode};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
-use crate::session::{self, Daemon, Sessions};
+use crate::session::{self, Daemon, LastLoaded, Sessions};
 use crate::spend::Spend;
 use crate::store::{self, Sqlite, Store as _, Updates};
 use crate::telemetry::Redactor;
@@ -78,6 +80,10 @@ pub struct Options {
     pub home: Option<PathBuf>,
     /// Gets every secret there is.
     pub redactor: Redactor,
+    /// What the configuration was read from, to read it again.
+    pub sources: Option<Sources>,
+    /// Each value of it with where it came from.
+    pub shown: Option<Vec<Shown>>,
 }
 
 /// Runs the daemon to its end.
@@ -93,7 +99,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     sandboxes.confined.keep_off_port(address.port());
     let built = assemble(config, &options, sandboxes, &token).await?;
     let daemon = Arc::clone(&built.daemon);
-    let config = Arc::clone(&daemon.services.config);
+    let config = daemon.services.config();
     let shared = Arc::new(Shared {
         gate: Gate::new(
             tokens(&token, &config),
@@ -161,6 +167,18 @@ fn catch_signals() -> Result<Signals, Fatal> {
     Signals::catch().map_err(|error| Fatal::failed(format!("signals cannot be caught: {error}")))
 }
 
+/// Reads the configuration again; what comes of it is told to all sessions.
+async fn reload(daemon: &Daemon) {
+    if let Err(problem) = daemon.reload().await {
+        let message = format!(
+            "the configuration was read again and is wrong, so that the one before stays in force: {problem}"
+        );
+        daemon
+            .notices
+            .send(Severity::Warning, "config_invalid", message);
+    }
+}
+
 /// A daemon that is built, and what is needed at its end.
 struct Built {
     daemon: Arc<Daemon>,
@@ -206,7 +224,7 @@ impl Built {
             roots,
         } = self;
         // Off the way to ready: each takes as long as it takes.
-        daemon.mcp.start(&daemon.services.config.mcp.servers);
+        daemon.mcp.start(&daemon.services.config().mcp.servers);
         // Off the way to ready: an Ollama that nobody configured.
         let looking = Arc::clone(&daemon);
         daemon.tasks.spawn(async move {
@@ -220,12 +238,15 @@ impl Built {
         }
         // Not among the tasks that are waited for: it ends with the process.
         tokio::spawn(sandbox::take_in_orphans());
-        let why = lifecycle::ending(&mut signals, &options.stdin_closed, options.parent_pid).await;
+        let reloading = Arc::clone(&daemon);
+        let reload = async || reload(&reloading).await;
+        let parent = options.parent_pid;
+        let why = lifecycle::ending(&mut signals, &options.stdin_closed, parent, reload).await;
         tracing::info!(?why, "shutting down");
         daemon.draining.cancel();
         tokio::select! {
             () = drain(&daemon, why, &close) => {}
-            () = signals.next() => tracing::warn!("a second signal: ending at once"),
+            () = signals.end() => tracing::warn!("a second signal: ending at once"),
         }
         tokio::task::spawn_blocking(move || audit.flush())
             .await
@@ -320,7 +341,8 @@ fn build(
         home: options.home.clone(),
         own_files: files::own(&config),
     };
-    let workspaces = Arc::new(Workspaces::new(common, roots, &notices));
+    let settings = Current::new(config.clone());
+    let workspaces = Arc::new(Workspaces::new(common, roots, &settings, &notices));
     let tasks = TaskTracker::new();
     let (sweeping, pods) = (sandbox.clone(), sandbox.clone());
     // Not among the tasks that are waited for: what it does not come to, the next start removes.
@@ -341,11 +363,18 @@ fn build(
         notices: notices.clone(),
     };
     let providers = Providers::new(&config);
+    let loaded = options.shown.clone().map(|shown| LastLoaded {
+        config: config.clone(),
+        shown,
+    });
     let stop = CancellationToken::new();
     let webhooks = Webhooks::new(config.webhooks.as_ref(), tasks.clone(), stop.clone());
     Arc::new(Daemon {
         webhooks,
-        mcp: Mcp::new(servers, tasks.clone()),
+        mcp: Arc::new(Mcp::new(servers, tasks.clone())),
+        sources: options.sources.clone(),
+        loaded: Mutex::new(loaded),
+        reloading: tokio::sync::Mutex::default(),
         notices,
         rules: SharedRules::new(store.is_ok()),
         store: store.ok(),
@@ -355,7 +384,7 @@ fn build(
         titles: Arc::new(Semaphore::new(session::MAX_TITLES)),
         workspaces,
         services: Services {
-            config: Arc::new(config),
+            settings,
             locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),
             redactor: options.redactor.clone(),
@@ -446,7 +475,7 @@ async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fat
 
 /// Returns what the daemon works with, once it is known how well commands are confined.
 async fn surroundings(daemon: &Daemon) -> Surroundings {
-    let config = &daemon.services.config;
+    let config = &daemon.services.config();
     let id = daemon.providers.default_id();
     let instance = daemon.providers.find(id).map(|instance| instance.config);
     let model = match config.chat.model.as_str() {
@@ -468,7 +497,7 @@ async fn surroundings(daemon: &Daemon) -> Surroundings {
 /// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when
 /// their clients can know.
 async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
-    let grace = daemon.services.config.shutdown_grace;
+    let grace = daemon.services.config().shutdown_grace;
     let exchanges = &daemon.services.exchanges;
     exchanges.close();
     // With nobody left to see it, an answer is not worth the wait.

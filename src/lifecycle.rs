@@ -13,33 +13,57 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub enum Ending {
     /// SIGTERM or SIGINT.
     Signal,
+    /// The terminal was closed.
+    TerminalClosed,
     /// Whoever held the other end of stdin is gone.
     StdinClosed,
     /// The watched process is gone.
     ParentGone,
 }
 
-/// Waits for the first thing that ends the daemon.
+/// What a signal is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caught {
+    End,
+    /// SIGHUP: the terminal is gone, or somebody wants the configuration to be read again.
+    Hangup,
+}
+
+/// Waits for the first thing that ends the daemon; calls `reload` at a SIGHUP that a terminal's end did not send.
 pub async fn ending(
     signals: &mut Signals,
     stdin_closed: &CancellationToken,
     parent: Option<u32>,
+    reload: impl AsyncFn(),
 ) -> Ending {
+    let waits = async {
+        loop {
+            match signals.next().await {
+                Caught::End => return Ending::Signal,
+                Caught::Hangup if signals.terminal_is_gone() => return Ending::TerminalClosed,
+                Caught::Hangup => reload().await,
+            }
+        }
+    };
     tokio::select! {
-        () = signals.next() => Ending::Signal,
+        why = waits => why,
         () = stdin_closed.cancelled() => Ending::StdinClosed,
         () = gone(parent) => Ending::ParentGone,
     }
 }
 
-/// SIGTERM and SIGINT, caught from the moment that this is made.
+/// SIGTERM, SIGINT and SIGHUP, caught from the moment that this is made.
 #[cfg(unix)]
 #[derive(Debug)]
-pub struct Signals([tokio::signal::unix::Signal; 2]);
+pub struct Signals {
+    caught: [tokio::signal::unix::Signal; 3],
+    /// Whether there was a terminal then.
+    had_terminal: bool,
+}
 
 #[cfg(unix)]
 impl Signals {
-    /// Catches both from now on: before anybody knows that the daemon is ready, or an early one would kill it.
+    /// Catches them from now on: before anybody knows that the daemon is ready, or an early one would kill it.
     ///
     /// # Errors
     ///
@@ -47,20 +71,44 @@ impl Signals {
     pub fn catch() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
 
-        Ok(Self([
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        ]))
+        Ok(Self {
+            caught: [
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::hangup())?,
+            ],
+            had_terminal: has_terminal(),
+        })
     }
 
     /// Waits for the next one.
-    pub async fn next(&mut self) {
-        let [terminate, interrupt] = &mut self.0;
+    async fn next(&mut self) -> Caught {
+        let [terminate, interrupt, hangup] = &mut self.caught;
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = terminate.recv() => Caught::End,
+            _ = interrupt.recv() => Caught::End,
+            _ = hangup.recv() => Caught::Hangup,
         }
     }
+
+    /// Waits for the next one that is to end the daemon.
+    pub async fn end(&mut self) {
+        while self.next().await == Caught::Hangup {}
+    }
+
+    fn terminal_is_gone(&self) -> bool {
+        self.had_terminal && !has_terminal()
+    }
+}
+
+/// Whether one of the standard streams is a terminal that is still there: one that was closed is none any more.
+#[cfg(unix)]
+fn has_terminal() -> bool {
+    use std::io::IsTerminal as _;
+
+    std::io::stdin().is_terminal()
+        || std::io::stdout().is_terminal()
+        || std::io::stderr().is_terminal()
 }
 
 /// Ctrl-C.
@@ -76,10 +124,20 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub async fn next(&mut self) {
+    async fn next(&mut self) -> Caught {
+        self.end().await;
+        Caught::End
+    }
+
+    /// Waits for the next one that is to end the daemon.
+    pub async fn end(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending().await
         }
+    }
+
+    fn terminal_is_gone(&self) -> bool {
+        false
     }
 }
 

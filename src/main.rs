@@ -138,6 +138,8 @@ fn serve(
         environment: environment(),
         home: sources.home.clone(),
         redactor,
+        shown: Some(loaded.origins),
+        sources: Some(sources),
     };
     run(block, daemon::run(loaded.config, options))
 }
@@ -156,6 +158,8 @@ fn acp(
         environment: environment(),
         home: sources.home.clone(),
         redactor,
+        shown: Some(loaded.origins),
+        sources: Some(sources),
         ..Options::default()
     };
     run(block, daemon::run_agent(loaded.config, options))

@@ -100,6 +100,34 @@ pub struct Permission {
     pub allow_network: bool,
 }
 
+/// What becomes of calls that the user would be asked about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalPolicy {
+    /// They are refused, without a question.
+    DenyAll,
+    /// The user is asked.
+    #[default]
+    Ask,
+    /// The user is asked, but for commands that are proven to read only.
+    AutoApproveSafe,
+    /// They run, without a question, as if somebody had said yes. What is blocked or denied stays so.
+    AllowAll,
+}
+
+impl ApprovalPolicy {
+    /// Returns whether more is done without a question than by another one.
+    pub fn is_looser(self, other: Self) -> bool {
+        let freedom = |policy| match policy {
+            Self::DenyAll => 0,
+            Self::Ask => 1,
+            Self::AutoApproveSafe => 2,
+            Self::AllowAll => 3,
+        };
+        freedom(self) > freedom(other)
+    }
+}
+
 /// Whether commands may use the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

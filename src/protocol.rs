@@ -18,6 +18,7 @@ pub mod queue;
 pub mod record;
 pub mod roles;
 pub mod schema;
+pub mod settings;
 pub mod status;
 
 pub use code::{ChatCode, SessionCode};
@@ -37,7 +38,7 @@ pub const CLIENT_TOOLS: &str = "client_tools";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 19] = [
+pub const FEATURES: [&str; 20] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -73,6 +74,8 @@ pub const FEATURES: [&str; 19] = [
     "roles",
     // `output` of `chat:send`, `chat:output`.
     "structured_output",
+    // `search:configure`, `approvalPolicy`, `workflow:list`, `workflow:put`, `config:get`, `config:reload`.
+    "live_settings",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

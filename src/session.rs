@@ -32,6 +32,7 @@ mod roles;
 mod scope;
 mod sends;
 mod sessions;
+mod settings;
 mod status;
 mod title;
 mod tools;
@@ -76,6 +77,7 @@ pub(crate) use reader::Reader;
 use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
+pub(crate) use sessions::LastLoaded;
 pub use sessions::{Daemon, Sessions};
 pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS};
 pub(crate) use title::MAX_TITLES;
@@ -160,20 +162,21 @@ impl Session {
         let sink = Arc::clone(&feed);
         let (ended, first_end) = watch::channel(None);
         // One that was begun before has a title.
-        let is_named = restored.is_some() || daemon.services.config.session.title_model().is_none();
+        let is_named =
+            restored.is_some() || daemon.services.config().session.title_model().is_none();
         let ended = (!is_named).then_some(ended);
         let journal = feed.journal.clone();
         let ids = restored.map_or(0, |restored| restored.ids);
-        let (account, spent) = usage::restored(restored, &daemon.services.config);
+        let (account, spent) = usage::restored(restored, &daemon.services.config());
         let memory = Memory::new(
             ready.session_id.clone(),
             journal.clone(),
             daemon.rules.clone(),
             projects::folder(&workspace),
-            daemon.services.config.approval.remember,
+            daemon.services.config().approval.remember,
         );
         Self {
-            defaults: Defaults::new(&daemon.services.config),
+            defaults: Defaults::new(&daemon.services.config()),
             shared: SessionContext {
                 id: ready.session_id.clone(),
                 tools: Arc::new(Registry::beside(&workspace.registry, [])),
@@ -291,7 +294,7 @@ impl Session {
                     continue;
                 }
                 () = sleep_until(ends_at) => {
-                    if self.daemon.services.config.session.detached == Detached::Continue {
+                    if self.daemon.services.config().session.detached == Detached::Continue {
                         (self.ends_at, self.ends_when_idle) = (None, true);
                         continue;
                     }
@@ -345,7 +348,7 @@ impl Session {
         if is_attended {
             (self.ends_at, self.ends_when_idle) = (None, false);
         } else if self.ends_at.is_none() && !self.ends_when_idle {
-            let grace = self.daemon.services.config.session.resume_grace;
+            let grace = self.daemon.services.config().session.resume_grace;
             self.ends_at = Instant::now().checked_add(grace);
         }
         self.spare.store(!self.is_used(), Ordering::Relaxed);

@@ -92,7 +92,7 @@ async fn open(start: Start) -> Result<AcpSession, RpcError> {
             find(&sessions, &copy).await?
         }
     };
-    let config = Arc::clone(&sessions.daemon().services.config);
+    let config = sessions.daemon().services.config();
     let renderer = Renderer::new(wanted.cwd.clone().into(), &client);
     let mut session = AcpSession::new(
         sessions,
@@ -162,7 +162,7 @@ async fn check_folders(sessions: &Sessions, wanted: &wire::Open) -> Result<(), R
             refused.message
         )));
     }
-    let known = sessions.daemon().services.config.tools.bash.further();
+    let known = sessions.daemon().services.config().tools.bash.further();
     for folder in &wanted.additional_directories {
         if !known
             .iter()

@@ -20,7 +20,7 @@ pub(crate) async fn stdio(
     closed: CancellationToken,
     stop: CancellationToken,
 ) {
-    let most = sessions.daemon().services.config.server.max_frame_bytes;
+    let most = sessions.daemon().services.config().server.max_frame_bytes;
     let (taken, lines) = mpsc::channel(INCOMING);
     // Left behind at the end: a read of stdin cannot be cancelled.
     drop(tokio::spawn(async move {

@@ -21,7 +21,7 @@ use super::check;
 use super::hosts::{HostEntry, PortList};
 use crate::audit::{Contents, MAX_KEPT};
 use crate::message::TrustLevel;
-use crate::permission::{NetworkPolicy, Remember};
+use crate::permission::{ApprovalPolicy, NetworkPolicy, Remember};
 use crate::sandbox::Limits;
 use crate::sandbox::paths::Reach;
 use crate::telemetry::LogFormat;
@@ -115,7 +115,9 @@ pub struct SessionConfig {
     /// words of the first message. It is sent the beginning of that message and of its answer, once, when the first exchange has
     /// ended well.
     pub title_model: String,
-    /// Keys of `[chat]`, e.g. `chat.trust_level`, that no client may loosen; `providers` for keys,
+    /// Whether clients may add workflows of their own, until the daemon ends (`workflow:put`).
+    pub allow_workflow_put: bool,
+    /// Keys of `[chat]`, e.g. `chat.trust_level`, that no client may loosen; `approval.policy`; `tools.web_search` for where and by what key the web is searched; `providers` for keys,
     /// addresses and the choice of a provider; `budget.exchange`, `budget.conversation` and `budget.session` for those caps.
     pub locked: Vec<String>,
 }
@@ -195,7 +197,11 @@ pub struct ApprovalConfig {
     /// than `timeout`.
     #[serde(with = "Span::<0, DAY>")]
     pub max_timeout: Duration,
-    /// Whether bash commands that are proven read-only run without asking.
+    /// What becomes of calls that the user would be asked about: `ask`, `auto_approve_safe` (commands that are proven to read
+    /// only run), `deny_all` (they are refused) or `allow_all` (they run). A client may choose another one for its session.
+    #[serde(deserialize_with = "word")]
+    pub policy: ApprovalPolicy,
+    /// Whether bash commands that are proven read-only run without asking, as with `auto_approve_safe`.
     pub auto_approve_safe_commands: bool,
     /// How far an answer may reach that is remembered: `once`, `conversation`, `session`, `project` or `always`. One that
     /// is to reach further reaches so far. Approvals that were given when more was allowed do not count; denials do.

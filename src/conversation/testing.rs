@@ -276,6 +276,7 @@ pub(crate) fn setup(provider: Arc<dyn Provider>, message_id: MessageId) -> Setup
         first_model: Arc::default(),
         model: "m".to_owned(),
         system: String::new(),
+        policy: crate::permission::ApprovalPolicy::Ask,
         trust: TrustLevel::Guided,
         on_violation: OnViolation::Stop,
         scope: Scope::everything(),
@@ -301,7 +302,7 @@ pub(crate) fn setup(provider: Arc<dyn Provider>, message_id: MessageId) -> Setup
 /// Returns a conversation without a client, whose events go to `events`.
 pub(crate) fn context(events: Events, room: Room) -> Context {
     let services = Services {
-        config: Arc::clone(&CONFIG),
+        settings: crate::config::Current::new(Arc::clone(&CONFIG)),
         locks: crate::tool::locks::Locks::default(),
         exchanges: tokio_util::task::TaskTracker::new(),
         redactor: crate::telemetry::Redactor::default(),

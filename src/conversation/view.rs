@@ -27,7 +27,7 @@ impl<'a> View<'a> {
 
     /// Returns the page of messages that a request asks for, as much of it as one frame holds.
     pub(crate) fn history(&self, wanted: &ChatHistory) -> answer::History {
-        let frame = self.context.services.config.server.max_frame_bytes;
+        let frame = self.context.services.config().server.max_frame_bytes;
         let most = frame.saturating_sub(ENVELOPE_BYTES);
         let limit = wanted.limit.unwrap_or(usize::MAX);
         let history = &self.context.conversation.history;

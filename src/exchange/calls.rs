@@ -124,7 +124,7 @@ impl Exchange<'_> {
             exchange: self,
             turn,
             tools,
-            slots: Semaphore::new(self.context.services.config.tools.max_concurrent.max(1)),
+            slots: Semaphore::new(self.context.services.config().tools.max_concurrent.max(1)),
             tree: tokio::sync::Mutex::default(),
             violations: Mutex::new(Violations {
                 count: self.progress.violations,

@@ -193,7 +193,7 @@ impl Compactor<'_, '_> {
 
     /// Returns the messages of which something could be left out.
     fn places(&self, attempt: &Attempt) -> BTreeSet<usize> {
-        let keep_tools = &self.context.services.config.compaction.keep_tools;
+        let keep_tools = &self.context.services.config().compaction.keep_tools;
         let Attempt {
             messages,
             before,

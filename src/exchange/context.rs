@@ -22,12 +22,12 @@ use super::questions::{QuestionRegistry, Questions};
 use super::searches::Searches;
 use super::transcript::Events;
 use crate::audit::Audit;
-use crate::config::Config;
+use crate::config::{Config, Current};
 use crate::message::{
     BackgroundId, BudgetId, CompactionId, ConversationId, InputId, MessageId, Model, Money,
     OnViolation, Part, Pricing, SessionId, Thinking, ToolCall, ToolId, TrustLevel,
 };
-use crate::permission::Scope;
+use crate::permission::{ApprovalPolicy, Scope};
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
 use crate::provider::rates::Rates;
@@ -62,6 +62,8 @@ pub(crate) struct Setup {
     pub model: String,
     pub system: String,
     pub trust: TrustLevel,
+    /// What becomes of what the user would be asked.
+    pub policy: ApprovalPolicy,
     pub on_violation: OnViolation,
     pub scope: Scope,
     pub max_tokens: Option<u32>,
@@ -155,7 +157,7 @@ impl Context {
 
 #[derive(Clone)]
 pub(crate) struct Services {
-    pub config: Arc<Config>,
+    pub settings: Current,
     pub locks: Locks,
     /// The exchanges that run, for a shutdown to wait for.
     pub exchanges: TaskTracker,
@@ -164,6 +166,13 @@ pub(crate) struct Services {
     pub audit: Audit,
     pub room: Room,
     pub spend: Spend,
+}
+
+impl Services {
+    /// Returns the configuration that is in force now.
+    pub(crate) fn config(&self) -> Arc<Config> {
+        self.settings.now()
+    }
 }
 
 #[derive(Clone)]

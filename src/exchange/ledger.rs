@@ -237,7 +237,7 @@ impl<'a> Ledger<'a> {
             session: &context.session.account,
             provider: &setup.provider_id,
         };
-        let locked = &context.services.config.session;
+        let locked = &context.services.config().session;
         let caps = context
             .services
             .spend

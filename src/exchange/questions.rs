@@ -200,7 +200,7 @@ impl Questions {
             return;
         }
         let now = Instant::now();
-        let config = &context.services.config;
+        let config = &context.services.config();
         let timeout = match &question {
             Question::Approval(_) | Question::Input(_) => config.approval.timeout,
             Question::Budget(_) => config.budget.ask_timeout,
@@ -258,7 +258,9 @@ impl Questions {
             return Err(action.not_found());
         };
         let now = Instant::now();
-        let moved = open.deadline.extend(now, &context.services.config.approval);
+        let moved = open
+            .deadline
+            .extend(now, &context.services.config().approval);
         if moved {
             *open.question.expires_at() = open.deadline.expires_at(now);
         }

@@ -111,7 +111,7 @@ fn without_count(gauge: &Gauge, estimated: u64) -> u64 {
 }
 
 pub(super) fn wanted(setup: &Setup, context: &Context, output: Option<u64>) -> Wanted {
-    let config = &context.services.config.compaction;
+    let config = &context.services.config().compaction;
     let output = setup.max_tokens.map(u64::from).or(output);
     Wanted {
         reserve: setup.context_reserve,

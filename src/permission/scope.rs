@@ -99,7 +99,12 @@ impl Scope {
 }
 
 impl Permissions {
-    fn new(map: &PermissionMap) -> Result<Self, String> {
+    /// Compiles a map.
+    ///
+    /// # Errors
+    ///
+    /// A pattern or a glob that cannot be read, with the tool's name.
+    pub fn new(map: &PermissionMap) -> Result<Self, String> {
         let mut permissions = Self::default();
         for (tool, permission) in map {
             permissions.add(tool, permission).map_err(|error| {

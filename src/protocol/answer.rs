@@ -18,6 +18,7 @@ use crate::message::{
     BackgroundCommand, ConversationId, InputId, MessageId, Model, OnViolation, OutputStream,
     ProviderInfo, ToolId, ToolSpec, TrustLevel,
 };
+use crate::permission::ApprovalPolicy;
 pub use approvals::{ApprovalRule, ApprovalRules, ApprovalsRevoked};
 pub use files::{FileChanges, FileReverted, FilesChanged, FilesReverted, RevertOutcome};
 pub use sessions::{
@@ -31,6 +32,9 @@ pub use sessions::{
 pub struct Configured {
     /// How much is done without asking.
     pub trust_level: TrustLevel,
+    /// What becomes of calls that the user would be asked about.
+    #[serde(default)]
+    pub approval_policy: ApprovalPolicy,
     /// What becomes of an exchange in which a call's path leaves the project or is denied.
     #[serde(default)]
     pub on_violation: OnViolation,

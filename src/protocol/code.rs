@@ -59,6 +59,8 @@ pub enum SessionCode {
     McpError,
     /// The configuration does not allow it.
     Forbidden,
+    /// The configuration that was read again is wrong; the one before stays in force.
+    ConfigInvalid,
     /// The client has registered as many tools as it may, or as many bytes of them.
     TooManyTools,
     /// Too many requests.

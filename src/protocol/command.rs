@@ -21,9 +21,10 @@ use super::client_tools::{ClientOutput, ToolExecute, ToolRegister, ToolUnregiste
 use super::content::{Content, WireMessage};
 use super::input::ToolInput;
 use super::queue::ChatQueue;
+use super::settings::{ConfigGet, SearchConfigure, WorkflowPut};
 use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, TrustLevel};
 pub use crate::permission::Remember;
-use crate::permission::{Limits, PermissionMap};
+use crate::permission::{ApprovalPolicy, Limits, PermissionMap};
 
 pub use approvals::{ApprovalList, ApprovalRevoke};
 pub use examples::examples;
@@ -133,6 +134,21 @@ pub enum Command {
     /// Asks whether a provider accepts its key.
     #[serde(rename = "provider:validate")]
     ProviderValidate(ProviderName),
+    /// Sets how the web is searched, in memory only.
+    #[serde(rename = "search:configure")]
+    SearchConfigure(SearchConfigure),
+    /// Lists the workflows.
+    #[serde(rename = "workflow:list")]
+    WorkflowList(Empty),
+    /// Adds a workflow, or takes one away that was added so.
+    #[serde(rename = "workflow:put")]
+    WorkflowPut(WorkflowPut),
+    /// Asks for the configuration, and where each value comes from.
+    #[serde(rename = "config:get")]
+    ConfigGet(ConfigGet),
+    /// Has the configuration read again.
+    #[serde(rename = "config:reload")]
+    ConfigReload(Empty),
     /// Lists models.
     #[serde(rename = "model:list")]
     ModelList(ModelList),
@@ -221,6 +237,9 @@ pub struct Configure {
     /// How much is done without asking.
     #[serde(alias = "trust_level", skip_serializing_if = "Option::is_none")]
     pub trust_level: Option<TrustLevel>,
+    /// What becomes of calls that the user would be asked about.
+    #[serde(alias = "approval_policy", skip_serializing_if = "Option::is_none")]
+    pub approval_policy: Option<ApprovalPolicy>,
     /// Provider instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,

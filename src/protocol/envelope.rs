@@ -22,6 +22,8 @@ pub(super) const WITHOUT_FIELDS: &[&str] = &[
     "session:state",
     "session:status",
     "session:take-over",
+    "workflow:list",
+    "config:reload",
     "provider:list",
     "mcp:list",
 ];

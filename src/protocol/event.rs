@@ -24,6 +24,7 @@ use super::input::{InputTaken, ToolInputRequest, ToolInputResolved};
 use super::queue::QueueListed;
 use super::record;
 use super::roles::{SessionRoles, TakenOver};
+use super::settings::{ConfigReloaded, ConfigValues, SearchConfigured, Workflows};
 use super::status::SessionStatus;
 use crate::message::{ConversationId, Notice};
 
@@ -242,6 +243,21 @@ pub enum Event {
     /// Answers `provider:validate`.
     #[serde(rename = "provider:validate-result")]
     ProviderValidateResult(answer::ProviderValidated),
+    /// Answers `search:configure`.
+    #[serde(rename = "search:configure-result")]
+    SearchConfigureResult(SearchConfigured),
+    /// Answers `workflow:list`.
+    #[serde(rename = "workflow:list-result")]
+    WorkflowListResult(Workflows),
+    /// Answers `workflow:put`, with all there are then.
+    #[serde(rename = "workflow:put-result")]
+    WorkflowPutResult(Workflows),
+    /// Answers `config:get`.
+    #[serde(rename = "config:get-result")]
+    ConfigGetResult(ConfigValues),
+    /// Answers `config:reload`.
+    #[serde(rename = "config:reload-result")]
+    ConfigReloadResult(ConfigReloaded),
     /// Answers `model:list`.
     #[serde(rename = "model:list-result")]
     ModelListResult(answer::Models),

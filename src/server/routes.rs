@@ -61,7 +61,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/asyncapi.json", get(protocol_asyncapi))
         .merge(with_token)
         .merge(console::router(
-            shared.daemon.services.config.server.console,
+            shared.daemon.services.config().server.console,
         ))
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(
@@ -287,7 +287,7 @@ fn prepared(shared: &Shared, upgrade: WebSocketUpgrade) -> Result<WebSocketUpgra
         let answer = (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
         return Err(Box::new(answer));
     }
-    let max_frame_bytes = shared.daemon.services.config.server.max_frame_bytes;
+    let max_frame_bytes = shared.daemon.services.config().server.max_frame_bytes;
     Ok(upgrade
         .max_message_size(max_frame_bytes)
         .max_frame_size(max_frame_bytes)

@@ -156,7 +156,7 @@ impl Session {
         &mut self,
         wanted: ToolRegister,
     ) -> Result<Event, SessionError> {
-        let config = &self.daemon.services.config.tools;
+        let config = &self.daemon.services.config().tools;
         if !config.client.enabled {
             let message = "clients register no tools here (tools.client.enabled)";
             return Err(SessionError::new(SessionCode::Forbidden, message));

@@ -44,7 +44,7 @@ impl Session {
         self.spare.store(false, Ordering::Relaxed);
         let (inbox, commands) = mpsc::channel(conversation::INBOX);
         let memory = self.shared.memory.for_conversation(id);
-        let most = self.services.config.budget.conversation;
+        let most = self.services.config().budget.conversation;
         let account = usage::account(most, &self.spent.remove(id));
         let context = Context {
             services: self.services.clone(),

@@ -3,7 +3,7 @@
 use super::resolve::{is_looser, is_more, is_other, refuse_locked};
 use crate::config::Config;
 use crate::message::{OnViolation, TrustLevel};
-use crate::permission::Workflow;
+use crate::permission::{ApprovalPolicy, Workflow};
 use crate::protocol::answer::Configured;
 use crate::protocol::budget::SessionBudget;
 use crate::protocol::command::{Configure, Layer};
@@ -13,6 +13,8 @@ use crate::protocol::event::SessionError;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Defaults {
     pub(super) trust_level: Option<TrustLevel>,
+    /// What becomes of what the user would be asked.
+    pub(super) approval_policy: Option<ApprovalPolicy>,
     pub provider: Option<String>,
     pub model: Option<String>,
     /// Named workflow; empty for none.
@@ -25,6 +27,7 @@ impl Defaults {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             trust_level: None,
+            approval_policy: None,
             provider: None,
             model: None,
             workflow: config.chat.workflow.clone(),
@@ -37,6 +40,7 @@ impl Defaults {
         let workflow = Some(&self.workflow).filter(|it| **it != config.chat.workflow);
         Configure {
             trust_level: self.trust_level,
+            approval_policy: self.approval_policy,
             provider: self.provider.clone(),
             model: self.model.clone(),
             workflow: workflow.cloned(),
@@ -49,6 +53,17 @@ impl Defaults {
         self.trust_level
             .or_else(|| workflow.and_then(|workflow| workflow.trust_level))
             .unwrap_or(config.chat.trust_level)
+    }
+
+    /// Returns what becomes of calls that the user would be asked about.
+    pub(super) fn policy(&self, config: &Config) -> ApprovalPolicy {
+        let policy = self.approval_policy.unwrap_or(config.approval.policy);
+        match policy {
+            ApprovalPolicy::Ask if config.approval.auto_approve_safe_commands => {
+                ApprovalPolicy::AutoApproveSafe
+            }
+            policy => policy,
+        }
     }
 
     /// Returns what becomes of an exchange in a workflow in which a path leaves the roots or is denied.
@@ -69,6 +84,12 @@ impl Defaults {
         let chat = &config.chat;
         let changes = [
             ("chat.trust_level", is_looser(wanted.trust_level, config)),
+            (
+                "approval.policy",
+                wanted
+                    .approval_policy
+                    .is_some_and(|policy| policy.is_looser(config.approval.policy)),
+            ),
             ("chat.provider", is_other(&wanted.provider, provider)),
             ("chat.model", is_other(&wanted.model, &chat.model)),
             ("chat.workflow", is_other(&wanted.workflow, &chat.workflow)),
@@ -83,6 +104,7 @@ impl Defaults {
         refuse_locked(&changes, config)?;
         self.budget = wanted.budget.or(self.budget);
         self.trust_level = wanted.trust_level.or(self.trust_level);
+        self.approval_policy = wanted.approval_policy.or(self.approval_policy);
         if let Some(provider) = &wanted.provider {
             if self.provider.as_ref() != Some(provider) {
                 self.model = None;
@@ -109,6 +131,7 @@ impl Defaults {
         let workflow = config.workflows.get(&self.workflow);
         Configured {
             trust_level: self.trust(workflow, config),
+            approval_policy: self.policy(config),
             on_violation: Self::on_violation(workflow, config),
             provider: self.provider.clone().unwrap_or_else(|| provider.to_owned()),
             model: self

@@ -87,7 +87,7 @@ impl Session {
     }
 
     fn may_change_servers(&self) -> Result<(), SessionError> {
-        if self.daemon.services.config.mcp.allow_runtime_add {
+        if self.daemon.services.config().mcp.allow_runtime_add {
             return Ok(());
         }
         Err(SessionError::new(

@@ -16,7 +16,7 @@ impl Session {
         &self,
         wanted: command::ProviderConfigure,
     ) -> Result<Event, SessionError> {
-        let config = &self.daemon.services.config;
+        let config = &self.daemon.services.config();
         if config.session.locks_providers() {
             return Err(SessionError::new(
                 SessionCode::Forbidden,

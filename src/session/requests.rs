@@ -68,6 +68,11 @@ impl Session {
             })),
             Command::ProviderConfigure(wanted) => self.configure_provider(wanted),
             Command::ProviderValidate(wanted) => return self.validate(&wanted.provider, id),
+            Command::SearchConfigure(wanted) => self.configure_search(wanted),
+            Command::WorkflowList(_) => Ok(self.list_workflows()),
+            Command::WorkflowPut(wanted) => self.put_workflow(wanted),
+            Command::ConfigGet(wanted) => self.get_config(&wanted),
+            Command::ConfigReload(_) => return self.reload_config(id),
             Command::ModelList(wanted) => return self.models(wanted.provider, id),
             Command::ToolList(wanted) => self.tools(&wanted),
             Command::ToolRegister(wanted) => self.register_tools(wanted).await,
@@ -145,7 +150,7 @@ impl Session {
                 unlimited: false,
             }),
             ..self.defaults.in_force(
-                &self.daemon.services.config,
+                &self.daemon.services.config(),
                 self.daemon.providers.default_id(),
                 self.feed.log().layers.clone(),
                 self.shared.questions.wants_inputs(),
@@ -290,7 +295,7 @@ impl Session {
         &mut self,
         wanted: &command::Configure,
     ) -> Result<(), SessionError> {
-        let config = &self.daemon.services.config;
+        let config = &self.daemon.services.config();
         if let Some(provider) = &wanted.provider
             && self.daemon.providers.get(provider).is_none()
         {
@@ -318,7 +323,7 @@ impl Session {
         command::Configure {
             layers: Some(self.feed.log().layers.clone()),
             input_requests: Some(self.shared.questions.wants_inputs()),
-            ..self.defaults.configured(&self.daemon.services.config)
+            ..self.defaults.configured(&self.daemon.services.config())
         }
     }
 

@@ -80,6 +80,7 @@ pub(crate) fn setup(
         trust: send
             .trust_level
             .unwrap_or_else(|| defaults.trust(workflow, config)),
+        policy: defaults.policy(config),
         on_violation: Defaults::on_violation(workflow, config),
         scope,
         max_tokens: send.max_tokens,

@@ -75,7 +75,7 @@ impl Session {
 
     /// Returns whether what waited when the daemon ended waits on until the user says something.
     fn holds_queue(&self) -> bool {
-        let store = &self.daemon.services.config.store;
+        let store = &self.daemon.services.config().store;
         !store.as_ref().is_some_and(|store| store.resume_queue)
     }
 

@@ -56,6 +56,7 @@ fn needed(command: &Command) -> Role {
         | Command::ProviderList(_)
         | Command::ModelList(_)
         | Command::ToolList(_)
+        | Command::WorkflowList(_)
         | Command::ToolStatus(_)
         | Command::ToolOutput(_)
         | Command::ToolHistory(_)

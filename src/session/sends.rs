@@ -115,7 +115,7 @@ impl Session {
 
     /// Returns the error of a send of whose cap nothing is left, before anything is remembered of it.
     async fn exhausted(&self, setup: &Setup) -> Option<ChatError> {
-        let (spend, config) = (&self.services.spend, &self.services.config);
+        let (spend, config) = (&self.services.spend, &self.services.config());
         spend.restored().await;
         let conversation = self.conversations.get(&setup.conversation_id);
         let owners = Owners {
@@ -140,7 +140,7 @@ impl Session {
             id,
             &self.ready.session_id,
             &self.defaults,
-            &self.daemon.services.config,
+            &self.daemon.services.config(),
             &self.daemon.providers,
             (&self.shared.workspace, &self.shared.tools),
         )

@@ -15,7 +15,7 @@ use super::defaults::Defaults;
 use super::log::Log;
 use super::resolve::LAYERS;
 use super::{Feed, Handle, INBOX, Message, Session, projects, providers};
-use crate::config::{Config, ExposePolicy};
+use crate::config::{Config, ExposePolicy, Shown, Sources};
 use crate::exchange::context::Services;
 use crate::exchange::executions::Executions;
 use crate::exchange::memory::SharedRules;
@@ -44,10 +44,16 @@ pub(crate) const MAX_IMPORTS: usize = 4;
 pub struct Daemon {
     pub(crate) services: Services,
     pub(crate) providers: Providers,
-    pub(crate) mcp: crate::mcp::Mcp,
+    pub(crate) mcp: Arc<crate::mcp::Mcp>,
     pub(crate) notices: Notices,
     /// Another program that is told how sessions stand, where there is one.
     pub(crate) webhooks: Option<Arc<Webhooks>>,
+    /// What the configuration is read from.
+    pub(crate) sources: Option<Sources>,
+    /// How it was when it was read last; held for a look at it, and while what may change is taken over.
+    pub(crate) loaded: Mutex<Option<LastLoaded>>,
+    /// Held while it is read again.
+    pub(crate) reloading: tokio::sync::Mutex<()>,
     /// Where sessions are kept; nowhere where there is none.
     pub(crate) store: Option<Sqlite>,
     /// Why there is none.
@@ -73,6 +79,13 @@ pub struct Daemon {
     pub(crate) draining: CancellationToken,
     /// Cancelled when everything has to end.
     pub(crate) stop: CancellationToken,
+}
+
+/// The configuration as it was read.
+pub(crate) struct LastLoaded {
+    pub(crate) config: Config,
+    /// Each value with where it came from, secrets masked.
+    pub(crate) shown: Vec<Shown>,
 }
 
 impl Daemon {
@@ -101,7 +114,7 @@ impl Daemon {
 
     async fn ready(&self, session_id: SessionId, workspace: &Workspace) -> Ready {
         self.find_first_provider().await;
-        let config = &self.services.config;
+        let config = &self.services.config();
         let (project, project_error) = projects::shown(workspace);
         Ready {
             protocol_version: crate::protocol::PROTOCOL_VERSION,
@@ -228,7 +241,7 @@ impl Sessions {
 
     /// Returns the feed of a session, with what it says of how earlier exchanges ended.
     fn feed(&self, workspace: &Workspace, ready: &Ready, restored: Option<&Restored>) -> Feed {
-        let bound = self.daemon.services.config.session.buffer_bytes;
+        let bound = self.daemon.services.config().session.buffer_bytes;
         // Who comes to one that has said nothing yet, as a fork, lacks its history all the same.
         let last = restored.map_or(0, |restored| restored.seq.max(1));
         let mut log = Log::after(last, bound, ready.layers.clone());

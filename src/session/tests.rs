@@ -96,6 +96,9 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         Arc::new(Scripted(Mutex::new(script.into())));
     Arc::new(Daemon {
         webhooks: None,
+        sources: None,
+        loaded: Mutex::default(),
+        reloading: tokio::sync::Mutex::default(),
         updates: crate::store::Updates::default(),
         imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
         titles: Arc::new(Semaphore::new(MAX_TITLES)),
@@ -103,13 +106,13 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         rules: SharedRules::new(false),
         not_kept: String::new(),
         pods_removed: std::future::ready(()).boxed().shared(),
-        mcp: no_servers(&tasks),
+        mcp: Arc::new(no_servers(&tasks)),
         notices: Notices::default(),
         providers: Providers::for_tests(&config, &provider),
         workspaces: Arc::new(workspace::testing::workspaces(&config, tools())),
         services: Services {
             spend: crate::spend::testing::unlimited(&config.budget),
-            config: Arc::new(config),
+            settings: crate::config::Current::new(config),
             locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),
             redactor: crate::telemetry::Redactor::default(),

@@ -60,7 +60,7 @@ pub(super) fn note(first: &watch::Sender<Option<ConversationId>>, event: &Event)
 impl Session {
     /// Has a model name the session after how it began, where it is kept.
     pub(super) fn ask_for_title(&self) {
-        let settings = &self.daemon.services.config.session;
+        let settings = &self.daemon.services.config().session;
         let Some(conversation) = self.first_end.borrow().clone() else {
             return;
         };

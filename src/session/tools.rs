@@ -13,7 +13,7 @@ use crate::protocol::{RequestId, SessionCode, answer};
 
 impl Session {
     pub(super) fn tools(&self, wanted: &command::ToolList) -> Result<Event, SessionError> {
-        let config = &self.daemon.services.config;
+        let config = &self.daemon.services.config();
         let name = wanted
             .workflow
             .as_deref()
@@ -63,7 +63,7 @@ impl Session {
             close,
         } = wanted;
         let port = port.get();
-        if self.daemon.services.config.tools.bash.expose == ExposePolicy::Off {
+        if self.daemon.services.config().tools.bash.expose == ExposePolicy::Off {
             let message = "ports of commands are not exposed here (tools.bash.expose)";
             return Err(SessionError::new(SessionCode::Forbidden, message));
         }
@@ -84,7 +84,7 @@ impl Session {
             }
             false => {
                 // A command must not become the server that somebody's prompts or searches go to.
-                let reserved = self.daemon.services.config.local_ports();
+                let reserved = self.daemon.services.config().local_ports();
                 let url = found.expose(&reserved).await;
                 let failed = |problem| SessionError::new(SessionCode::Internal, problem);
                 Some(url.map_err(failed)?)

@@ -165,7 +165,7 @@ impl Session {
     /// Makes a session of a file that is all there.
     fn import(&self, incoming: Incoming, part: u64, id: Option<&RequestId>) {
         let Incoming { file, permit, .. } = incoming;
-        let config = Arc::clone(&self.daemon.services.config);
+        let config = self.daemon.services.config();
         let here = projects::root(&self.shared.workspace);
         // Another machine's folder is none to work in here.
         let project = move |named: Option<&str>| {

@@ -15,7 +15,7 @@ use super::file_search::file_search;
 use super::file_write::file_write;
 use super::git::git;
 use super::web_search::web_search;
-use crate::config::{CustomToolConfig, ToolsConfig};
+use crate::config::{Current, CustomToolConfig, ToolsConfig};
 use crate::http::Clients;
 use crate::message::BASH;
 use crate::notices::Notices;
@@ -23,12 +23,12 @@ use crate::sandbox::paths::Roots;
 
 /// Makes the core tools that need no project, less those that are switched off; what sessions are notified of besides
 /// results goes to `notices`.
-pub fn everywhere(config: &ToolsConfig, notices: &Notices) -> Vec<Arc<dyn Tool>> {
-    let web_search = web_search(
-        config.web_search.clone(),
-        Clients::default(),
-        notices.clone(),
-    );
+pub fn everywhere(
+    config: &ToolsConfig,
+    settings: &Current,
+    notices: &Notices,
+) -> Vec<Arc<dyn Tool>> {
+    let web_search = web_search(settings.clone(), Clients::default(), notices.clone());
     enabled(vec![Arc::new(web_search)], config).collect()
 }
 

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use super::stop::Stopped;
 use super::typed::Typed;
 use super::{Facts, Metadata, Output, OutputStream, Prepared, Refusal, Run, Tool, Violation};
-use crate::config::WebSearchConfig;
+use crate::config::{Current, WebSearchConfig};
 use crate::http::Clients;
 use crate::message::{DangerLevel, Severity, ToolCategory};
 use crate::notices::Notices;
@@ -59,7 +59,8 @@ struct Input {
 
 struct Engines {
     clients: Clients,
-    config: WebSearchConfig,
+    /// Read anew for each search: it may change.
+    settings: Current,
     cache: Cache,
     /// Where sessions are notified that an engine is down.
     notices: Notices,
@@ -70,11 +71,11 @@ struct Engines {
 /// Makes the tool; nothing is connected to.
 ///
 /// Failures of an engine behind which another one answers go to `notices`.
-pub fn web_search(config: WebSearchConfig, clients: Clients, notices: Notices) -> impl Tool {
+pub fn web_search(settings: Current, clients: Clients, notices: Notices) -> impl Tool {
     let engines = Arc::new(Engines {
         clients,
-        cache: Cache::new(config.cache_ttl),
-        config,
+        cache: Cache::new(settings.now().tools.web_search.cache_ttl),
+        settings,
         notices,
         notified: Mutex::default(),
     });
@@ -267,7 +268,8 @@ impl Engines {
 
     /// Asks an engine; `None` where it is not configured.
     async fn ask(&self, engine: &str, query: &str) -> Option<Result<Answer, String>> {
-        let (clients, config) = (&self.clients, &self.config);
+        let clients = &self.clients;
+        let config = &self.settings.now().tools.web_search;
         Some(match engine {
             "searxng" => {
                 let url = config.searxng_url.as_deref()?;

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::exec::Exec;
 use super::{Registry, core};
-use crate::config::{Project, Projects, ToolsConfig, central};
+use crate::config::{Current, Project, Projects, ToolsConfig, central};
 use crate::notices::Notices;
 use crate::sandbox::paths::{RootName, Roots};
 use crate::sandbox::{self, Sandbox};
@@ -116,8 +116,13 @@ impl Workspace {
 
 impl Workspaces {
     /// Makes the daemon's own workspace in its open folders, or without a project where there are none.
-    pub fn new(mut common: Common, own: Result<Arc<Roots>, String>, notices: &Notices) -> Self {
-        let everywhere = core::everywhere(&common.tools, notices);
+    pub fn new(
+        mut common: Common,
+        own: Result<Arc<Roots>, String>,
+        settings: &Current,
+        notices: &Notices,
+    ) -> Self {
+        let everywhere = core::everywhere(&common.tools, settings, notices);
         let everywhere = Arc::new(Registry::new(everywhere));
         if let Some(path) = common.environment.get_mut("PATH") {
             *path = outside(path, &common.projects);

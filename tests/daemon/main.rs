@@ -68,6 +68,7 @@ mod secrets;
 mod session_commands;
 mod session_files;
 mod sessions;
+mod settings;
 mod slow;
 mod steering;
 mod switching;

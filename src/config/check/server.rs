@@ -15,8 +15,10 @@ const TOKEN_CHARACTERS: usize = 20;
 pub(crate) const PROVIDERS: &str = "providers";
 
 /// What a client can change, and an operator can forbid to loosen.
-pub(crate) const LOCKABLE: [&str; 13] = [
+pub(crate) const LOCKABLE: [&str; 15] = [
     PROVIDERS,
+    "approval.policy",
+    "tools.web_search",
     "chat.provider",
     "chat.model",
     "chat.trust_level",

@@ -10,6 +10,7 @@ use crate::config::Unattended;
 use crate::exchange::questions::approval::{ApprovalQuestion, Matter, Verdict};
 use crate::exchange::questions::{Question, QuestionId};
 use crate::message::{Danger, DangerLevel, TrustLevel};
+use crate::permission::ApprovalPolicy;
 use crate::permission::rule::{Call, Key, Said};
 use crate::protocol::event::{StateName, ToolConfirm};
 use crate::tool::user::HostVerdict;
@@ -55,7 +56,15 @@ impl User<'_> {
             let why = "the user was asked for too many hosts in this call";
             return refused(why, By::Policy);
         }
-        let config = &self.exchange.context.services.config.approval;
+        let config = &self.exchange.context.services.config().approval;
+        match self.exchange.setup.policy {
+            ApprovalPolicy::AllowAll => return (HostVerdict::Allowed, Ruling::run(By::Policy)),
+            ApprovalPolicy::DenyAll => {
+                let why = "nothing is asked here (the approval policy is `deny_all`)";
+                return refused(why, By::Policy);
+            }
+            ApprovalPolicy::Ask | ApprovalPolicy::AutoApproveSafe => {}
+        }
         if config.unattended == Unattended::Deny {
             return refused("nobody is there to be asked", By::Unattended);
         }

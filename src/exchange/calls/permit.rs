@@ -15,7 +15,7 @@ use crate::exchange::history::bytes_of_map;
 use crate::message::ToolCall;
 use crate::permission::decision::{Rules, decide};
 use crate::permission::rule::{Call, Said};
-use crate::permission::{Decision, Remember, Subject};
+use crate::permission::{ApprovalPolicy, Decision, Remember, Subject};
 use crate::tool::{Facts, Output, Prepared, Refusal, Tool};
 
 /// An input of more bytes than this is parsed on a thread for blocking work: beyond it, a command line takes the
@@ -56,7 +56,13 @@ impl Calls<'_> {
             }
             Decision::Denied(said) => Err(self.denied_before(call, &said)),
             Decision::Ask(reason) => {
-                if self.exchange.context.services.config.approval.unattended == Unattended::Deny {
+                if self.exchange.setup.policy == ApprovalPolicy::DenyAll {
+                    self.record_ruling(call, Ruling::refused(By::Policy));
+                    return Err(denied(format!(
+                        "not allowed: {reason}, and nothing is asked here (the approval policy is `deny_all`); do without this call"
+                    )));
+                }
+                if self.exchange.context.services.config().approval.unattended == Unattended::Deny {
                     self.record_ruling(call, Ruling::refused(By::Unattended));
                     return Err(denied(format!(
                         "not allowed: {reason}, and nobody is there to answer; do without this call"
@@ -149,7 +155,7 @@ impl Calls<'_> {
         permitted: &Permitted,
         repeated: u32,
     ) -> Decision {
-        let config = &self.exchange.context.services.config;
+        let config = &self.exchange.context.services.config();
         let facts = &permitted.facts;
         let search = permitted.prepared.query().map(|query| {
             let searches = &self.exchange.context.conversation.searches;
@@ -176,11 +182,15 @@ impl Calls<'_> {
         };
         let rules = Rules {
             trust: self.exchange.setup.trust,
-            auto_approve_safe_commands: config.approval.auto_approve_safe_commands,
+            auto_approve_safe_commands: self.exchange.setup.policy
+                == ApprovalPolicy::AutoApproveSafe,
             network: config.tools.bash.network,
         };
         match (decide(&subject, &self.exchange.setup.scope, rules), said) {
             (Decision::Run { .. }, Err(unread)) => Decision::Ask(unread.to_string()),
+            (Decision::Ask(_), Ok(_)) if self.exchange.setup.policy == ApprovalPolicy::AllowAll => {
+                Decision::Run { remembered: None }
+            }
             (decision, _) => decision,
         }
     }

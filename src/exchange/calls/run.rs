@@ -222,7 +222,7 @@ impl Calls<'_> {
 
     /// Returns how long the call may run: what it asks for, or the default, up to the permission's cap.
     fn timeout(&self, grant: Option<&Grant>, facts: &Facts) -> Duration {
-        let default = self.exchange.context.services.config.tools.timeout;
+        let default = self.exchange.context.services.config().tools.timeout;
         let wanted = facts.timeout.unwrap_or(default);
         let cap = grant.and_then(Grant::timeout);
         cap.map_or(wanted, |cap| wanted.min(cap))

@@ -16,6 +16,7 @@ use crate::exchange::questions::client::{ClientQuestion, MAX_PROGRESS};
 use crate::exchange::questions::input::InputQuestion;
 use crate::exchange::questions::{Open, Question, QuestionId};
 use crate::message::{InputId, ToolCall};
+use crate::permission::ApprovalPolicy;
 use crate::protocol::client_tools::HandedOut;
 use crate::protocol::event::{By, StateName};
 use crate::protocol::input::{InputMode, ToolInputRequest};
@@ -67,7 +68,10 @@ impl User<'_> {
 
 impl AskUser for User<'_> {
     fn unable(&self) -> Option<String> {
-        if self.exchange.context.services.config.approval.unattended == Unattended::Deny {
+        if self.exchange.setup.policy == ApprovalPolicy::DenyAll {
+            return Some("nothing is asked here (the approval policy is `deny_all`)".to_owned());
+        }
+        if self.exchange.context.services.config().approval.unattended == Unattended::Deny {
             return Some("nobody is there to answer (approval.unattended)".to_owned());
         }
         self.exchange.context.session.questions.unable()

@@ -180,7 +180,7 @@ impl Compactor<'_, '_> {
 
 /// Returns the model that sums up.
 fn model_of<'a>(setup: &'a Setup, context: &'a Context) -> &'a str {
-    let config = &context.services.config.compaction;
+    let config = &context.services.config().compaction;
     let named = config.model_of(&setup.provider_id);
     named.unwrap_or(&setup.model)
 }

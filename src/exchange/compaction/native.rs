@@ -21,13 +21,13 @@ const NATIVE_TOKENS: u64 = 8_192;
 impl Compactor<'_, '_> {
     /// Returns what a summary is to mind besides.
     pub(super) fn instructions(&self, wish: Wish<'_>) -> String {
-        let config = &self.context.services.config.compaction;
+        let config = &self.context.services.config().compaction;
         [config.instructions.as_str(), wish.instructions].join("\n")
     }
 
     /// Returns what the vendor is told about its compaction, empty for nothing; `None` where none is to be asked for.
     pub(super) fn native_instructions(&self, wish: Wish<'_>) -> Option<String> {
-        let wanted = self.context.services.config.compaction.native;
+        let wanted = self.context.services.config().compaction.native;
         let vendor = self.setup.provider.native_compaction();
         let is_manual = wish.trigger == CompactionTrigger::Manual;
         let breaker = &self.context.conversation.breaker;

@@ -196,9 +196,9 @@ impl Compaction {
         let sink = Arc::clone(&events);
         let emit = Events::new(move |event, _| sink.lock().push(event));
         let mut context = testing::context(emit, Room::default());
-        let mut config = (*context.services.config).clone();
+        let mut config = (*context.services.config()).clone();
         config.compaction.native = native;
-        context.services.config = Arc::new(config);
+        context.services.settings = Current::new(config);
         context.services.redactor.add(SECRET);
         let exchange = MessageId::new("m1");
         let history = &context.conversation.history;

@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 51] = [
+const EXAMPLES: [&str; 56] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:open","sessionId":"…"}"#,
@@ -32,6 +32,11 @@ const EXAMPLES: [&str; 51] = [
     r#"{"type":"provider:list"}"#,
     r#"{"type":"provider:configure","provider":"openai","apiKey":"…"}"#,
     r#"{"type":"provider:validate","provider":"openai"}"#,
+    r#"{"type":"search:configure","searxngUrl":"http://localhost:8080"}"#,
+    r#"{"type":"workflow:list"}"#,
+    r#"{"type":"workflow:put","name":"review","workflow":{"trustLevel":"guided","toolPermissions":{"file_read":{"allowed":true}}}}"#,
+    r#"{"type":"config:get","key":"chat"}"#,
+    r#"{"type":"config:reload"}"#,
     r#"{"type":"model:list"}"#,
     r#"{"type":"tool:list"}"#,
     r#"{"type":"tool:register","tools":[{"name":"open_file","description":"Opens a file.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}"#,

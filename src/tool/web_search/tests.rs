@@ -77,20 +77,18 @@ fn tool(searxng: Option<&str>, brave: Option<&str>) -> impl Tool + use<> {
 }
 
 fn notifying(searxng: Option<&str>, brave: Option<&str>, notices: Notices) -> impl Tool + use<> {
-    web_search(
-        WebSearchConfig {
-            enabled: true,
-            searxng_url: searxng.map(str::to_owned),
-            engines: Vec::new(),
-            brave_api_key: brave.map(|_| SecretString::from("brave-key")),
-            brave_url: brave.unwrap_or_default().to_owned(),
-            cache_ttl: Duration::from_secs(300),
-            ask: crate::config::AskSearch::default(),
-            limit: 30,
-        },
-        Clients::default(),
-        notices,
-    )
+    let mut config = crate::config::for_tests();
+    config.tools.web_search = WebSearchConfig {
+        enabled: true,
+        searxng_url: searxng.map(str::to_owned),
+        engines: Vec::new(),
+        brave_api_key: brave.map(|_| SecretString::from("brave-key")),
+        brave_url: brave.unwrap_or_default().to_owned(),
+        cache_ttl: Duration::from_secs(300),
+        ask: crate::config::AskSearch::default(),
+        limit: 30,
+    };
+    web_search(Current::new(config), Clients::default(), notices)
 }
 
 async fn search(tool: &impl Tool, query: &str) -> (Output, String) {

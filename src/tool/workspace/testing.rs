@@ -28,8 +28,9 @@ pub(crate) fn workspaces(config: &Config, tools: Registry) -> Workspaces {
         own_files: Vec::new(),
     };
     let none = Err("this is a test".to_owned());
+    let settings = crate::config::Current::new(config.clone());
     Workspaces {
         own: Arc::new(with_tools(tools)),
-        ..Workspaces::new(common, none, &Notices::default())
+        ..Workspaces::new(common, none, &settings, &Notices::default())
     }
 }

@@ -60,7 +60,8 @@ impl Home {
                 "the audit log",
             )],
         };
-        Workspaces::new(common, roots, &Notices::default())
+        let settings = crate::config::Current::new(crate::config::for_tests());
+        Workspaces::new(common, roots, &settings, &Notices::default())
     }
 }
 
