@@ -24,7 +24,7 @@ use crate::message::SessionId;
 use crate::protocol::command::{Command, Resume};
 use crate::protocol::envelope::{self, Stamp, Timestamp};
 use crate::protocol::event::{Event, SessionError};
-use crate::protocol::roles::Role;
+use crate::protocol::roles::SocketRole;
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::block_in_place_if_large;
 use crate::session::{
@@ -182,7 +182,7 @@ impl Attached {
             None => None,
         };
         // One that does not drive is there for that session alone.
-        if entrance.role.is_some_and(|role| role < Role::Driver) {
+        if entrance.role.is_some_and(|role| role < SocketRole::Driver) {
             return Err(NoPlace::Gone);
         }
         let session = sessions.create(options.project.as_deref()).await;

@@ -36,7 +36,7 @@ use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
 use crate::message::Severity;
 use crate::notices::Notices;
-use crate::protocol::roles::Role;
+use crate::protocol::roles::SocketRole;
 use crate::protocol::{event, word};
 use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyLine, Surroundings};
@@ -150,12 +150,12 @@ pub async fn run_agent(config: Config, options: Options) -> Result<(), Fatal> {
 }
 
 /// Returns the tokens that open the port, with what their sockets may do.
-fn tokens(token: &SecretString, config: &Config) -> Vec<(Role, SecretString)> {
+fn tokens(token: &SecretString, config: &Config) -> Vec<(SocketRole, SecretString)> {
     let server = &config.server;
     let all = [
-        (Role::Driver, Some(token)),
-        (Role::Approver, server.approver_token.as_ref()),
-        (Role::Observer, server.observer_token.as_ref()),
+        (SocketRole::Driver, Some(token)),
+        (SocketRole::Approver, server.approver_token.as_ref()),
+        (SocketRole::Observer, server.observer_token.as_ref()),
     ];
     let given = all
         .into_iter()

@@ -113,7 +113,7 @@ pub(super) async fn serve(
                     .sessions
                     .daemon()
                     .services
-                    .config
+                    .config()
                     .server
                     .max_frame_bytes;
                 let problem = format!("a line has more than {most} bytes (server.max_frame_bytes)");

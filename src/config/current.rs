@@ -264,6 +264,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sources = Sources {
             working_directory: folder.path().to_owned(),
+            home: Some("/nonexistent/home".into()),
             environment: pairs.iter().copied().collect::<Environment>(),
             ..Sources::default()
         };

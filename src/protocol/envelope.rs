@@ -22,9 +22,9 @@ pub(super) const WITHOUT_FIELDS: &[&str] = &[
     "session:state",
     "session:status",
     "session:take-over",
+    "provider:list",
     "workflow:list",
     "config:reload",
-    "provider:list",
     "mcp:list",
 ];
 

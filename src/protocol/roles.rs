@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum SocketRole {
     /// It looks: events, and requests that change nothing.
     Observer,
     /// It also answers questions, gives them time, and stops what runs.
@@ -17,7 +17,7 @@ pub enum Role {
     Driver,
 }
 
-impl Role {
+impl SocketRole {
     /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
@@ -41,12 +41,12 @@ pub struct SessionRoles {
     /// The role of the socket that gets this, where it is told to that one alone: at its beginning, and when its role is
     /// another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<Role>,
+    pub role: Option<SocketRole>,
 }
 
 /// Payload of `session:take-over-result`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TakenOver {
     /// The role of this socket now.
-    pub role: Role,
+    pub role: SocketRole,
 }

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::protocol::roles::Role;
+use crate::protocol::roles::SocketRole;
 
 /// What the subprotocol that carries a token begins with.
 const BEARER_PROTOCOL: &str = "bearer.";
@@ -18,7 +18,7 @@ const BEARER_PROTOCOL: &str = "bearer.";
 #[derive(Debug)]
 pub(crate) struct Gate {
     /// Tokens with what their sockets may do at most.
-    tokens: Vec<(Role, SecretString)>,
+    tokens: Vec<(SocketRole, SecretString)>,
     /// Origins accepted besides loopback ones, literally.
     origins: Vec<String>,
     /// Hosts accepted besides loopback ones, without port.
@@ -37,7 +37,7 @@ pub(crate) struct Denied {
 impl Gate {
     /// A gate that opens for these tokens, for loopback, and for what the operator names.
     pub(crate) fn new(
-        tokens: Vec<(Role, SecretString)>,
+        tokens: Vec<(SocketRole, SecretString)>,
         origins: Vec<String>,
         hosts: Vec<String>,
     ) -> Self {
@@ -69,7 +69,7 @@ impl Gate {
     }
 
     /// Checks the token, which `/ws` and `/metrics` need; returns what it is for.
-    pub(crate) fn check_token(&self, uri: &Uri, headers: &HeaderMap) -> Result<Role, Denied> {
+    pub(crate) fn check_token(&self, uri: &Uri, headers: &HeaderMap) -> Result<SocketRole, Denied> {
         let given = credential(uri, headers).ok_or_else(unauthorized)?;
         // Digests have one length whatever was given, so the comparison tells nothing of the token's.
         let given = Sha256::digest(given.as_bytes());

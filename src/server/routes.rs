@@ -26,7 +26,7 @@ use crate::acp;
 use crate::connection::{self, LastActivity, UpgradeOptions};
 use crate::message::SessionId;
 use crate::protocol::command::Resume;
-use crate::protocol::roles::Role;
+use crate::protocol::roles::SocketRole;
 use crate::protocol::{SUBPROTOCOL, asyncapi, schema};
 use crate::session::Entrance;
 use crate::store::Sqlite;
@@ -193,14 +193,18 @@ struct Wanted {
 
 impl Wanted {
     /// Returns as what a socket comes, whose token allows `most`. An error says which word is wrong.
-    fn entrance(&self, most: Role) -> Result<Entrance, String> {
+    fn entrance(&self, most: SocketRole) -> Result<Entrance, String> {
         let role = match self.role.as_deref() {
             // One that may not drive has a role all the same.
-            None => Some(most).filter(|most| *most < Role::Driver),
+            None => Some(most).filter(|most| *most < SocketRole::Driver),
             Some(word) => {
-                let role = [Role::Driver, Role::Approver, Role::Observer]
-                    .into_iter()
-                    .find(|role| role.word() == word);
+                let role = [
+                    SocketRole::Driver,
+                    SocketRole::Approver,
+                    SocketRole::Observer,
+                ]
+                .into_iter()
+                .find(|role| role.word() == word);
                 Some(role.ok_or_else(|| {
                     format!("`role` is {word:?}; it is `driver`, `approver` or `observer`")
                 })?)
@@ -212,7 +216,7 @@ impl Wanted {
                 most.word()
             ));
         }
-        if role.is_some_and(|role| role < Role::Driver) && self.session.is_none() {
+        if role.is_some_and(|role| role < SocketRole::Driver) && self.session.is_none() {
             return Err(
                 "a socket that does not drive names its session: add `session=ID`".to_owned(),
             );
@@ -228,7 +232,7 @@ impl Wanted {
 async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
-    Extension(most): Extension<Role>,
+    Extension(most): Extension<SocketRole>,
     Query(wanted): Query<Wanted>,
     Query(names): Query<BTreeMap<String, IgnoredAny>>,
     upgrade: WebSocketUpgrade,
@@ -300,10 +304,10 @@ fn prepared(shared: &Shared, upgrade: WebSocketUpgrade) -> Result<WebSocketUpgra
 async fn upgrade_to_acp(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
-    Extension(most): Extension<Role>,
+    Extension(most): Extension<SocketRole>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if most < Role::Driver {
+    if most < SocketRole::Driver {
         return refused(
             "invalid_role",
             "an editor drives its sessions, and this token is for less",

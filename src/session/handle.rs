@@ -12,7 +12,7 @@ use crate::message::SessionId;
 use crate::protocol::Request;
 use crate::protocol::envelope::SocketId;
 use crate::protocol::event::Ready;
-use crate::protocol::roles::Role;
+use crate::protocol::roles::SocketRole;
 
 /// A way to one session.
 #[derive(Clone, Debug)]
@@ -45,9 +45,9 @@ pub(super) enum Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entrance {
     /// The role that it asks for. One that asks for none drives, and throws out the driver before.
-    pub role: Option<Role>,
+    pub role: Option<SocketRole>,
     /// The role that its token allows.
-    pub most: Role,
+    pub most: SocketRole,
     /// Whether it drives also where another one does, which approves from then on.
     pub take_over: bool,
 }
@@ -56,7 +56,7 @@ impl Default for Entrance {
     fn default() -> Self {
         Self {
             role: None,
-            most: Role::Driver,
+            most: SocketRole::Driver,
             take_over: false,
         }
     }

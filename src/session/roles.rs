@@ -14,7 +14,7 @@ use crate::protocol::command::Command;
 use crate::protocol::envelope::{SocketId, Timestamp};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::queue::QueueAction;
-use crate::protocol::roles::{Role, SessionRoles, TakenOver};
+use crate::protocol::roles::{SessionRoles, SocketRole, TakenOver};
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::telemetry::metrics;
 
@@ -25,9 +25,9 @@ const MAX_FURTHER: usize = 64;
 pub(super) struct Socket {
     /// Its name, where it was given a role.
     pub(super) id: Option<SocketId>,
-    role: Role,
+    role: SocketRole,
     /// The role that its token allows.
-    most: Role,
+    most: SocketRole,
     /// Fires when another one takes its place.
     pub(super) taken_over: CancellationToken,
     /// Fires when it is gone.
@@ -41,7 +41,7 @@ pub(super) fn next_id() -> SocketId {
 }
 
 /// Returns the least role that may ask for this.
-fn needed(command: &Command) -> Role {
+fn needed(command: &Command) -> SocketRole {
     match command {
         Command::SessionPing(_)
         | Command::SessionState(_)
@@ -64,15 +64,15 @@ fn needed(command: &Command) -> Role {
         | Command::ToolExport(_)
         | Command::UsageReport(_)
         | Command::FilesChanges(_)
-        | Command::McpList(_) => Role::Observer,
-        Command::ChatQueue(queue) if queue.action == QueueAction::List => Role::Observer,
+        | Command::McpList(_) => SocketRole::Observer,
+        Command::ChatQueue(queue) if queue.action == QueueAction::List => SocketRole::Observer,
         Command::ChatToolApprove(_)
         | Command::ChatToolInput(_)
         | Command::ChatBudgetApprove(_)
         | Command::ChatToolExtend(_)
         | Command::ChatCancel(_)
-        | Command::ToolCancel(_) => Role::Approver,
-        _ => Role::Driver,
+        | Command::ToolCancel(_) => SocketRole::Approver,
+        _ => SocketRole::Driver,
     }
 }
 
@@ -119,7 +119,7 @@ impl Session {
             most,
             take_over,
         } = entrance;
-        if role == Some(Role::Driver) && self.driver.is_some() && !take_over {
+        if role == Some(SocketRole::Driver) && self.driver.is_some() && !take_over {
             return Err(AttachRefused::Driven);
         }
         if role.is_some() && self.further.len() >= MAX_FURTHER {
@@ -129,15 +129,15 @@ impl Session {
         let id = role.map(|_| next_id());
         let socket = Socket {
             id,
-            role: role.unwrap_or(Role::Driver),
+            role: role.unwrap_or(SocketRole::Driver),
             most,
             taken_over: taken_over.clone(),
             disconnected: disconnected.clone(),
         };
         let too_slow = id.map(|id| self.feed.log().watch(id));
         match socket.role {
-            Role::Driver => self.drive(socket),
-            Role::Approver | Role::Observer => self.further.push(socket),
+            SocketRole::Driver => self.drive(socket),
+            SocketRole::Approver | SocketRole::Observer => self.further.push(socket),
         }
         self.has_roles |= role.is_some();
         self.settle_presence();
@@ -169,10 +169,10 @@ impl Session {
         match before.id.filter(|_| has_role) {
             Some(id) => {
                 self.further.push(Socket {
-                    role: Role::Approver,
+                    role: SocketRole::Approver,
                     ..before
                 });
-                self.tell_role(id, Role::Approver);
+                self.tell_role(id, SocketRole::Approver);
             }
             None => {
                 before.taken_over.cancel();
@@ -185,7 +185,9 @@ impl Session {
     pub(super) fn take_over(&mut self, id: Option<&RequestId>) {
         let from = id.and_then(RequestId::socket);
         let is_it = |socket: &Socket| from.is_some() && socket.id == from;
-        let done = Event::SessionTakeOverResult(TakenOver { role: Role::Driver });
+        let done = Event::SessionTakeOverResult(TakenOver {
+            role: SocketRole::Driver,
+        });
         let Some(at) = self.further.iter().position(is_it) else {
             // It drives already.
             return self.answer(id, done);
@@ -193,7 +195,7 @@ impl Session {
         if self
             .further
             .iter()
-            .any(|it| is_it(it) && it.most < Role::Driver)
+            .any(|it| is_it(it) && it.most < SocketRole::Driver)
         {
             let message =
                 "this socket's token does not let it drive; connect with the daemon's own token";
@@ -203,11 +205,11 @@ impl Session {
         self.answer(id, done);
         let socket = self.further.remove(at);
         self.drive(Socket {
-            role: Role::Driver,
+            role: SocketRole::Driver,
             ..socket
         });
         if let Some(from) = from {
-            self.tell_role(from, Role::Driver);
+            self.tell_role(from, SocketRole::Driver);
         }
         self.settle_presence();
         self.tell_roles(None);
@@ -239,7 +241,11 @@ impl Session {
 
     /// Returns whether somebody is there who could answer.
     pub(super) fn is_attended(&self) -> bool {
-        self.driver.is_some() || self.further.iter().any(|it| it.role >= Role::Approver)
+        self.driver.is_some()
+            || self
+                .further
+                .iter()
+                .any(|it| it.role >= SocketRole::Approver)
     }
 
     pub(super) fn sockets(&self) -> impl Iterator<Item = &Socket> {
@@ -250,8 +256,8 @@ impl Session {
         let count = |role| self.further.iter().filter(|it| it.role == role).count();
         SessionRoles {
             driver: self.driver.is_some(),
-            approvers: count(Role::Approver),
-            observers: count(Role::Observer),
+            approvers: count(SocketRole::Approver),
+            observers: count(SocketRole::Observer),
             role: None,
         }
     }
@@ -279,7 +285,7 @@ impl Session {
         }
     }
 
-    fn tell_role(&self, id: SocketId, role: Role) {
+    fn tell_role(&self, id: SocketId, role: SocketRole) {
         let own = Event::SessionRoles(SessionRoles {
             role: Some(role),
             ..self.roles()

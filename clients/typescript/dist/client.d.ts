@@ -1,4 +1,4 @@
-import { type ChatError, type ChatSend, type Commands, type Configure, type Content, type Events, type FilesChanges, type Ready, type Remember, type ServerFrame, type SessionError, type SessionFormat, type SessionFork, type SessionList, type ToolExecute, type ToolExport } from "./protocol.js";
+import { type ChatError, type ChatSend, type Commands, type Configure, type Content, type Events, type FilesChanges, type Ready, type Remember, type SocketRole, type ServerFrame, type SessionError, type SessionFormat, type SessionFork, type SessionList, type ToolExecute, type ToolExport } from "./protocol.js";
 import type { Asked } from "./reducer.js";
 import type { SessionStore } from "./store.js";
 import { type Tool } from "./tools.js";
@@ -27,6 +27,13 @@ export interface ClientOptions {
     };
     /** Where the session is kept that is gone on with, where `session` names none, e.g. `webStore()`. */
     store?: SessionStore;
+    /**
+     * What this socket is for, beside others on the session: `driver`, `approver` or `observer`. Without one it drives, and the
+     * socket that drove before is closed.
+     */
+    role?: SocketRole;
+    /** Whether it drives the session also where another socket does, which approves from then on. */
+    takeOver?: boolean;
     /** Whether a dropped socket is connected again; true where absent. */
     reconnect?: boolean;
     /** First and longest pause before connecting again, in milliseconds. */
@@ -177,6 +184,23 @@ export declare class Client {
     execute(toolName: string, input?: Record<string, unknown>, options?: Omit<ToolExecute, "toolName" | "input"> & {
         id?: string;
     }): Promise<AnswerTo<"tool:execute">>;
+    /** Lists what waits in a conversation. */
+    queue(conversationId?: string): Promise<AnswerTo<"chat:queue">>;
+    /**
+     * Changes one that waits: what it says, its place from 1, or that it waits no more (`remove`, or `send`: it becomes part
+     * of what runs). Resolves with what waits then.
+     */
+    changeQueued(messageId: string, change: {
+        edit: Content;
+    } | {
+        move: number;
+    } | "remove" | "send", conversationId?: string): Promise<AnswerTo<"chat:queue">>;
+    /** Asks how the session stands, in one word; the layer `status` tells it as `session:status-changed`. */
+    sessionStatus(): Promise<AnswerTo<"session:status">>;
+    /** What this socket may do, where it was given a role; listen to `session:roles` for changes. */
+    get role(): SocketRole | undefined;
+    /** Has this socket drive the session; the one that drove approves from then on. */
+    takeOver(): Promise<AnswerTo<"session:take-over">>;
     /** Sets defaults of this session. */
     configure(values: Configure): Promise<AnswerTo<"session:configure">>;
     /**

@@ -28,7 +28,7 @@ export class RequestError extends Error {
     }
 }
 const OPEN = 1;
-const CLOSE = { wish: 1000, unauthorized: 1008, takenOver: 4001 };
+const CLOSE = { wish: 1000, unauthorized: 1008, takenOver: 4001, sessionEnded: 4002, driverPresent: 4003 };
 /** A piece of a session's file: as much as the daemon gives at once, and, by characters, what fits into a frame whatever they are. */
 const EXPORT_BYTES = 1024 * 1024;
 const IMPORT_CHARACTERS = 1024 * 1024;
@@ -52,6 +52,7 @@ export class Client {
     #timer;
     #replayEnds;
     #isOver = false;
+    #role;
     #tools;
     /** Whether it goes on with a session of which it has nothing: another page was on it before. */
     #isStranger;
@@ -197,6 +198,34 @@ export class Client {
         const { id, ...rest } = options;
         return this.request("tool:execute", { ...rest, toolName, input }, id);
     }
+    /** Lists what waits in a conversation. */
+    queue(conversationId = "default") {
+        return this.request("chat:queue", { conversationId });
+    }
+    /**
+     * Changes one that waits: what it says, its place from 1, or that it waits no more (`remove`, or `send`: it becomes part
+     * of what runs). Resolves with what waits then.
+     */
+    changeQueued(messageId, change, conversationId = "default") {
+        const wanted = { conversationId, messageId };
+        if (typeof change === "string")
+            return this.request("chat:queue", { ...wanted, action: change });
+        if ("edit" in change)
+            return this.request("chat:queue", { ...wanted, action: "edit", content: change.edit });
+        return this.request("chat:queue", { ...wanted, action: "move", position: change.move });
+    }
+    /** Asks how the session stands, in one word; the layer `status` tells it as `session:status-changed`. */
+    sessionStatus() {
+        return this.request("session:status", {});
+    }
+    /** What this socket may do, where it was given a role; listen to `session:roles` for changes. */
+    get role() {
+        return this.#role;
+    }
+    /** Has this socket drive the session; the one that drove approves from then on. */
+    takeOver() {
+        return this.request("session:take-over", {});
+    }
     /** Sets defaults of this session. */
     configure(values) {
         return this.request("session:configure", values);
@@ -314,6 +343,12 @@ export class Client {
                 place.searchParams.set("session", this.#sessionId);
                 place.searchParams.set("after", String(this.lastSeq));
             }
+            // After a drop it comes as what it was last.
+            const role = this.#role ?? this.#options.role;
+            if (role !== undefined)
+                place.searchParams.set("role", role);
+            if (this.#options.takeOver)
+                place.searchParams.set("takeOver", "1");
             socket = new Socket(place.href, token === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, bearer(token)]);
         }
         catch (error) {
@@ -368,6 +403,8 @@ export class Client {
                 return;
             this.lastSeq = frame.seq;
         }
+        if (frame.type === "session:roles" && frame.payload.role)
+            this.#role = frame.payload.role;
         this.#answer(frame);
         this.#emit("frame", frame);
         this.#emit(frame.type, frame.payload, frame);
@@ -472,7 +509,9 @@ export class Client {
         this.#opening?.reject(new RequestError("closed", "the socket dropped before the session was open"));
         this.#opening = undefined;
         const never = this.ready === undefined && this.#waiting.length > 0;
-        const forGood = code === CLOSE.takenOver || code === CLOSE.unauthorized;
+        const role = this.#role ?? this.#options.role;
+        const isOrphaned = code === CLOSE.sessionEnded && role !== undefined && role !== "driver";
+        const forGood = isOrphaned || code === CLOSE.takenOver || code === CLOSE.unauthorized || code === CLOSE.driverPresent;
         if (forGood || never || this.#options.reconnect === false) {
             const why = reason || (never ? `no connection to ${this.#options.url}: is the daemon there, and the token right?` : "the socket dropped");
             this.#over(code, why);

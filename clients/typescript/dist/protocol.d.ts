@@ -32,15 +32,25 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
  */
 export type TrustLevel = "supervised" | "guided" | "autonomous";
 /**
+ * What becomes of calls that the user would be asked about.
+ *
+ * - `deny_all`: They are refused, without a question.
+ * - `ask`: The user is asked.
+ * - `auto_approve_safe`: The user is asked, but for commands that are proven to read only.
+ * - `allow_all`: They run, without a question, as if somebody had said yes. What is blocked or denied stays so.
+ */
+export type ApprovalPolicy = "deny_all" | "ask" | "auto_approve_safe" | "allow_all";
+/**
  * A layer of events; `exchange` is always on and not named.
  *
  * - `stream`: Deltas and tool events.
  * - `state`: `chat:state`.
  * - `message`: `chat:message`: whole messages.
  * - `sessions`: `session:updated`: what changes about kept sessions, this one and others.
+ * - `status`: `session:status-changed`: how the session stands, in one word.
  * - `exchange`: Always on; accepted so that a client may name it.
  */
-export type Layer = "stream" | "state" | "message" | "sessions" | "exchange";
+export type Layer = "stream" | "state" | "message" | "sessions" | "status" | "exchange";
 /**
  * Names a session: 22 characters of base64url, not guessable.
  */
@@ -120,6 +130,21 @@ export type WhenBusy = "queue" | "steer" | "reject";
  */
 export type HistoryView = "record" | "model";
 /**
+ * What to do with the sends that wait.
+ *
+ * - `list`: Nothing is changed.
+ * - `edit`: One says something else; its settings stay.
+ * - `move`: One takes another place.
+ * - `remove`: One is dropped.
+ * - `send`: One waits no longer: it becomes part of the exchange that runs, as with `whenBusy: "steer"`; where none runs, it
+ * begins.
+ */
+export type QueueAction = "list" | "edit" | "move" | "remove" | "send";
+/**
+ * Names an exchange, on all of its events: `m1`, `m2`, … within a session.
+ */
+export type MessageId = string;
+/**
  * How a conversation is made shorter.
  *
  * - `prune`: Large old results are left out; no model is asked.
@@ -152,6 +177,13 @@ export type InputAction = "accept" | "decline" | "cancel";
  * Names a question whether more may be spent: `c1`, `c2`, … within a session.
  */
 export type BudgetId = string;
+/**
+ * What becomes of an exchange in which a call's path leaves the roots or is denied.
+ *
+ * - `stop`: It ends when the other calls of the turn have.
+ * - `error`: The model reads it as an error and goes on; the third one ends the exchange.
+ */
+export type OnViolation = "stop" | "error";
 /**
  * Whether the user is asked before a call of a client's tool.
  *
@@ -198,17 +230,6 @@ export type ExportFormat = "jsonl" | "csv";
  */
 export type GroupBy = "day" | "model" | "provider" | "user" | "conversation" | "kind" | "session";
 /**
- * Names an exchange, on all of its events: `m1`, `m2`, … within a session.
- */
-export type MessageId = string;
-/**
- * What becomes of an exchange in which a call's path leaves the roots or is denied.
- *
- * - `stop`: It ends when the other calls of the turn have.
- * - `error`: The model reads it as an error and goes on; the third one ends the exchange.
- */
-export type OnViolation = "stop" | "error";
-/**
  * Codes of `session:error`: what is wrong with a request.
  *
  * - `invalid_json`: The frame is not one JSON object, or nests deeper than 128.
@@ -219,6 +240,7 @@ export type OnViolation = "stop" | "error";
  * - `rule_not_found`: No answer that counts for later calls has this id.
  * - `input_not_found`: No request for input with this id is open.
  * - `budget_not_found`: No question about money with this id is open.
+ * - `not_queued`: No send with this id waits.
  * - `tool_not_found`: No tool, or no call, has this name or id.
  * - `conversation_not_found`: No conversation has this id.
  * - `conversation_busy`: The conversation runs an exchange, or a call works on the files.
@@ -236,12 +258,13 @@ export type OnViolation = "stop" | "error";
  * - `provider_invalid_request`: The provider that was asked refused the request (400, 404, 422).
  * - `mcp_error`: An MCP server failed or does not exist.
  * - `forbidden`: The configuration does not allow it.
+ * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
  */
-export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | "unsupported_frame" | "approval_not_found" | "rule_not_found" | "input_not_found" | "budget_not_found" | "tool_not_found" | "conversation_not_found" | "conversation_busy" | "session_not_found" | "replay_gap" | "provider_not_found" | "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "mcp_error" | "forbidden" | "too_many_tools" | "rate_limited" | "shutting_down" | "internal";
+export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | "unsupported_frame" | "approval_not_found" | "rule_not_found" | "input_not_found" | "budget_not_found" | "not_queued" | "tool_not_found" | "conversation_not_found" | "conversation_busy" | "session_not_found" | "replay_gap" | "provider_not_found" | "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "mcp_error" | "forbidden" | "config_invalid" | "too_many_tools" | "rate_limited" | "shutting_down" | "internal";
 /**
  * How bad a [`Notice`] is.
  *
@@ -250,6 +273,32 @@ export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | 
  * - `error`: Something does not work.
  */
 export type Severity = "info" | "warning" | "error";
+/**
+ * How a session stands.
+ *
+ * - `idle`: Nothing runs. What waits since the daemon was started anew does not run.
+ * - `running`: An exchange runs, and nobody has to answer anything.
+ * - `requires_action`: Somebody has to answer something; others may run meanwhile.
+ * - `failed`: Nothing runs, and the last exchange of a conversation ended by `error` or `timeout`.
+ */
+export type SessionStateName = "idle" | "running" | "requires_action" | "failed";
+/**
+ * What somebody has to answer.
+ *
+ * - `approval`: A `chat:tool-confirm`, by `chat:tool-approve`.
+ * - `input`: A `chat:tool-input-request`, by `chat:tool-input`.
+ * - `budget`: A `chat:budget-confirm`, by `chat:budget-approve`.
+ * - `tool_output`: A `chat:tool-call`, by `chat:tool-output`.
+ */
+export type RequiredKind = "approval" | "input" | "budget" | "tool_output";
+/**
+ * What a socket may do on its session.
+ *
+ * - `observer`: It looks: events, and requests that change nothing.
+ * - `approver`: It also answers questions, gives them time, and stops what runs.
+ * - `driver`: It does everything. There is one at a time.
+ */
+export type SocketRole = "observer" | "approver" | "driver";
 /**
  * What a conversation, or one of its calls, does.
  *
@@ -461,6 +510,7 @@ export type StopReason = "end_turn" | "max_tokens" | "stop_sequence" | "refusal"
  * - `model_not_priced`: Money is capped, and nobody knows what the model costs.
  * - `context_overflow`: The conversation does not fit the model's context.
  * - `history_full`: The conversation, or all together, have as many bytes as they may have.
+ * - `output_invalid`: The answer does not fit the schema that the send asks for.
  * - `model_no_tools`: The model cannot call tools.
  * - `sandbox_violation`: A call's path left the roots or is denied.
  * - `exchange_timeout`: The exchange took longer than it may.
@@ -469,7 +519,7 @@ export type StopReason = "end_turn" | "max_tokens" | "stop_sequence" | "refusal"
  * - `interrupted`: The daemon stopped while the exchange ran.
  * - `internal`: A fault of the daemon.
  */
-export type ChatCode = "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "budget_exhausted" | "model_not_priced" | "context_overflow" | "history_full" | "model_no_tools" | "sandbox_violation" | "exchange_timeout" | "queue_full" | "conversation_busy" | "interrupted" | "internal";
+export type ChatCode = "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "budget_exhausted" | "model_not_priced" | "context_overflow" | "history_full" | "output_invalid" | "model_no_tools" | "sandbox_violation" | "exchange_timeout" | "queue_full" | "conversation_busy" | "interrupted" | "internal";
 /**
  * What sort of tool it is.
  *
@@ -579,6 +629,14 @@ export interface Commands {
      */
     "session:state": unknown;
     /**
+     * Asks how the session stands, in one word.
+     */
+    "session:status": unknown;
+    /**
+     * Has this socket drive the session, in the place of the one that does.
+     */
+    "session:take-over": unknown;
+    /**
      * Says something in a conversation.
      */
     "chat:send": ChatSend;
@@ -590,6 +648,10 @@ export interface Commands {
      * Asks for what the daemon remembers.
      */
     "chat:history": ChatHistory;
+    /**
+     * Lists or changes what waits in a conversation.
+     */
+    "chat:queue": ChatQueue;
     /**
      * Makes what the model sees of a conversation shorter.
      */
@@ -638,6 +700,26 @@ export interface Commands {
      * Asks whether a provider accepts its key.
      */
     "provider:validate": ProviderName;
+    /**
+     * Sets how the web is searched, in memory only.
+     */
+    "search:configure": SearchConfigure;
+    /**
+     * Lists the workflows.
+     */
+    "workflow:list": unknown;
+    /**
+     * Adds a workflow, or takes one away that was added so.
+     */
+    "workflow:put": WorkflowPut;
+    /**
+     * Asks for the configuration, and where each value comes from.
+     */
+    "config:get": ConfigGet;
+    /**
+     * Has the configuration read again.
+     */
+    "config:reload": unknown;
     /**
      * Lists models.
      */
@@ -727,6 +809,10 @@ export interface Configure {
      * How much is done without asking.
      */
     trustLevel?: TrustLevel | null;
+    /**
+     * What becomes of calls that the user would be asked about.
+     */
+    approvalPolicy?: ApprovalPolicy | null;
     /**
      * Provider instance.
      */
@@ -977,6 +1063,10 @@ export interface ChatSend {
      */
     thinking?: Thinking | null;
     /**
+     * What the answer has to be, where a program reads it.
+     */
+    output?: OutputForm | null;
+    /**
      * Limits of this exchange.
      */
     limits?: Limits;
@@ -1142,6 +1232,17 @@ export interface Thinking {
     effort?: Effort | null;
 }
 /**
+ * What an answer has to be.
+ */
+export interface OutputForm {
+    /**
+     * JSON schema of an object, 64 KiB at most.
+     */
+    schema: {
+        [k: string]: unknown;
+    };
+}
+/**
  * Limits of an exchange; the configuration's where absent.
  */
 export interface Limits {
@@ -1203,6 +1304,31 @@ export interface ChatHistory {
      * Whose view: of all that was said, or of what the model sees of it.
      */
     view?: HistoryView;
+}
+/**
+ * Payload of `chat:queue`.
+ */
+export interface ChatQueue {
+    /**
+     * Which conversation.
+     */
+    conversationId?: ConversationId;
+    /**
+     * What to do; the answer has the queue as it is then.
+     */
+    action?: QueueAction;
+    /**
+     * Which send; needed by all but `list`.
+     */
+    messageId?: MessageId | null;
+    /**
+     * `edit`: what it says from now on; not empty.
+     */
+    content?: Content | null;
+    /**
+     * `move`: its place from now on, from 1; beyond the end is the end.
+     */
+    position?: number | null;
 }
 /**
  * Payload of `chat:compact`.
@@ -1412,6 +1538,76 @@ export interface ProviderName {
      * Which provider instance.
      */
     provider: string;
+}
+/**
+ * Payload of `search:configure`. The key is never echoed or logged.
+ */
+export interface SearchConfigure {
+    /**
+     * Where SearXNG is; empty for none.
+     */
+    searxngUrl?: string | null;
+    /**
+     * Key of the Brave Search API; empty for none.
+     */
+    braveApiKey?: string | null;
+}
+/**
+ * Payload of `workflow:put`.
+ */
+export interface WorkflowPut {
+    /**
+     * Its name, 1 to 64 bytes.
+     */
+    name: string;
+    /**
+     * What it is; absent takes away one that was put there.
+     */
+    workflow?: WorkflowWanted | null;
+}
+/**
+ * A workflow as a client gives it. What is absent is as without a workflow.
+ */
+export interface WorkflowWanted {
+    /**
+     * System prompt.
+     */
+    systemPrompt?: string | null;
+    /**
+     * How much is done without asking.
+     */
+    trustLevel?: TrustLevel | null;
+    /**
+     * What becomes of an exchange in which a path leaves the project or is denied.
+     */
+    onViolation?: OnViolation | null;
+    /**
+     * Provider instance.
+     */
+    provider?: string | null;
+    /**
+     * Model.
+     */
+    model?: string | null;
+    /**
+     * Limits of an exchange.
+     */
+    limits?: Limits;
+    /**
+     * What tools may do; empty means those that only read.
+     */
+    toolPermissions?: {
+        [k: string]: Permission;
+    };
+}
+/**
+ * Payload of `config:get`.
+ */
+export interface ConfigGet {
+    /**
+     * A key such as `chat.model`, or a part of one such as `chat`; all where absent.
+     */
+    key?: string | null;
 }
 /**
  * Payload of `model:list`.
@@ -1817,6 +2013,22 @@ export interface Events {
      */
     "session:ping-result": Empty;
     /**
+     * Answers `session:status`.
+     */
+    "session:status-result": SessionStatus;
+    /**
+     * The session stands otherwise than before.
+     */
+    "session:status-changed": SessionStatus;
+    /**
+     * Answers `session:take-over`.
+     */
+    "session:take-over-result": TakenOver;
+    /**
+     * Who is on the session.
+     */
+    "session:roles": SessionRoles;
+    /**
      * Answers `session:state`.
      */
     "session:state-result": SessionState;
@@ -1832,6 +2044,10 @@ export interface Events {
      * Answers `chat:history`, and follows a replay gap.
      */
     "chat:history-result": History;
+    /**
+     * Answers `chat:queue`.
+     */
+    "chat:queue-result": QueueListed;
     /**
      * Answers `chat:compact`.
      */
@@ -1965,6 +2181,10 @@ export interface Events {
      */
     "chat:error": ChatError;
     /**
+     * The answer of an exchange, as the data that its send asked for.
+     */
+    "chat:output": AnswerOutput;
+    /**
      * An exchange is over; nothing of it follows.
      */
     "chat:stream-end": StreamEnd;
@@ -2020,6 +2240,26 @@ export interface Events {
      * Answers `provider:validate`.
      */
     "provider:validate-result": ProviderValidated;
+    /**
+     * Answers `search:configure`.
+     */
+    "search:configure-result": SearchConfigured;
+    /**
+     * Answers `workflow:list`.
+     */
+    "workflow:list-result": Workflows;
+    /**
+     * Answers `workflow:put`, with all there are then.
+     */
+    "workflow:put-result": Workflows;
+    /**
+     * Answers `config:get`.
+     */
+    "config:get-result": ConfigValues;
+    /**
+     * Answers `config:reload`.
+     */
+    "config:reload-result": ConfigReloaded;
     /**
      * Answers `model:list`.
      */
@@ -2361,6 +2601,10 @@ export interface Configured {
      */
     trustLevel: TrustLevel;
     /**
+     * What becomes of calls that the user would be asked about.
+     */
+    approvalPolicy: ApprovalPolicy;
+    /**
      * What becomes of an exchange in which a call's path leaves the project or is denied.
      */
     onViolation: OnViolation;
@@ -2405,6 +2649,83 @@ export interface Configured {
  * A payload of which nothing is read.
  */
 export interface Empty {
+}
+/**
+ * Payload of `session:status-result` and of `session:status-changed`.
+ */
+export interface SessionStatus {
+    /**
+     * The word.
+     */
+    state: SessionStateName;
+    /**
+     * What somebody has to answer, the oldest first: 64 of them at most.
+     */
+    requires?: Required[];
+    /**
+     * How many there are in all, where they are more.
+     */
+    requiresTotal?: number;
+}
+/**
+ * Something that somebody has to answer.
+ */
+export interface Required {
+    /**
+     * What it is.
+     */
+    kind: RequiredKind;
+    /**
+     * Whose.
+     */
+    conversationId: ConversationId;
+    /**
+     * Which exchange's.
+     */
+    messageId: MessageId;
+    /**
+     * Which call's; absent for a question about money.
+     */
+    toolId?: ToolId;
+    /**
+     * The `requestId` of a request for input, or of a question about money.
+     */
+    requestId?: string;
+    /**
+     * The host, where a command asks to connect to it.
+     */
+    host?: string;
+}
+/**
+ * Payload of `session:take-over-result`.
+ */
+export interface TakenOver {
+    /**
+     * The role of this socket now.
+     */
+    role: SocketRole;
+}
+/**
+ * Payload of `session:roles`: who is on the session.
+ */
+export interface SessionRoles {
+    /**
+     * Whether somebody drives.
+     */
+    driver: boolean;
+    /**
+     * How many approve.
+     */
+    approvers: number;
+    /**
+     * How many observe.
+     */
+    observers: number;
+    /**
+     * The role of the socket that gets this, where it is told to that one alone: at its beginning, and when its role is
+     * another one.
+     */
+    role?: SocketRole;
 }
 /**
  * Payload of `session:state-result`.
@@ -2827,6 +3148,44 @@ export interface History {
     nextBefore?: number;
 }
 /**
+ * Payload of `chat:queue-result`.
+ */
+export interface QueueListed {
+    /**
+     * Which conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * What waits, the next one first.
+     */
+    queue: WaitingSend[];
+    /**
+     * Whether it waited when the daemon ended, and waits on until the user says something.
+     */
+    held?: boolean;
+}
+/**
+ * A send that waits.
+ */
+export interface WaitingSend {
+    /**
+     * Its exchange.
+     */
+    messageId: MessageId;
+    /**
+     * Its place, from 1.
+     */
+    position: number;
+    /**
+     * The text that it says, up to 64 KiB of it; empty for a call.
+     */
+    content: string;
+    /**
+     * The tool, where it is a call (`tool:execute`).
+     */
+    toolName?: string;
+}
+/**
  * Payload of `chat:compact-result`.
  */
 export interface Compacting {
@@ -2942,11 +3301,12 @@ export interface Queued {
      */
     messageId: MessageId;
     /**
-     * Its place in the queue, from 1.
+     * Its place in the queue, from 1; 0 where it waits no longer and becomes part of the exchange that runs.
      */
     position: number;
     /**
-     * The text that it says, up to 64 KiB of it, where no other frame has it: after a restart, and in a resync.
+     * The text that it says, up to 64 KiB of it, where no other frame has it: after a restart, in a resync, and after
+     * `chat:queue`.
      */
     content?: string;
 }
@@ -3793,6 +4153,25 @@ export interface ChatError {
     resetsAt?: string;
 }
 /**
+ * Payload of `chat:output`: the answer as data.
+ */
+export interface AnswerOutput {
+    /**
+     * Which conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * Which exchange.
+     */
+    messageId: MessageId;
+    /**
+     * An object that fits the schema.
+     */
+    output: {
+        [k: string]: unknown;
+    };
+}
+/**
  * Payload of `approval:list-result`.
  */
 export interface ApprovalRules {
@@ -4075,6 +4454,110 @@ export interface ProviderValidated {
      * What went wrong, for people.
      */
     message?: string;
+}
+/**
+ * Payload of `search:configure-result`.
+ */
+export interface SearchConfigured {
+    /**
+     * Where SearXNG is; absent for none.
+     */
+    searxngUrl?: string;
+    /**
+     * Whether there is a key of the Brave Search API.
+     */
+    brave: boolean;
+}
+/**
+ * Payload of `workflow:list-result`.
+ */
+export interface Workflows {
+    /**
+     * Every workflow, in the order of the names.
+     */
+    workflows: WorkflowInfo[];
+}
+/**
+ * What there is to know of a workflow.
+ */
+export interface WorkflowInfo {
+    /**
+     * Its name.
+     */
+    name: string;
+    /**
+     * Whether a client put it there; else it is the operator's.
+     */
+    put?: boolean;
+    /**
+     * How much is done without asking.
+     */
+    trustLevel?: TrustLevel;
+    /**
+     * Provider instance.
+     */
+    provider?: string;
+    /**
+     * Model.
+     */
+    model?: string;
+    /**
+     * Limits of an exchange.
+     */
+    limits: Limits;
+    /**
+     * Names of the tools that it offers here.
+     */
+    tools: string[];
+}
+/**
+ * Payload of `config:get-result`.
+ */
+export interface ConfigValues {
+    /**
+     * Every value, in the order of the keys.
+     */
+    values: ConfigValue[];
+}
+/**
+ * A value of the configuration as it was read last.
+ */
+export interface ConfigValue {
+    /**
+     * The key, with dots between its parts.
+     */
+    key: string;
+    /**
+     * The value; `"***"` for a secret.
+     */
+    value: {
+        [k: string]: unknown;
+    };
+    /**
+     * Where it comes from, in words: a file, a variable of the environment, a flag, or `default`.
+     */
+    source: string;
+    /**
+     * Whether a change of it counts without a restart (`config:reload`).
+     */
+    live: boolean;
+}
+/**
+ * Payload of `config:reload-result`.
+ */
+export interface ConfigReloaded {
+    /**
+     * Keys with another value, which counts from now on.
+     */
+    changed: string[];
+    /**
+     * Keys with another value that counts when the daemon is started anew.
+     */
+    restart?: string[];
+    /**
+     * What is valid but probably not meant.
+     */
+    warnings?: string[];
 }
 /**
  * Payload of `model:list-result`.

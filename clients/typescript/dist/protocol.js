@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 8e7db7ac103c3e22d7f037375e3b4a30eea06b859086e1550853aa9999859f19
+// SHA-256 of it: 4fb14cca82fb6b6faf88f80a784cd7f1d3c11462314257d3f8c9e9fc06c53e33
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

@@ -25,8 +25,13 @@ export function reduce(view, frame) {
         }
         case "chat:queued": {
             const { conversationId, messageId, position, content } = frame.payload;
+            // It becomes part of the exchange that runs, which `chat:steered` shows.
+            if (position === 0)
+                return without(view, conversationId, messageId);
             const queued = message(view, frame.payload, (it) => ({ ...it, status: "queued", position }));
-            return content === undefined ? queued : withUserMessage(queued, conversationId, messageId, content);
+            if (content === undefined)
+                return queued;
+            return reworded(withUserMessage(queued, conversationId, messageId, content), conversationId, messageId, content);
         }
         case "chat:stream-start": {
             const { provider, model } = frame.payload;
@@ -201,6 +206,22 @@ export function withUserMessage(view, conversationId, messageId, content) {
         messages.splice(at < 0 ? messages.length : at, 0, words);
         return { ...it, messages };
     });
+}
+/** Has what waits say something else. */
+function reworded(view, conversationId, messageId, content) {
+    return withConversation(view, conversationId, (it) => ({
+        ...it,
+        messages: it.messages.map((one) => one.id !== messageId || one.role !== "user" || (one.blocks[0]?.type === "text" && one.blocks[0].text === content)
+            ? one
+            : { ...one, blocks: [{ type: "text", turn: 0, text: content }] }),
+    }));
+}
+/** Takes an exchange out, with what the user said in it. */
+function without(view, conversationId, messageId) {
+    return withConversation(view, conversationId, (it) => ({
+        ...it,
+        messages: it.messages.filter((one) => one.id !== messageId),
+    }));
 }
 /**
  * Draws the newest messages that the daemon remembers in place of those that were replayed; what runs or waits stays as

@@ -16,7 +16,7 @@ import {
   type FilesChanges,
   type Ready,
   type Remember,
-  type Role,
+  type SocketRole,
   type ServerFrame,
   type SessionError,
   type SessionFormat,
@@ -66,7 +66,7 @@ export interface ClientOptions {
    * What this socket is for, beside others on the session: `driver`, `approver` or `observer`. Without one it drives, and the
    * socket that drove before is closed.
    */
-  role?: Role;
+  role?: SocketRole;
   /** Whether it drives the session also where another socket does, which approves from then on. */
   takeOver?: boolean;
   /** Whether a dropped socket is connected again; true where absent. */
@@ -148,7 +148,7 @@ export class Client {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #replayEnds: string | undefined;
   #isOver = false;
-  #role: Role | undefined;
+  #role: SocketRole | undefined;
   #tools: Tools | undefined;
   /** Whether it goes on with a session of which it has nothing: another page was on it before. */
   #isStranger: boolean;
@@ -364,7 +364,7 @@ export class Client {
   }
 
   /** What this socket may do, where it was given a role; listen to `session:roles` for changes. */
-  get role(): Role | undefined {
+  get role(): SocketRole | undefined {
     return this.#role;
   }
 

@@ -173,7 +173,8 @@ fn what_can_be_locked_is_what_conversations_have_defaults_for() {
     // Whose cap is a client's: its exchanges', conversations' and sessions'.
     let caps = ["exchange", "conversation", "session"].map(|whose| format!("budget.{whose}"));
     expected.extend(caps);
-    expected.insert("providers".to_owned());
+    let others = ["providers", "approval.policy", "tools.web_search"];
+    expected.extend(others.map(str::to_owned));
     let lockable = LOCKABLE.iter().map(ToString::to_string);
     assert_eq!(lockable.collect::<BTreeSet<_>>(), expected);
 }

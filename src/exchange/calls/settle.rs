@@ -262,8 +262,9 @@ fn audit(
         // A command chose this name; it may hold a secret.
         ruling.host = clean(&ruling.host);
     }
-    let config = services.config().audit.as_ref();
-    let contents = config.map(|config| config.content).unwrap_or_default();
+    let config = services.config();
+    let contents = config.audit.as_ref().map(|audit| audit.content);
+    let contents = contents.unwrap_or_default();
     let named = |text: Option<String>| {
         let text = text.filter(|_| contents >= Contents::Command)?;
         Some(beginning(&clean(&text)))

@@ -43,7 +43,7 @@ impl Compactor<'_, '_> {
         instructions: &str,
     ) -> Result<String, NoSummary> {
         let (setup, offer) = (self.setup, self.offer);
-        let model = model_of(setup, self.context);
+        let model = &model_of(setup, self.context);
         let seen = attempt.seen_before(cut, setup, model);
         let most_tokens = summary::most_tokens(&attempt.shares);
         let taken = attempt.shares.head.saturating_add(most_tokens);
@@ -179,10 +179,10 @@ impl Compactor<'_, '_> {
 }
 
 /// Returns the model that sums up.
-fn model_of<'a>(setup: &'a Setup, context: &'a Context) -> &'a str {
+fn model_of(setup: &Setup, context: &Context) -> String {
     let config = &context.services.config().compaction;
     let named = config.model_of(&setup.provider_id);
-    named.unwrap_or(&setup.model)
+    named.unwrap_or(&setup.model).to_owned()
 }
 
 /// Returns what is known of a model of the conversation's provider.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Outcome, Wish, by_hand};
-use crate::config::NativeCompaction;
+use crate::config::{Current, NativeCompaction};
 use crate::conversation::testing;
 use crate::exchange::context::{Context, Setup};
 use crate::exchange::history::{Room, is_valid};

@@ -52,6 +52,7 @@ mod tests {
         ApprovalConfig {
             timeout: (timeout > 0).then(|| Duration::from_secs(timeout)),
             max_timeout: Duration::from_secs(max_timeout),
+            policy: crate::permission::ApprovalPolicy::Ask,
             auto_approve_safe_commands: false,
             remember: Remember::Session,
             unattended: Unattended::Ask,

@@ -10,8 +10,8 @@ const OBSERVER: &str = "fedcba9876543210fedcba9876543210";
 fn gate() -> Gate {
     Gate::new(
         vec![
-            (Role::Driver, SecretString::from(TOKEN)),
-            (Role::Observer, SecretString::from(OBSERVER)),
+            (SocketRole::Driver, SecretString::from(TOKEN)),
+            (SocketRole::Observer, SecretString::from(OBSERVER)),
         ],
         vec!["app://frontend".to_owned(), "file://".to_owned()],
         vec!["daemon.lan".to_owned()],
@@ -140,8 +140,8 @@ fn a_token_is_for_its_role() {
         let headers = headers(&[("authorization", &bearer)]);
         gate().check_token(&Uri::from_static("/ws"), &headers).ok()
     };
-    assert_eq!(role(TOKEN), Some(Role::Driver));
-    assert_eq!(role(OBSERVER), Some(Role::Observer));
+    assert_eq!(role(TOKEN), Some(SocketRole::Driver));
+    assert_eq!(role(OBSERVER), Some(SocketRole::Observer));
     assert_eq!(role(""), None);
     assert_eq!(role(&TOKEN[1..]), None);
 }

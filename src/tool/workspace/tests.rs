@@ -60,7 +60,7 @@ impl Home {
                 "the audit log",
             )],
         };
-        let settings = crate::config::Current::new(crate::config::for_tests());
+        let settings = Current::new(crate::config::for_tests());
         Workspaces::new(common, roots, &settings, &Notices::default())
     }
 }
