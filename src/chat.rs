@@ -2,12 +2,13 @@
 //!
 //! It is the living example of a client: it knows nothing of the daemon but what comes through the
 //! WebSocket. What to do about each frame and each key is decided in `talk`, without I/O; how
-//! things look is in `plain_text`; the loop around them is in `terminal`.
+//! things look is in `plain_text`; what is typed on, in `line_editor`; the loop around them is in `terminal`.
 
 mod address;
 mod daemon;
 mod editor;
 mod keyboard;
+mod line_editor;
 mod socket;
 mod talk;
 mod terminal;
@@ -26,6 +27,7 @@ use crate::protocol::command::{Configure, OutputForm};
 use crate::ready::{complain, exit};
 use address::Address;
 use daemon::{Daemon, Failure};
+use line_editor::LineEditor;
 use talk::{End, Options, Wanted};
 use terminal::Screens;
 
@@ -55,6 +57,7 @@ pub fn main(arguments: &ChatArguments) -> ExitCode {
         hold: is_one_question && !std::io::stdout().is_terminal(),
         servers: is_one_question,
         attended: std::io::stdin().is_terminal(),
+        composes: !is_one_question && LineEditor::fits(),
         ..options(&arguments.client)
     };
     let screens = Screens::of_process(is_one_question);

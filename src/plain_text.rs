@@ -3,6 +3,7 @@
 //! The terminal client and sockets in text mode are two ways to read and type the same.
 
 pub(crate) mod budget;
+mod folds;
 pub(crate) mod frame;
 pub(crate) mod line;
 pub(crate) mod question;

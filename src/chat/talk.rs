@@ -4,6 +4,7 @@
 //! A request is remembered until its answer comes, so that it can be sent again on a new socket.
 
 mod asking;
+mod composing;
 mod joining;
 mod keeping;
 mod money;
@@ -26,6 +27,7 @@ use crate::protocol::budget::BudgetConfirm;
 use crate::protocol::command::{ChatCancel, Configure, OutputForm};
 use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
 use crate::protocol::{ChatCode, Command, SessionCode};
+pub(super) use composing::commands;
 pub(super) use sessions::Wanted;
 use sessions::Way;
 
@@ -95,6 +97,8 @@ pub(super) struct Options {
     pub(super) attended: bool,
     /// Whether stdin is not read, whoever is there.
     pub(super) no_stdin: bool,
+    /// Whether lines come from a line editor, on which a person may type at any time.
+    pub(super) composes: bool,
 }
 
 #[derive(Default)]
@@ -138,6 +142,8 @@ pub(super) struct Talk {
     /// The way to another session.
     way: Option<Way>,
     interrupts: u8,
+    /// Lines that were ended while something ran, to be taken afterwards.
+    waiting: VecDeque<String>,
     /// Whether a session was announced before.
     is_known: bool,
     /// Whether the one thing there is to ask was asked.
@@ -163,8 +169,12 @@ enum Typing {
 
 impl Talk {
     pub(super) fn new(options: Options) -> Self {
+        let screen = Screen::new(options.hold);
         Self {
-            screen: Screen::new(options.hold),
+            screen: match options.composes {
+                true => screen.folded(),
+                false => screen,
+            },
             requests: options.first_request,
             options,
             ..Self::default()
@@ -253,16 +263,17 @@ impl Talk {
         self.interrupts = 0;
         self.typed = Some(now);
         match (std::mem::take(&mut self.typing), line) {
+            (typing, Some(line)) if self.may_wait(&typing) => self.meanwhile(line),
             // It was to answer a question that is settled by now.
             (Typing::Message, Some(_)) if self.busy.is_some() => {
                 self.say(Style::Dim, "nothing is asked any more; the line is dropped");
             }
             (Typing::Message, None) if self.busy.is_some() => {}
             (Typing::Message, Some(line)) => match self.came_late(line) {
-                Some(asked) => self.say_and_prompt(
-                    Style::Yellow,
-                    format!("{asked} was settled before this line was typed to its end; it is dropped, not sent"),
-                ),
+                Some(asked) => {
+                    self.say_late(&asked);
+                    self.prompt();
+                }
                 None => self.message(line),
             },
             (Typing::Message, None) => self.quit(true),
@@ -285,6 +296,7 @@ impl Talk {
             return self.done();
         }
         self.say(Style::Dim, "cancelling; Ctrl-C again ends the chat");
+        self.drop_waiting();
         self.request(Command::ChatCancel(ChatCancel {
             conversation_id: conversation(),
             queued: true,
@@ -337,12 +349,28 @@ impl Talk {
         if let Some(argument) = sessions::argument(line) {
             return self.sessions(argument);
         }
+        if let Some(which) = self.output_of(line) {
+            self.output(which);
+            return self.prompt();
+        }
         match Line::read(line) {
             Line::Empty => self.prompt(),
             Line::Ask(command) => self.wait_for(command),
-            Line::Help => self.say_and_prompt(Style::Plain, format!("{COMMANDS}\n{KEYS}")),
+            Line::Help => self.help(),
             Line::Quit => self.quit(true),
             Line::Wrong(problem) => self.say_and_prompt(Style::Red, problem),
+        }
+    }
+
+    fn help(&mut self) {
+        let text = match self.options.composes {
+            true => [COMMANDS, composing::OUTPUT, KEYS, composing::KEYS].join("\n"),
+            false => [COMMANDS, KEYS].join("\n"),
+        };
+        self.say(Style::Plain, text);
+        // What runs has the next prompt.
+        if self.busy.is_none() {
+            self.prompt();
         }
     }
 
@@ -353,7 +381,7 @@ impl Talk {
         match self.options.prompt {
             Some(_) if !self.is_asked => self.set_defaults(),
             Some(_) => self.quit(self.well),
-            None => self.prompt(),
+            None => self.go_on_typing(),
         }
     }
 

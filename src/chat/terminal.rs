@@ -10,8 +10,9 @@ use tokio::time::Instant;
 
 use super::editor::{self, Failure};
 use super::keyboard::Keyboard;
+use super::line_editor::{LineEditor, Typed};
 use super::socket::{Arrival, Link, Outgoing};
-use super::talk::{Action, End, Options, Talk};
+use super::talk::{self, Action, End, Options, Talk};
 use crate::plain_text::style::{Piece, Style};
 use crate::protocol::Command;
 use crate::runtime::sleep_until;
@@ -82,7 +83,13 @@ pub(super) async fn chat(
     screens: Screens,
 ) -> Result<End, String> {
     let failed = |error: io::Error| format!("the terminal failed: {error}");
+    let mut interrupts = interrupts().map_err(failed)?;
+    let editor = match options.composes {
+        true => Some(LineEditor::new(screens.has_colours, talk::commands()).await),
+        false => None,
+    };
     let mut terminal = Terminal {
+        editor,
         keyboard: match options.no_stdin {
             true => Keyboard::closed(),
             false => Keyboard::new(),
@@ -92,7 +99,6 @@ pub(super) async fn chat(
         waits_until: None,
         settling: None,
     };
-    let mut interrupts = interrupts().map_err(failed)?;
     loop {
         let settled = terminal.settling.as_ref().map(|(at, _)| *at);
         let extends_at = terminal.talk.extends_at().map(instant);
@@ -112,6 +118,9 @@ pub(super) async fn chat(
             line = terminal.keyboard.line() => {
                 terminal.talk.line(line.as_deref(), Timestamp::now())
             }
+            typed = typed(&mut terminal.editor) => {
+                terminal.typed(typed.map_err(failed)?).map_err(failed)?
+            }
             Some(()) = interrupts.recv() => terminal.talk.interrupted(),
             () = sleep_until(terminal.waits_until) => {
                 terminal.waits_until = None;
@@ -126,6 +135,14 @@ pub(super) async fn chat(
         if let Some(end) = terminal.act(actions, &link).await.map_err(failed)? {
             return Ok(end);
         }
+    }
+}
+
+/// Waits for what is typed in a line editor, where there is one.
+async fn typed(editor: &mut Option<LineEditor>) -> io::Result<Typed> {
+    match editor {
+        Some(editor) => editor.next().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -147,6 +164,8 @@ fn interrupts() -> io::Result<tokio::signal::windows::CtrlC> {
 
 struct Terminal {
     talk: Talk,
+    /// What a person types on; `None` where lines are read as they are.
+    editor: Option<LineEditor>,
     keyboard: Keyboard,
     screens: Screens,
     /// When the chat is to be notified that a time is over.
@@ -161,7 +180,7 @@ impl Terminal {
         let mut actions = VecDeque::from(actions);
         while let Some(action) = actions.pop_front() {
             match action {
-                Action::Show(piece) => self.screens.show(&piece)?,
+                Action::Show(piece) => self.show(&piece)?,
                 Action::Send(id, command) => {
                     // Where the task is gone its last arrival says why.
                     drop(link.outgoing.send(frame(&id, &command)).await);
@@ -172,8 +191,16 @@ impl Terminal {
                 Action::Read { prompt, fresh } => {
                     self.settling = None;
                     if fresh && self.keyboard.is_terminal {
-                        self.keyboard.forget(SETTLING);
+                        match &mut self.editor {
+                            Some(editor) => editor.hide()?,
+                            None => self.keyboard.forget(SETTLING),
+                        }
                         self.settling = Some((Instant::now() + SETTLING, prompt));
+                    } else if let Some(editor) = &mut self.editor {
+                        if let Some(folder) = self.talk.folder() {
+                            editor.folder = folder.into();
+                        }
+                        editor.message(&prompt)?;
                     } else {
                         self.keyboard.ask();
                         self.prompt(&prompt, fresh)?;
@@ -181,7 +208,14 @@ impl Terminal {
                 }
                 Action::Forget => {
                     self.settling = None;
-                    self.keyboard.forget(Duration::ZERO);
+                    match &mut self.editor {
+                        None => self.keyboard.forget(Duration::ZERO),
+                        Some(editor) => {
+                            if let Some(text) = editor.settle(SETTLING)? {
+                                said(&mut actions, self.talk.dropped(&text));
+                            }
+                        }
+                    }
                 }
                 Action::Wait(time) => self.waits_until = Some(Instant::now() + time),
                 Action::Edit(input) => actions.extend(self.edit(&input, link).await),
@@ -196,9 +230,47 @@ impl Terminal {
         let Some((_, prompt)) = self.settling.take() else {
             return Ok(());
         };
+        if let Some(editor) = &mut self.editor {
+            return editor.answer(&prompt);
+        }
         self.keyboard.forget(Duration::ZERO);
         self.keyboard.ask();
         self.prompt(&prompt, true)
+    }
+
+    /// Takes what a person did at the line editor.
+    fn typed(&mut self, typed: Typed) -> io::Result<Vec<Action>> {
+        let now = Timestamp::now();
+        Ok(match typed {
+            Typed::Key => {
+                self.talk.touched(now);
+                Vec::new()
+            }
+            Typed::Line { text, echo } => {
+                let mut actions = self.talk.echo(&echo);
+                actions.extend(self.talk.line(Some(&text), now));
+                actions
+            }
+            Typed::End => self.talk.line(None, now),
+            Typed::Interrupt => {
+                let editor = self.editor.as_mut().filter(|_| !self.talk.is_busy());
+                // Where nothing runs it is for what is typed, as in a shell.
+                match editor.map_or(Ok(false), LineEditor::empty)? {
+                    true => Vec::new(),
+                    false => self.talk.interrupted(),
+                }
+            }
+        })
+    }
+
+    fn show(&mut self, piece: &Piece) -> io::Result<()> {
+        let Some(editor) = &mut self.editor else {
+            return self.screens.show(piece);
+        };
+        match piece {
+            Piece::Answer(text) => editor.print(text),
+            Piece::Aside(style, text) => editor.print(&style.paint(text, self.screens.has_colours)),
+        }
     }
 
     /// A prompt is for people; a question is shown to whoever may answer it.
@@ -216,6 +288,9 @@ impl Terminal {
         let Some(editor) = editor::editor().filter(|_| self.keyboard.is_terminal) else {
             return self.talk.type_input(None);
         };
+        if let Some(Err(error)) = self.editor.as_mut().map(LineEditor::pause) {
+            return self.talk.edited(Err(error.to_string()), Timestamp::now());
+        }
         let editing = editor::edit(&editor, input);
         tokio::pin!(editing);
         let edited = loop {
@@ -232,12 +307,22 @@ impl Terminal {
                 }
             }
         };
+        if let Some(Err(error)) = self.editor.as_mut().map(LineEditor::resume) {
+            return self.talk.edited(Err(error.to_string()), Timestamp::now());
+        }
         let text = match edited {
             Err(Failure::Missing(problem)) => return self.talk.type_input(Some(&problem)),
             Err(Failure::Failed(problem)) => Err(problem),
             Ok(text) => Ok(text),
         };
         self.talk.edited(text, Timestamp::now())
+    }
+}
+
+/// Puts what is said before everything else that is still to be done.
+fn said(actions: &mut VecDeque<Action>, first: Vec<Action>) {
+    for action in first.into_iter().rev() {
+        actions.push_front(action);
     }
 }
 

@@ -4,6 +4,7 @@ mod answers;
 
 use serde_json::Value;
 
+use super::folds::{Folds, SHOWN_LINES};
 use super::style::{Piece, Style};
 use super::text::{exposed, harmless, one_line, prefixed};
 use crate::message::{BackgroundCommand, ChangedFiles, Notice, Severity, ToolId};
@@ -31,6 +32,8 @@ pub(crate) struct Screen {
     is_in_line: bool,
     /// The text of a turn that may still be discarded, where what is shown cannot be taken back.
     held: Option<String>,
+    /// Outputs of calls, where the end of a long one is shown only to who asks for it.
+    folds: Option<Folds>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +54,29 @@ impl Screen {
         }
     }
 
+    /// Has output of calls folded after its first lines.
+    pub(crate) fn folded(mut self) -> Self {
+        self.folds = Some(Folds::default());
+        self
+    }
+
+    /// Returns the whole output of a call, named by its id or the number in it, or of the last one that was not shown whole.
+    pub(crate) fn unfold(&mut self, which: &str) -> Vec<Piece> {
+        let folds = self.folds.take().unwrap_or_default();
+        let pieces = match folds.find(which) {
+            Err(problem) => self.line(Style::Red, problem),
+            Ok((id, text, is_cut)) => {
+                let mut shown = format!("  ┌ {id}\n{}", prefixed(text, "  │ "));
+                if is_cut {
+                    shown.push_str("\n  │ … and more, which is not kept here");
+                }
+                self.line(Style::Dim, shown)
+            }
+        };
+        self.folds = Some(folds);
+        pieces
+    }
+
     /// Returns what an event adds to the screen.
     pub(crate) fn show(&mut self, event: &Event) -> Vec<Piece> {
         let block = match event {
@@ -64,7 +90,7 @@ impl Screen {
                 return pieces;
             }
             Event::ChatToolStart(start) => vec![started(start)],
-            Event::ChatToolResult(result) => vec![ended(result)],
+            Event::ChatToolResult(result) => vec![ended(result, self.hidden_lines(result))],
             Event::ToolBackground(changed) => background(&changed.background).into_iter().collect(),
             Event::ToolPortOpen(opened) => vec![port_open(opened)],
             Event::ChatToolResolved(resolved) => resolution(resolved).into_iter().collect(),
@@ -142,7 +168,11 @@ impl Screen {
     /// Live output, indented; the call's id where another call's output stood before.
     fn output(&mut self, delta: &ToolDelta) -> Vec<Piece> {
         let text = terminal_text::shown(&delta.chunk);
-        if text.is_empty() {
+        let (text, is_folded) = match &mut self.folds {
+            Some(folds) => folds.take(&delta.tool_id, &text),
+            None => (text.as_str(), false),
+        };
+        if text.is_empty() && !is_folded {
             return Vec::new();
         }
         let now = Open::Output(delta.tool_id.clone());
@@ -157,8 +187,18 @@ impl Screen {
             shown.push_str(line);
             self.is_in_line = !line.ends_with('\n');
         }
+        if is_folded {
+            shown.push_str(&format!("  │ … more than {SHOWN_LINES} lines\n"));
+        }
         pieces.push(Piece::Aside(Style::Dim, shown));
         pieces
+    }
+
+    /// Takes the end of a call; returns how many lines of its output were not shown.
+    fn hidden_lines(&mut self, result: &ToolOutcome) -> usize {
+        let text = || terminal_text::shown(&result.result);
+        let folds = self.folds.as_mut();
+        folds.map_or(0, |folds| folds.ended(&result.tool_id, &text()))
     }
 
     fn discarded(&mut self, discarded: &TurnDiscarded) -> Piece {
@@ -207,7 +247,7 @@ fn started(start: &ToolStart) -> Piece {
     Piece::line(Style::Cyan, line.trim_end())
 }
 
-fn ended(result: &ToolOutcome) -> Piece {
+fn ended(result: &ToolOutcome, hidden_lines: usize) -> Piece {
     let metadata = result.metadata.as_ref();
     let (mark, style) = match result.status {
         ResultStatus::Success => ("✓", Style::Green),
@@ -222,6 +262,12 @@ fn ended(result: &ToolOutcome) -> Piece {
     }
     if let Some(changed) = metadata.and_then(|facts| facts.changed.as_ref()) {
         line.push_str(&changes(changed));
+    }
+    if hidden_lines > 0 {
+        let id = &result.tool_id;
+        line.push_str(&format!(
+            "  {hidden_lines} lines folded, /output {id} shows them"
+        ));
     }
     // What failed says why; what worked was seen as it came, or is for the model.
     if result.status == ResultStatus::Error {

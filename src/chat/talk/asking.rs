@@ -162,6 +162,18 @@ impl Talk {
         (is_soon || Reply::read(line) != Reply::Unclear).then_some(asked)
     }
 
+    /// Says that a line is dropped that was for a question which is settled.
+    pub(super) fn say_late(&mut self, asked: &Asked) {
+        let back = match self.options.composes {
+            true => "; the arrow up brings it back",
+            false => "",
+        };
+        self.say(
+            Style::Yellow,
+            format!("{asked} was settled before this line was typed to its end; it is dropped, not sent{back}"),
+        );
+    }
+
     /// Takes a line in the place of a verdict, or the end of the input.
     pub(super) fn verdict(&mut self, asked: &Asked, line: Option<&str>) {
         let Some(confirm) = self.open(asked).cloned() else {

@@ -31,6 +31,7 @@ impl Talk {
         self.project = project.map(|it| it.root.to_string_lossy().into_owned());
         if std::mem::replace(&mut self.is_known, true) {
             self.forget();
+            self.drop_waiting();
             let text = "the session is gone, and with it what was said; this is a new one";
             self.say(Style::Red, text);
         } else if self.options.prompt.is_some() {

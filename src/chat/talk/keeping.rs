@@ -1,7 +1,7 @@
 //! A question's deadline is put off while somebody reads or edits. Pure.
 //!
-//! A terminal hands over whole lines, so a key is seen when its line is: somebody is there who typed a line lately, or
-//! is editing.
+//! Somebody is there who typed lately, or is editing. Without a line editor a terminal hands over whole lines, so a key is
+//! seen when its line is.
 
 use std::time::Duration;
 

@@ -144,7 +144,7 @@ impl Talk {
         if page.next_cursor.is_some() {
             self.say(Style::Dim, "older ones are there too");
         }
-        self.prompt();
+        self.go_on_typing();
     }
 
     fn search(&mut self, page: &SessionPage, mut search: Search) {
@@ -216,7 +216,7 @@ impl Talk {
         self.way = None;
         match is_first {
             true => self.quit(false),
-            false => self.prompt(),
+            false => self.go_on_typing(),
         }
     }
 
@@ -320,7 +320,7 @@ impl Talk {
             true if runs && self.options.prompt.is_some() => {}
             true => self.set_defaults(),
             false if runs => {}
-            false => self.prompt(),
+            false => self.go_on_typing(),
         }
         for confirm in &state.approvals {
             self.confirm(confirm);

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 
+mod composing;
 mod questions;
 mod sessions;
 

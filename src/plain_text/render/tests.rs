@@ -110,6 +110,45 @@ fn a_call_is_a_line_with_its_output_below() {
 }
 
 #[test]
+fn long_output_is_folded_and_shown_when_asked_for() {
+    let lines: String = (1..=25).map(|number| format!("line {number}\n")).collect();
+    let (first, rest) = lines.split_at(lines.find("line 22").unwrap());
+    let result = event(
+        "chat:tool-result",
+        json!({"toolId": "t1", "toolName": "bash", "status": "success", "result": "r",
+            "durationMs": 35, "metadata": {"exitCode": 0}}),
+    );
+    let events = [output("t1", first), output("t1", rest), result];
+    let mut screen = Screen::new(false).folded();
+    let text = |pieces: Vec<Piece>| -> String {
+        let texts = pieces.into_iter().map(|piece| match piece {
+            Piece::Answer(text) | Piece::Aside(_, text) => text,
+        });
+        texts.collect()
+    };
+    let seen = text(events.iter().flat_map(|event| screen.show(event)).collect());
+    let expected: String = (1..=20)
+        .map(|number| format!("  │ line {number}\n"))
+        .collect();
+    assert_eq!(
+        seen,
+        format!(
+            "  ┌ t1\n{expected}  │ … more than 20 lines\n✓ t1 bash  35 ms  exit code 0  5 lines folded, /output t1 shows them\n"
+        )
+    );
+    let whole: String = (1..=25)
+        .map(|number| format!("  │ line {number}\n"))
+        .collect();
+    for which in ["", "1", "t1"] {
+        assert_eq!(text(screen.unfold(which)), format!("  ┌ t1\n{whole}"));
+    }
+    assert!(text(screen.unfold("7")).contains("no output of a call 7"));
+    // Where nobody sits before it, all of it is shown.
+    let (_, all) = shown(false, &events);
+    assert!(all.contains("line 25") && !all.contains("folded"), "{all}");
+}
+
+#[test]
 fn what_a_command_changed_is_named_in_short() {
     let file = |path: &str| json!({"path": path, "change": "created"});
     for (changed, shown) in [
