@@ -34,7 +34,7 @@ pub const CLIENT_TOOLS: &str = "client_tools";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 15] = [
+pub const FEATURES: [&str; 16] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -62,6 +62,8 @@ pub const FEATURES: [&str; 15] = [
     CLIENT_TOOLS,
     // `tool:execute`.
     "tool_execute",
+    // Parts `document` of `chat:send`, `content` of `chat:tool-result`.
+    "documents",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

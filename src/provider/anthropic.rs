@@ -174,7 +174,11 @@ impl Anthropic {
                 Err(error) => error,
                 answer => return answer,
             };
-            let Some(amends) = setting.amends.after(&error, prepared.max_tokens) else {
+            let Some(amends) =
+                setting
+                    .amends
+                    .after(&error, prepared.max_tokens, prepared.has_documents)
+            else {
                 return Err(error);
             };
             tracing::debug!(model = request.model, %error, "request is put otherwise");

@@ -34,6 +34,8 @@ pub(crate) struct Quirks {
     pub(crate) schemas: Dialect,
     pub(crate) tool_choice: bool,
     pub(crate) images: bool,
+    /// Whether it takes PDF files; else it gets their text.
+    pub(crate) documents: bool,
     pub(crate) prompt_cache_key: bool,
     /// Whether calls need a `thought_signature` (Gemini).
     pub(crate) thought_signature: bool,
@@ -109,6 +111,7 @@ const GENERIC: Quirks = Quirks {
     schemas: Dialect::Chat,
     tool_choice: true,
     images: true,
+    documents: false,
     prompt_cache_key: false,
     thought_signature: false,
     routed: false,
@@ -133,6 +136,7 @@ impl Quirks {
                 },
                 temperature: !is_openai_reasoner(model),
                 prompt_cache_key: true,
+                documents: true,
                 empty_reasoning: true,
                 summaries: Summaries::Always,
                 ..GENERIC

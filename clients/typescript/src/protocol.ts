@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 8e7db7ac103c3e22d7f037375e3b4a30eea06b859086e1550853aa9999859f19
+// SHA-256 of it: 5e70d63824fb3ab6e7ee25af60bbe24b7531ffaacbcbcb7deec248d6114b840f
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -87,6 +87,29 @@ export type Part =
        * The bytes in standard base64.
        */
       data: string;
+    }
+  | {
+      type: "document";
+      /**
+       * Media type: `application/pdf`, `text/plain`, `text/markdown`, `text/csv`, or another kind of text.
+       */
+      mediaType: string;
+      /**
+       * The bytes in standard base64. A text file's are gone once they are read: `text` has all of it.
+       */
+      data?: string | null;
+      /**
+       * Its text. Of a PDF that is what models read that do not take PDFs themselves; empty where it has none, as scans do.
+       */
+      text?: string | null;
+      /**
+       * The file's name.
+       */
+      name?: string | null;
+      /**
+       * How many pages a PDF has. The daemon counts them.
+       */
+      pages?: number | null;
     };
 /**
  * Who a message is from.
@@ -3372,9 +3395,13 @@ export interface ToolOutcome {
    */
   status: ResultStatus;
   /**
-   * What the model reads.
+   * What the model reads, as text; each picture is named in it.
    */
   result: string;
+  /**
+   * The same in parts, where it has pictures: they are shown up to 5 MB of base64 together, and named beyond it.
+   */
+  content?: Part[];
   /**
    * From `tool-start` to the end; 0 for a call that never ran.
    */
