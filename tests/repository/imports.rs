@@ -79,6 +79,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "tool",
         &[
             "runtime",
+            "document",
             "message",
             "notices",
             "config",
