@@ -42,6 +42,7 @@ pub mod conversation;
 pub mod server;
 pub mod session;
 
+mod document;
 pub mod message;
 pub mod notices;
 pub mod protocol;

@@ -4,6 +4,7 @@
 //! the rest of the contract is in [`crate::protocol`]. How a message looks to a model is each provider's own affair.
 
 mod background;
+mod document;
 pub mod image;
 mod money;
 mod outcome;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 pub use background::{BASH, BackgroundCommand, BackgroundStatus, ListeningPort, WITH_BASH};
 use clap::ValueEnum;
+pub use document::{Document, PDF};
 pub use money::{BudgetScope, Money};
 pub use outcome::{ChangedFile, ChangedFiles, FileChange, Metadata, OutputStream};
 pub use outrigger_shell::DangerLevel;
@@ -135,6 +137,8 @@ pub enum Part {
         /// The bytes in standard base64.
         data: String,
     },
+    /// A document of the user: a PDF or a text file.
+    Document(Document),
 }
 
 impl Part {

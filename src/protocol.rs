@@ -38,7 +38,7 @@ pub const CLIENT_TOOLS: &str = "client_tools";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 20] = [
+pub const FEATURES: [&str; 21] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -76,6 +76,8 @@ pub const FEATURES: [&str; 20] = [
     "structured_output",
     // `search:configure`, `approvalPolicy`, `workflow:list`, `workflow:put`, `config:get`, `config:reload`.
     "live_settings",
+    // Parts `document` of `chat:send`, `content` of `chat:tool-result`.
+    "documents",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

@@ -54,16 +54,21 @@ pub enum TelemetryError {
     Twice(#[from] TryInitError),
 }
 
-/// Libraries that log what others send, in full and below warnings: `rmcp` what MCP servers say, `tungstenite` at
-/// `trace` each frame of a client, keys in it too. Whoever wants that names them.
-const TALKATIVE: [&str; 2] = ["rmcp", "tungstenite"];
+/// Libraries that log what others send, and what of theirs is logged: `rmcp` below warnings what MCP servers say,
+/// `tungstenite` at `trace` each frame of a client, keys in it too, `lopdf` as errors what is wrong with each object of a
+/// PDF. Whoever wants that names them.
+const TALKATIVE: [(&str, &str); 3] = [
+    ("lopdf", "off"),
+    ("rmcp", "error"),
+    ("tungstenite", "error"),
+];
 
 /// Reads a filter such as `info` or `outrigger=debug`; patterns in it are plain texts.
 pub fn filter(text: &str) -> Result<EnvFilter, ParseError> {
     let mut filter = EnvFilter::builder().with_regex(false).parse(text)?;
-    for library in TALKATIVE {
+    for (library, level) in TALKATIVE {
         if !text.contains(library) {
-            filter = filter.add_directive(format!("{library}=error").parse()?);
+            filter = filter.add_directive(format!("{library}={level}").parse()?);
         }
     }
     Ok(filter)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::rpc::RpcError;
 use super::wire::Block;
-use crate::message::Part;
+use crate::message::{Document, PDF, Part};
 
 /// Returns the parts of a prompt.
 pub(super) fn parts(blocks: Vec<Block>, cwd: &Path) -> Result<Vec<Part>, RpcError> {
@@ -34,9 +34,18 @@ fn part(block: Block, cwd: &Path) -> Result<Part, RpcError> {
         },
         Block::Resource { resource } => {
             let name = relative(&resource.uri, cwd).unwrap_or_else(|| resource.uri.clone());
-            match resource.text {
-                Some(text) => fenced(&name, &text),
-                None => format!("[{name}: no text, left out]"),
+            let is_pdf = resource.mime_type.as_deref() == Some(PDF);
+            match (resource.text, resource.blob.filter(|_| is_pdf)) {
+                (Some(text), _) => fenced(&name, &text),
+                (None, Some(data)) => {
+                    return Ok(Part::Document(Document {
+                        media_type: PDF.to_owned(),
+                        data: Some(data),
+                        name: Some(name),
+                        ..Document::default()
+                    }));
+                }
+                (None, None) => format!("[{name}: no text, left out]"),
             }
         }
     };
@@ -93,6 +102,12 @@ mod tests {
         ] {
             assert_eq!(part(block(given), cwd), Ok(Part::text(expected)));
         }
+        let pdf = block(json!({"type": "resource", "resource":
+            {"uri": "file:///p/a.pdf", "blob": "AA==", "mimeType": "application/pdf"}}));
+        let Ok(Part::Document(pdf)) = part(pdf, cwd) else {
+            panic!("a PDF is no document");
+        };
+        assert_eq!((pdf.name(), pdf.pdf()), ("a.pdf", Some("AA==")));
         let image = block(json!({"type": "image", "data": "AA==", "mimeType": "image/png"}));
         assert!(matches!(part(image, cwd), Ok(Part::Image { .. })));
         assert!(

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::blocks::fenced;
 use super::tool_call;
 use super::wire::{Capabilities, Terminal};
-use crate::message::{Metadata, Money, Notice, Severity, ToolId};
+use crate::message::{Metadata, Money, Notice, Part, Severity, ToolId};
 use crate::protocol::event::{
     Compaction, CompactionPhase, Context, Delta, Event, ResultStatus, StateName, StreamEnd,
     ToolConfirm, ToolOutcome, ToolStart,
@@ -260,6 +260,7 @@ impl Renderer {
         let settled = Settled {
             status: outcome.status,
             text: &outcome.result,
+            pictures: &outcome.content,
             facts: outcome.metadata.as_ref(),
         };
         updates.extend(self.settle(id, &call, &settled));
@@ -271,6 +272,7 @@ impl Renderer {
         let Settled {
             status,
             text,
+            pictures,
             facts,
         } = *settled;
         let status = match status {
@@ -301,6 +303,9 @@ impl Renderer {
             _ => text_content(text),
         };
         put_content(&mut update, Some(diff.unwrap_or_else(shown)));
+        if let Some(Value::Array(content)) = update.get_mut("content") {
+            content.extend(pictures.iter().filter_map(picture));
+        }
         vec![update]
     }
 
@@ -329,6 +334,7 @@ impl Renderer {
             &Settled {
                 status,
                 text,
+                pictures: &[],
                 facts: None,
             },
         ));
@@ -433,6 +439,8 @@ impl Renderer {
 struct Settled<'a> {
     status: ResultStatus,
     text: &'a str,
+    /// Parts of it, of which the pictures are shown.
+    pictures: &'a [Part],
     facts: Option<&'a Metadata>,
 }
 
@@ -448,6 +456,14 @@ pub(super) fn chunk(kind: &str, text: &str, message_id: &str) -> Value {
 
 pub(super) fn text_content(text: &str) -> Value {
     json!({"type": "content", "content": {"type": "text", "text": text}})
+}
+
+fn picture(part: &Part) -> Option<Value> {
+    let Part::Image { media_type, data } = part else {
+        return None;
+    };
+    let image = json!({"type": "image", "mimeType": media_type, "data": data});
+    Some(json!({"type": "content", "content": image}))
 }
 
 /// Returns output for a client's terminal, in which a line goes on where the last one ended.

@@ -59,6 +59,15 @@ fn user(part: Part, id: &str) -> Value {
         Part::Image { media_type, data } => {
             json!({"type": "image", "mimeType": media_type, "data": data})
         }
+        Part::Document(document) => {
+            let uri = format!("attachment:///{}", document.name());
+            let (kind, content) = match document.pdf() {
+                Some(data) => ("blob", data),
+                None => ("text", document.text()),
+            };
+            let resource = json!({"uri": uri, "mimeType": document.media_type, kind: content});
+            json!({"type": "resource", "resource": resource})
+        }
     };
     json!({"sessionUpdate": "user_message_chunk", "content": content, "messageId": id})
 }
@@ -70,7 +79,7 @@ fn text(content: &Content) -> String {
     };
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(text.as_str()),
-        Part::Image { .. } => None,
+        Part::Image { .. } | Part::Document(_) => None,
     });
     texts.collect::<Vec<_>>().join("\n")
 }
@@ -88,7 +97,9 @@ mod tests {
     fn all_that_was_said_comes_in_its_order() {
         let said = json!([
             {"role": "user", "content": [{"type": "text", "text": "look"},
-                {"type": "image", "mediaType": "image/png", "data": "AA=="}]},
+                {"type": "image", "mediaType": "image/png", "data": "AA=="},
+                {"type": "document", "mediaType": "application/pdf", "data": "AA==", "text": "", "name": "a.pdf"},
+                {"type": "document", "mediaType": "text/csv", "text": "x,y"}]},
             {"role": "assistant", "content": "I look.", "thinking": "hm", "toolCalls": [
                 {"id": "t1", "name": "file_read", "input": {"path": "a"}},
                 {"id": "t2", "name": "bash", "input": {"command": "ls"}}]},
@@ -114,6 +125,8 @@ mod tests {
                 .collect();
             let call = ["tool_call", "tool_call_update"];
             let mut expected = vec![
+                "user_message_chunk",
+                "user_message_chunk",
                 "user_message_chunk",
                 "user_message_chunk",
                 "agent_thought_chunk",

@@ -214,6 +214,11 @@ pub(super) struct Resource {
     pub uri: String,
     #[serde(default)]
     pub text: Option<String>,
+    /// In base64.
+    #[serde(default)]
+    pub blob: Option<String>,
+    #[serde(default, rename = "mimeType")]
+    pub mime_type: Option<String>,
 }
 
 /// What a client says to a request for permission.

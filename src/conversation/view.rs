@@ -125,7 +125,7 @@ impl<'a> View<'a> {
 pub(super) fn words(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(text.as_str()),
-        Part::Image { .. } => None,
+        Part::Image { .. } | Part::Document(_) => None,
     });
     let mut words = texts.collect::<Vec<_>>().join("\n");
     words.truncate(words.floor_char_boundary(MAX_WORDS));

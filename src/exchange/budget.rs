@@ -1,6 +1,6 @@
 //! How full the model's window is, and when that is too much. Pure.
 
-use crate::message::{Message, Part, Reply, ToolSpec, Usage};
+use crate::message::{Document, Message, Part, Reply, ToolSpec, Usage};
 use crate::protocol::event::Context;
 use crate::protocol::json_bytes;
 
@@ -232,8 +232,21 @@ fn parts_tokens(parts: &[Part]) -> u64 {
         .map(|part| match part {
             Part::Text { text } => text_tokens(text.len()),
             Part::Image { .. } => IMAGE_TOKENS,
+            Part::Document(document) => document_tokens(document),
         })
         .sum()
+}
+
+/// Returns about how many tokens a document costs: its text, and where it has none each of its pages as a picture.
+///
+/// A provider that takes PDFs shows the model each page as a picture besides, which its own count tells after the first
+/// turn. Before it too few are better than too many: a model with a small window gets the text alone.
+fn document_tokens(document: &Document) -> u64 {
+    let pages = document.pages.map_or(1, u64::from);
+    match document.text().trim().is_empty() {
+        true => pages.saturating_mul(IMAGE_TOKENS),
+        false => text_tokens(document.text().len()),
+    }
 }
 
 /// Returns about how many tokens a text of so many bytes has.

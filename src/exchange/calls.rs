@@ -10,6 +10,7 @@ mod programs;
 mod question;
 mod run;
 mod settle;
+mod shown;
 mod user;
 
 use std::panic::AssertUnwindSafe;

@@ -75,7 +75,7 @@ fn new_words(query: &str, history: &[Message]) -> Vec<String> {
     });
     let texts = texts.flatten().filter_map(|part| match part {
         Part::Text { text } => Some(text.as_str()),
-        Part::Image { .. } => None,
+        Part::Image { .. } | Part::Document(_) => None,
     });
     let users: HashSet<String> = texts.flat_map(words).collect();
     let mut new = Vec::new();

@@ -204,7 +204,7 @@ mod tests {
     fn text(output: &Output) -> &str {
         match &output.content[0] {
             Part::Text { text } => text,
-            Part::Image { .. } => panic!("an image first"),
+            other => panic!("{other:?} first"),
         }
     }
 

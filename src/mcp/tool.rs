@@ -281,7 +281,7 @@ impl Call {
     fn hinted(&self, mut output: Output) -> Output {
         let texts = output.content.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
-            Part::Image { .. } => None,
+            Part::Image { .. } | Part::Document(_) => None,
         });
         let transport = &self.tool.server.config.transport;
         let mut hints =

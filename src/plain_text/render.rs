@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::folds::{Folds, SHOWN_LINES};
 use super::style::{Piece, Style};
 use super::text::{exposed, harmless, one_line, prefixed};
-use crate::message::{BackgroundCommand, ChangedFiles, Notice, Severity, ToolId};
+use crate::message::{BackgroundCommand, ChangedFiles, Notice, Part, Severity, ToolId};
 use crate::protocol::answer::CompactState;
 use crate::protocol::event::{
     By, Compaction, Event, Outcome, PortOpened, ResultStatus, State, StateName, ToolDelta,
@@ -90,7 +90,7 @@ impl Screen {
                 return pieces;
             }
             Event::ChatToolStart(start) => vec![started(start)],
-            Event::ChatToolResult(result) => vec![ended(result, self.hidden_lines(result))],
+            Event::ChatToolResult(result) => ended(result, self.hidden_lines(result)),
             Event::ToolBackground(changed) => background(&changed.background).into_iter().collect(),
             Event::ToolPortOpen(opened) => vec![port_open(opened)],
             Event::ChatToolResolved(resolved) => resolution(resolved).into_iter().collect(),
@@ -247,7 +247,7 @@ fn started(start: &ToolStart) -> Piece {
     Piece::line(Style::Cyan, line.trim_end())
 }
 
-fn ended(result: &ToolOutcome, hidden_lines: usize) -> Piece {
+fn ended(result: &ToolOutcome, hidden_lines: usize) -> Vec<Piece> {
     let metadata = result.metadata.as_ref();
     let (mark, style) = match result.status {
         ResultStatus::Success => ("✓", Style::Green),
@@ -273,7 +273,31 @@ fn ended(result: &ToolOutcome, hidden_lines: usize) -> Piece {
     if result.status == ResultStatus::Error {
         line.push_str(&format!("  {}", one_line(&result.result, SHORT)));
     }
-    Piece::line(style, line)
+    let pictures = result.content.iter().filter_map(attachment);
+    let pictures = pictures.map(|line| Piece::line(Style::Dim, line));
+    std::iter::once(Piece::line(style, line))
+        .chain(pictures)
+        .collect()
+}
+
+/// Returns a line that stands for a picture or a document; `None` for text.
+fn attachment(part: &Part) -> Option<String> {
+    match part {
+        Part::Text { .. } => None,
+        Part::Image { media_type, data } => {
+            let kind = one_line(media_type, SHORT);
+            Some(format!("[picture {kind}, {}]", size(data.len() / 4 * 3)))
+        }
+        Part::Document(document) => Some(format!("[{}]", one_line(&document.label(), SHORT))),
+    }
+}
+
+fn size(bytes: usize) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} KB", bytes.div_ceil(1_000)),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
 }
 
 /// Names the first files that a command changed, and counts the others.

@@ -18,7 +18,7 @@ use crate::message::{
 pub enum Content {
     /// A plain string.
     Text(String),
-    /// Text and images in order.
+    /// Text, pictures and documents in order.
     Parts(Vec<Part>),
 }
 
@@ -38,6 +38,7 @@ impl Content {
             Self::Parts(parts) => parts.iter().all(|part| match part {
                 Part::Text { text } => text.trim().is_empty(),
                 Part::Image { data, .. } => data.is_empty(),
+                Part::Document(document) => document.is_empty(),
             }),
         }
     }
@@ -204,7 +205,7 @@ fn joined(content: Content) -> String {
         .into_iter()
         .filter_map(|part| match part {
             Part::Text { text } => Some(text),
-            Part::Image { .. } => None,
+            Part::Image { .. } | Part::Document(_) => None,
         })
         .collect()
 }

@@ -178,7 +178,9 @@ impl Anthropic {
             };
             let amends = setting.amends;
             let without_form = has_form.then(|| amends.without_form(&error)).flatten();
-            let amends = without_form.or_else(|| amends.after(&error, prepared.max_tokens));
+            let has_documents = prepared.has_documents;
+            let amends =
+                without_form.or_else(|| amends.after(&error, prepared.max_tokens, has_documents));
             let Some(amends) = amends else {
                 return Err(error);
             };

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::chat::decode::ChatWire;
 use super::decode::Wire;
 use super::http::{Clients, Draft, Endpoint};
-use super::notices::{images_left_out, no_tools};
+use super::notices::{documents_left_out, images_left_out, no_tools};
 use super::quirks::repair::{self, Learned, Repair};
 use super::quirks::{GENERIC_VENDOR, Quirks, url, vendor};
 use super::responses::decode::ResponsesWire;
@@ -123,6 +123,9 @@ impl Server {
         }
         if !quirks.images {
             notices.extend(images_left_out(request));
+        }
+        if !quirks.documents {
+            notices.extend(documents_left_out(request));
         }
         // A model may need the other API than the one that is configured.
         let is_chat = (config.kind == ProviderKind::Chat) != quirks.other_api;

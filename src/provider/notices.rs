@@ -68,6 +68,28 @@ pub(super) fn images_left_out(request: &Request<'_>) -> Option<Notice> {
     })
 }
 
+/// Says that a model which takes no PDFs learns nothing of those that have no text; nothing where there are none.
+pub(super) fn documents_left_out(request: &Request<'_>) -> Option<Notice> {
+    let documents = request.messages.iter().filter_map(|message| match message {
+        Message::User(parts) => Some(parts),
+        Message::ToolResult(_) | Message::Reply(_) => None,
+    });
+    let mut documents = documents.flatten().filter_map(|part| match part {
+        Part::Document(document) => Some(document),
+        Part::Text { .. } | Part::Image { .. } => None,
+    });
+    let document = documents.find(|document| document.text().trim().is_empty())?;
+    Some(Notice {
+        severity: Severity::Warning,
+        code: "documents_left_out".to_owned(),
+        message: format!(
+            "model \"{}\" takes no PDF files, and no text could be read of {:?}, which may be a scan: it was left out; choose a model that takes PDFs, or send its pages as pictures",
+            request.model,
+            document.name()
+        ),
+    })
+}
+
 /// Says that a model gets no tools.
 pub(super) fn no_tools(model: &str) -> Notice {
     Notice {

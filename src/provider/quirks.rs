@@ -36,6 +36,8 @@ pub(crate) struct Quirks {
     /// Whether it takes the schema of an answer; else the model has to call a tool that has it.
     pub(crate) output: bool,
     pub(crate) images: bool,
+    /// Whether it takes PDF files; else it gets their text.
+    pub(crate) documents: bool,
     pub(crate) prompt_cache_key: bool,
     /// Whether calls need a `thought_signature` (Gemini).
     pub(crate) thought_signature: bool,
@@ -112,6 +114,7 @@ const GENERIC: Quirks = Quirks {
     tool_choice: true,
     output: true,
     images: true,
+    documents: false,
     prompt_cache_key: false,
     thought_signature: false,
     routed: false,
@@ -136,6 +139,7 @@ impl Quirks {
                 },
                 temperature: !is_openai_reasoner(model),
                 prompt_cache_key: true,
+                documents: true,
                 empty_reasoning: true,
                 summaries: Summaries::Always,
                 ..GENERIC

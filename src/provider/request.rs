@@ -1,5 +1,6 @@
 //! What the requests of several wire formats share: tools, settings, and the conversation on its way to a model.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use super::quirks::Quirks;
 use super::schema::{self, Dialect, wire_name};
 use super::{Request, ToolChoice};
-use crate::message::{Notice, Part, Reply, ToolId, ToolSpec};
+use crate::message::{Document, Notice, Part, Reply, ToolId, ToolSpec};
 
 /// What stands for an image that the model cannot see.
 pub(super) const IMAGE_OMITTED: &str = "[image omitted: the model does not see images]";
@@ -96,6 +97,24 @@ impl CallIds {
     }
 }
 
+/// Writes a document as its wire has them; `None` where that sort is sent as text.
+pub(super) type WriteDocument = fn(&Document) -> Option<Value>;
+
+/// Of a wire, or a model, that takes no documents.
+pub(super) const NO_DOCUMENTS: WriteDocument = |_| None;
+
+/// Returns a document as text, for models that do not take it as it is.
+pub(super) fn document_text(document: &Document) -> String {
+    let text = document.as_text();
+    match text.is_empty() {
+        true => format!(
+            "[{} omitted: no text could be read of it, and the model takes no PDF files]",
+            document.label()
+        ),
+        false => text,
+    }
+}
+
 /// Writes parts; blank text, which servers refuse, is left out. `omitted` stands for each image, where they are not
 /// shown.
 pub(super) fn parts(
@@ -103,6 +122,7 @@ pub(super) fn parts(
     omitted: Option<&str>,
     text: fn(&str) -> Value,
     image: fn(&str, &str) -> Value,
+    document: WriteDocument,
 ) -> Vec<Value> {
     let parts = parts.iter().filter_map(|part| match part {
         Part::Text { text: blank } if blank.trim().is_empty() => None,
@@ -110,26 +130,28 @@ pub(super) fn parts(
         Part::Image { media_type, data } => {
             Some(omitted.map_or_else(|| image(media_type, data), text))
         }
+        Part::Document(it) => Some(document(it).unwrap_or_else(|| text(&document_text(it)))),
     });
     parts.collect()
 }
 
-/// Sorts parts into texts and images (media type, base64); of images that the model does not see there is
-/// a word.
-pub(super) fn split(parts: &[Part], sees_images: bool) -> (Vec<&str>, Vec<(&str, &str)>) {
+/// Sorts parts into texts, documents among them, and images (media type, base64); of images that the model does not see
+/// there is a word.
+pub(super) fn split(parts: &[Part], sees_images: bool) -> (Vec<Cow<'_, str>>, Vec<(&str, &str)>) {
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
-            Part::Text { text } => texts.push(text.as_str()),
-            Part::Image { .. } if !sees_images => texts.push(IMAGE_OMITTED),
+            Part::Text { text } => texts.push(Cow::from(text)),
+            Part::Image { .. } if !sees_images => texts.push(Cow::from(IMAGE_OMITTED)),
             Part::Image { media_type, data } => images.push((media_type.as_str(), data.as_str())),
+            Part::Document(document) => texts.push(Cow::from(document_text(document))),
         }
     }
     (texts, images)
 }
 
 /// The text of a tool result, for formats that have no flag for errors: the text says it.
-pub(super) fn result_text(texts: &[&str], is_error: bool, has_images: bool) -> String {
+pub(super) fn result_text(texts: &[Cow<'_, str>], is_error: bool, has_images: bool) -> String {
     let joined = texts.join("\n");
     let text = match (joined.trim().is_empty(), has_images) {
         (false, _) => joined,

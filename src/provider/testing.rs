@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::{Request, ToolChoice};
 use crate::config::{ProviderConfig, ProviderKind};
 use crate::message::{
-    DangerLevel, Message, NativeReply, Part, Reply, ToolCall, ToolCategory, ToolId, ToolResult,
-    ToolSpec,
+    DangerLevel, Document, Message, NativeReply, PDF, Part, Reply, ToolCall, ToolCategory, ToolId,
+    ToolResult, ToolSpec,
 };
 
 /// Settings of an instance named `p`.
@@ -58,6 +58,35 @@ pub(super) fn image() -> Part {
         media_type: "image/png".to_owned(),
         data: "iVBORw0KGgo=".to_owned(),
     }
+}
+
+/// What the user says of a PDF, of a scan, and of a text file.
+pub(super) fn documents() -> Message {
+    let document = |name: &str, media_type: &str, data: Option<&str>, text: &str| {
+        Part::Document(Document {
+            media_type: media_type.to_owned(),
+            data: data.map(str::to_owned),
+            text: Some(text.to_owned()),
+            name: Some(name.to_owned()),
+            pages: None,
+        })
+    };
+    Message::User(vec![
+        document("a.pdf", PDF, Some("JVBERi0x"), "the text of a"),
+        document("scan.pdf", PDF, Some("JVBERi0y"), ""),
+        document("b.csv", "text/csv", None, "x,y"),
+        Part::text("Compare them."),
+    ])
+}
+
+/// The same as texts.
+pub(super) fn documents_as_text() -> [&'static str; 4] {
+    [
+        "[document \"a.pdf\", application/pdf]\nthe text of a\n[end of \"a.pdf\"]",
+        "[document \"scan.pdf\", application/pdf omitted: no text could be read of it, and the model takes no PDF files]",
+        "[document \"b.csv\", text/csv]\nx,y\n[end of \"b.csv\"]",
+        "Compare them.",
+    ]
 }
 
 pub(super) fn call(id: &str, provider_id: Option<&str>, path: &str) -> ToolCall {

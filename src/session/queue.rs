@@ -3,14 +3,21 @@
 use super::Session;
 use super::resolve::{check_images, invalid};
 use crate::conversation::{self, QueueChange};
+use crate::document;
 use crate::message::MessageId;
 use crate::protocol::RequestId;
+use crate::protocol::content::Content;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::queue::{ChatQueue, QueueAction, QueueListed};
 
 impl Session {
     /// Passes a `chat:queue` on to its conversation, in which nothing waits where there is none.
-    pub(super) async fn queue(&self, wanted: ChatQueue, id: Option<&RequestId>) {
+    pub(super) async fn queue(&self, mut wanted: ChatQueue, id: Option<&RequestId>) {
+        if let Some(Content::Parts(parts)) = &mut wanted.content
+            && let Err(problem) = document::Reader::default().read("content", parts).await
+        {
+            return self.answer(id, Event::SessionError(invalid(problem)));
+        }
         let conversation_id = wanted.conversation_id.clone();
         let change = match change(wanted) {
             Ok(change) => change,

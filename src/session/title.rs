@@ -110,7 +110,7 @@ fn shown(messages: &[Message]) -> Option<String> {
     let user = messages.iter().find_map(|message| match message {
         Message::User(parts) => parts.iter().find_map(|part| match part {
             Part::Text { text } => Some(text.trim()).filter(|text| !text.is_empty()),
-            Part::Image { .. } => None,
+            Part::Image { .. } | Part::Document(_) => None,
         }),
         _ => None,
     })?;

@@ -36,6 +36,7 @@ pub(super) struct Kept {
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Place {
+    /// Counts the texts that may be attached: parts, as long as none of them is a document.
     pub(super) part: usize,
     pub(super) hash: String,
     /// Whether it is kept as bytes and stands in the message as base64.
@@ -53,6 +54,7 @@ pub(super) fn of(message: &Message) -> Body {
     let sizes = parts.iter().map(|part| match part {
         Part::Text { text } => text.len(),
         Part::Image { data, .. } => data.len(),
+        Part::Document(document) => document.bytes(),
     });
     match sizes.sum::<usize>() {
         LARGE.. => block_in_place(|| written(message)),
@@ -62,9 +64,16 @@ pub(super) fn of(message: &Message) -> Body {
 
 /// Returns the first words of a message, as a name; `None` where it has no words.
 pub(super) fn title(parts: &[Part]) -> Option<String> {
-    parts.iter().find_map(|part| match part {
+    let words = parts.iter().find_map(|part| match part {
         Part::Text { text } => title_of(text),
-        Part::Image { .. } => None,
+        Part::Image { .. } | Part::Document(_) => None,
+    });
+    // Of a document that was sent without a word, its name.
+    words.or_else(|| {
+        parts.iter().find_map(|part| match part {
+            Part::Document(document) => document.name.as_deref().and_then(title_of),
+            Part::Text { .. } | Part::Image { .. } => None,
+        })
     })
 }
 
@@ -164,6 +173,7 @@ pub(super) fn words_of(body: &str) -> String {
     message.map(|message| words(&message)).unwrap_or_default()
 }
 
+/// A text that may be attached. A document has up to two, its bytes and its text; each other part has one.
 struct Text<'a> {
     text: &'a mut String,
     is_base64: bool,
@@ -178,15 +188,17 @@ fn parts(content: &mut Content) -> impl Iterator<Item = Text<'_>> {
         text,
         is_base64: false,
     });
-    let many = many.into_iter().flatten().map(|part| match part {
-        Part::Text { text } => Text {
-            text,
-            is_base64: false,
-        },
-        Part::Image { data, .. } => Text {
-            text: data,
-            is_base64: true,
-        },
+    let of = |text, is_base64| Some(Text { text, is_base64 });
+    let many = many.into_iter().flatten().flat_map(move |part| {
+        let texts = match part {
+            Part::Text { text } => [of(text, false), None],
+            Part::Image { data, .. } => [of(data, true), None],
+            Part::Document(document) => [
+                document.data.as_mut().and_then(|data| of(data, true)),
+                document.text.as_mut().and_then(|text| of(text, false)),
+            ],
+        };
+        texts.into_iter().flatten()
     });
     one.chain(many)
 }
@@ -197,6 +209,7 @@ fn words(message: &Message) -> String {
         Message::User(parts) => {
             let texts = parts.iter().filter_map(|part| match part {
                 Part::Text { text } => Some(text.as_str()),
+                Part::Document(document) => document.name.as_deref(),
                 Part::Image { .. } => None,
             });
             texts.collect::<Vec<_>>().join("\n")
@@ -209,7 +222,7 @@ fn words(message: &Message) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{NativeReply, Reply, ToolCall, ToolId, ToolResult};
+    use crate::message::{Document, NativeReply, PDF, Reply, ToolCall, ToolId, ToolResult};
     use serde_json::{Map, json};
 
     fn there_and_back(message: &Message) -> Message {
@@ -231,6 +244,15 @@ mod tests {
             media_type: "image/png".to_owned(),
             data: STANDARD.encode(vec![7; 40_000]),
         };
+        let document = |bytes: usize, letters: usize| {
+            Part::Document(Document {
+                media_type: PDF.to_owned(),
+                data: Some(STANDARD.encode(vec![8; bytes])),
+                text: Some("d".repeat(letters)),
+                name: Some("a.pdf".to_owned()),
+                pages: Some(2),
+            })
+        };
         let result = |content| {
             Message::ToolResult(ToolResult {
                 id: ToolId::new("t1"),
@@ -242,6 +264,12 @@ mod tests {
         for message in [
             Message::User(vec![Part::text("hi")]),
             Message::User(vec![Part::text("look"), image.clone()]),
+            Message::User(vec![
+                document(40_000, 40_000),
+                image.clone(),
+                document(10, 40_000),
+            ]),
+            Message::User(vec![document(40_000, 0), Part::text("z".repeat(ATTACHED))]),
             Message::User(vec![Part::text("x".repeat(ATTACHED))]),
             Message::Reply(Reply {
                 text: "y".repeat(ATTACHED * 2),
@@ -306,6 +334,18 @@ mod tests {
         let titled = |text: &str| title(&[Part::text(text)]);
         assert_eq!(titled("\n  Fix it  \nplease"), Some("Fix it".to_owned()));
         assert_eq!(titled(" \n\t"), None);
+        let document = Part::Document(Document {
+            name: Some("a.pdf".to_owned()),
+            ..Document::default()
+        });
+        assert_eq!(
+            title(std::slice::from_ref(&document)),
+            Some("a.pdf".to_owned())
+        );
+        assert_eq!(
+            title(&[document, Part::text("Read it")]),
+            Some("Read it".to_owned())
+        );
         let long = titled(&"word ".repeat(40)).unwrap();
         assert!(
             long.ends_with("word…") && long.chars().count() <= TITLE + 1,

@@ -369,7 +369,7 @@ fn is_read_only(line: &str) -> bool {
 fn has_line(output: &Output, is_such: impl Fn(&str) -> bool) -> bool {
     output.content.iter().any(|part| match part {
         Part::Text { text } => text.lines().any(&is_such),
-        Part::Image { .. } => false,
+        Part::Image { .. } | Part::Document(_) => false,
     })
 }
 

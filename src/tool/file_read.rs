@@ -1,4 +1,4 @@
-//! `file_read`: the text of a file, or a part of it; images as images.
+//! `file_read`: the text of a file, or a part of it; images as images, and the text of PDFs.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,6 +11,7 @@ use super::file::{Context, PathArgument, Work, tool};
 use super::text::decode;
 use super::{Metadata, Output, Refusal, Tool};
 use crate::config::FileReadConfig;
+use crate::document::{MAX_PDF_FILE_BYTES, Pages, read_pdf};
 use crate::message::image::{self, MAX_IMAGE_BYTES};
 use crate::message::{DangerLevel, Part};
 use crate::sandbox::deny::Access;
@@ -19,7 +20,7 @@ use crate::telemetry::Redactor;
 use crate::tool::seen::Fingerprint;
 
 /// Reads a file of the project and returns its text; png, jpeg, gif and webp files are returned as
-/// images.
+/// images, PDF files as the text of their pages.
 ///
 /// Long files are cut: read on with `offset` and `limit`. Use file_search to find
 /// something in large files.
@@ -28,10 +29,10 @@ use crate::tool::seen::Fingerprint;
 struct Input {
     /// Path of the file, relative to the project.
     path: String,
-    /// Number of the first line to return, counted from 1.
+    /// Number of the first line to return, of a PDF the first page, counted from 1.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// Most lines to return.
+    /// Most lines to return, of a PDF most pages.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }
@@ -70,6 +71,7 @@ impl Work for FileRead {
         let media_type = image::media_type(&bytes).ok_or_else(|| decode(&bytes));
         let mut output = match media_type {
             Ok(media_type) => image(&shown, media_type, &bytes),
+            Err(_) if bytes.starts_with(b"%PDF-") => self.pdf(&shown, bytes, &context.redactor),
             Err(Ok(text)) => self.excerpt(&shown, &text.content, &context.redactor),
             Err(Err(word)) => Output::error(format!(
                 "file {shown:?} is {word}, not text ({} bytes, SHA-256 {})",
@@ -103,6 +105,58 @@ fn image(shown: &str, media_type: &str, bytes: &[u8]) -> Output {
 }
 
 impl FileRead {
+    /// Returns the text of pages, up to the cap, with a note on what is left out.
+    fn pdf(&self, shown: &str, bytes: Vec<u8>, redactor: &Redactor) -> Output {
+        if bytes.len() > MAX_PDF_FILE_BYTES {
+            return Output::error(format!(
+                "PDF {shown:?} has {} bytes; at most {MAX_PDF_FILE_BYTES} can be read",
+                bytes.len()
+            ));
+        }
+        let total_bytes = bytes.len() as u64;
+        let at_most = |count| usize::try_from(count).unwrap_or(usize::MAX);
+        let pages = Pages {
+            first: at_most(self.offset),
+            count: at_most(self.limit),
+            max_bytes: self.config.max_bytes,
+        };
+        let found = match read_pdf(bytes, pages) {
+            Ok(found) => found,
+            Err(problem) => return Output::error(format!("PDF {shown:?} {problem}")),
+        };
+        let (first, all) = (pages.first, found.pages);
+        if first > all {
+            return Output::error(format!(
+                "PDF {shown:?} has {all} pages; there is no page {first}"
+            ));
+        }
+        let last = first.saturating_sub(1) + found.read;
+        let (text, masked) = redactor.redact_counted(&found.text);
+        let mut text = text.into_owned();
+        if text.is_empty() {
+            text = format!(
+                "[no text could be read of these pages of {shown:?}: they may be pictures, as scans are]"
+            );
+        }
+        let is_cut = last < all && found.read < pages.count;
+        if last < all || first > 1 {
+            text.push_str(&match (found.read, last < all) {
+                (0, _) => format!("\n[page {first} of {all} is cut here]"),
+                (_, true) => format!(
+                    "\n[pages {first} to {last} of {all}; read on with offset {}]",
+                    last + 1
+                ),
+                (_, false) => format!("\n[pages {first} to {last} of {all}]"),
+            });
+        }
+        Output::text(text).with(Metadata {
+            truncated: is_cut,
+            total_bytes: Some(total_bytes),
+            redacted: Some(masked).filter(|masked| *masked > 0),
+            ..Metadata::default()
+        })
+    }
+
     /// Returns the lines that were asked for, up to the cap, with a note on what is left out.
     ///
     /// What is a secret is found in the whole file: a part may begin within a key. Lines are counted as the file has them.

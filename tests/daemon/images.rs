@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::provider::Turn;
-use crate::support::{Daemon, Provider};
+use crate::support::{Client, Daemon, Provider};
 
 const PIXEL: &str = "R0lGODlhAQABAAAAACw=";
 
@@ -40,8 +40,18 @@ async fn a_picture_that_a_tool_reads_reaches_the_model() {
     client.until("chat:stream-end").await;
     let result = &client.all("chat:tool-result")[0];
     assert_eq!(result["result"], "[image image/gif]");
+    let parts = json!([{"type": "image", "mediaType": "image/gif", "data": PIXEL}]);
+    assert_eq!(result["content"], parts);
     let asked = provider.requests()[1]["messages"].to_string();
     assert!(asked.contains("data:image/gif;base64,"), "{asked}");
+    // Whoever comes later is shown it too.
+    let session = client.session();
+    drop(client);
+    let mut later = Client::connect(&daemon, &format!("?session={session}&after=0")).await;
+    let again = later.until("chat:tool-result").await;
+    assert_eq!(again["payload"]["content"], parts);
+    let history = later.ask(json!({"type": "chat:history"})).await;
+    assert_eq!(history["payload"]["messages"][2]["content"], parts);
 }
 
 #[tokio::test]

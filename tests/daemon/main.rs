@@ -29,6 +29,7 @@ mod commands;
 mod compaction;
 mod crowd;
 mod custom;
+mod documents;
 mod endings;
 mod exchange;
 mod execute;

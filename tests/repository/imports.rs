@@ -18,6 +18,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     ("notices", &["message"], ""),
     (
+        "document",
+        &["message"],
+        "reads what a user sends or a tool finds; knows nothing of either",
+    ),
+    (
         "terminal_text",
         &["classifier"],
         "for whoever shows output; which characters are hidden is said there",
@@ -85,6 +90,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &[
             "json_schema",
             "runtime",
+            "document",
             "message",
             "notices",
             "config",
@@ -154,6 +160,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "spend",
             "store",
             "runtime",
+            "document",
             "conversation",
             "exchange",
             "message",

@@ -2,6 +2,7 @@
 // page draws what it gives, once for each frame of the screen however many deltas came.
 import { Client, emptyView, reduce, textOf, withEarlier, withHistory, withUserMessage } from "../../typescript/dist/index.js";
 import { Approval } from "./approval.js";
+import { Attachments, wordsOf } from "./attachments.js";
 import { Attention } from "./attention.js";
 import { byId, compact, el, setText } from "./dom.js";
 import { Executions } from "./executions.js";
@@ -48,7 +49,7 @@ let isFresh = true;
 let said = store.get("said") ?? [];
 /** What is on its way and not admitted yet; `content` where it is more than text. @type {{id: string, text: string, whenBusy: string, content?: any}[]} */
 let outbox = store.get("outbox") ?? [];
-/** What was said into a running exchange and has not become part of it yet. @type {{id: string, text: string}[]} */
+/** What was said into a running exchange and has not become part of it yet. @type {{id: string, text: string, content?: any}[]} */
 let steering = store.get("steering") ?? [];
 /** Queued messages that were stopped and are in the composer again. @type {string[]} */
 let withdrawn = store.get("withdrawn") ?? [];
@@ -78,7 +79,7 @@ const actions = {
   cancelTool: (toolId) => void ask("tool:cancel", { toolId }).catch(complain),
   retry: () => {
     const last = conversationNow()?.messages.findLast((/** @type {any} */ it) => it.role === "user");
-    if (last) say(textOf(last.blocks[0]?.text ?? ""), "queue");
+    if (last) say(wordsOf(last.content ?? last.blocks[0]?.text ?? ""), "queue", extrasOf(last.content));
   },
   goOn: () => say(GO_ON, "queue"),
   openSettings: () => toggle("settings", true),
@@ -117,6 +118,7 @@ const sessions = new Sessions(byId("sessions"), ask, () => toggle("sessions", fa
   leave: () => moveTo(null),
 });
 const input = /** @type {HTMLTextAreaElement} */ (byId("input"));
+const attachments = new Attachments(byId("attached"), (text) => notice(text, "warning"));
 const scroll = byId("scroll");
 let follows = true;
 
@@ -176,11 +178,11 @@ function title(list, open) {
 
 /** Messages with those that the model does not have yet. @param {any[]} list */
 function withWaiting(list) {
-  const mine = (/** @type {string} */ id, /** @type {string} */ text, /** @type {string} */ waits) => ({ id, role: "user", status: "queued", waits, blocks: [{ type: "text", turn: 0, text }] });
+  const mine = (/** @type {string} */ id, /** @type {any} */ it, /** @type {string} */ waits) => ({ id, role: "user", status: "queued", waits, blocks: [{ type: "text", turn: 0, text: it.text }], ...(it.content && { content: it.content }) });
   return [
     ...list.filter((it) => !withdrawn.includes(it.id)),
-    ...steering.map((it) => mine(`steer-${it.id}`, it.text, "waits: the model gets it with its next step")),
-    ...outbox.map((it) => mine(`out-${it.id}`, it.text, "on its way")),
+    ...steering.map((it) => mine(`steer-${it.id}`, it, "waits: the model gets it with its next step")),
+    ...outbox.map((it) => mine(`out-${it.id}`, it, "on its way")),
   ];
 }
 
@@ -399,7 +401,8 @@ function dropped(/** @type {any} */ { conversationId, messageId, stopReason }) {
   if (message?.status !== "queued" || !words) return;
   withdrawn = [...withdrawn, messageId].slice(-MOST_WITHDRAWN);
   store.set("withdrawn", withdrawn);
-  giveBack(words.text);
+  const content = view.conversations[conversationId]?.messages.find((/** @type {any} */ it) => it.id === messageId && it.role === "user")?.content;
+  giveBack({ text: words.text, ...(content && { content }) });
 }
 
 /** A request of a server is over: what was typed into its form is forgotten, and why it is gone is said. */
@@ -420,15 +423,15 @@ async function deliver(it) {
     drop(it);
     if (state === "steered") {
       const isTaken = conversationNow()?.messages.some((/** @type {any} */ one) => one.blocks.some((/** @type {any} */ block) => block.type === "steered" && textOf(block.content) === it.text));
-      if (!isTaken) setSteering([...steering, { id: it.id, text: it.text }]);
+      if (!isTaken) setSteering([...steering, { id: it.id, text: it.text, ...(it.content && { content: it.content }) }]);
     } else {
       said = [...said.filter((other) => other.id !== messageId), { id: messageId, text: it.text.slice(0, KEPT.characters) }].slice(-KEPT.messages);
       store.set("said", said);
-      view = withUserMessage(view, CONVERSATION, messageId, it.text);
+      view = withUserMessage(view, CONVERSATION, messageId, it.content ?? it.text);
     }
   } catch (error) {
     drop(it);
-    giveBack(it.text);
+    giveBack(it);
     const { code, message } = /** @type {any} */ (error);
     if (code === "session_lost") notice("The daemon was restarted before it had your message; here it is again.", "warning");
     else notice(message, "error");
@@ -441,8 +444,13 @@ function drop(/** @type {any} */ it) {
   store.set("outbox", outbox);
 }
 
-/** What was typed is never lost: it goes back in front of what has been typed since. @param {string} text */
-function giveBack(text) {
+/** What goes along with the words of a content. @param {any} content @returns {any[]} */
+const extrasOf = (content) => (Array.isArray(content) ? content.filter((/** @type {any} */ part) => part.type !== "text") : []);
+
+/** What was typed is never lost: it goes back in front of what has been typed since, and so does what went along. @param {{text: string, content?: any}} it */
+function giveBack(it) {
+  attachments.restore(extrasOf(it.content));
+  const text = wordsOf(it.content ?? it.text);
   const before = input.value.slice(0, returned);
   const after = input.value.slice(returned);
   input.value = before + text + (after ? `\n${after}` : "");
@@ -459,9 +467,11 @@ function typed() {
 
 function submit(/** @type {boolean} */ mayQueue) {
   const text = input.value;
-  if (!text.trim()) return;
+  const extras = attachments.parts;
+  if (!text.trim() && extras.length === 0) return;
   const isBusy = (conversationNow()?.state ?? "idle") !== "idle";
-  if (!say(text, isBusy && !mayQueue ? "steer" : "queue")) return;
+  if (!say(text, isBusy && !mayQueue ? "steer" : "queue", extras)) return;
+  attachments.clear();
   input.value = "";
   returned = 0;
   typed();
@@ -470,13 +480,14 @@ function submit(/** @type {boolean} */ mayQueue) {
 /** An id that no other send has. */
 const fresh = () => `page-${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
 
-/** Sends a message; false where there is no connection. @param {string} text @param {string} whenBusy */
-function say(text, whenBusy) {
+/** Sends a message; false where there is no connection. @param {string} text @param {string} whenBusy @param {any[]} [extras] what goes along */
+function say(text, whenBusy, extras = []) {
   if (!client || client.status.name === "closed") {
     notice("Not connected; what you typed stays here.", "warning");
     return false;
   }
-  const it = { id: fresh(), text, whenBusy };
+  const content = extras.length ? [...(text.trim() ? [{ type: "text", text }] : []), ...extras] : undefined;
+  const it = { id: fresh(), text: content ? textOf(/** @type {any} */ (content)) : text, whenBusy, ...(content && { content }) };
   outbox = [...outbox, it];
   store.set("outbox", outbox);
   follows = true;
@@ -500,12 +511,43 @@ input.addEventListener("keydown", (event) => {
     submit(event.altKey);
   }
 });
+input.addEventListener("paste", (event) => {
+  const files = event.clipboardData?.files;
+  const types = event.clipboardData?.types ?? [];
+  // What is copied from a document comes as text and as a picture of it; the text is what is wanted.
+  if (!files?.length || (types.includes("text/plain") && types.includes("text/html"))) return;
+  event.preventDefault();
+  void attachments.add(files);
+});
+byId("files").addEventListener("change", () => {
+  const field = byId("files");
+  void attachments.add(field.files).then(() => input.focus());
+  field.value = "";
+});
+const bringsFiles = (/** @type {DragEvent} */ event) => event.dataTransfer?.types.includes("Files") ?? false;
+for (const kind of ["dragenter", "dragover"]) {
+  document.addEventListener(kind, (event) => {
+    if (!bringsFiles(/** @type {DragEvent} */ (event))) return;
+    // Else the browser leaves this page for the file.
+    event.preventDefault();
+    byId("composer").dataset.drop = "";
+  });
+}
+document.addEventListener("dragleave", (event) => {
+  if (event.relatedTarget === null) delete byId("composer").dataset.drop;
+});
+document.addEventListener("drop", (event) => {
+  if (!bringsFiles(event)) return;
+  event.preventDefault();
+  delete byId("composer").dataset.drop;
+  void attachments.add(event.dataTransfer?.files ?? []).then(() => input.focus());
+});
 byId("stop").addEventListener("click", async () => {
   // The daemon remembers them, unanswered; who typed them may want to say them again, or otherwise.
   const waiting = steering;
   try {
     const { cancelled } = await ask("chat:cancel", { conversationId: CONVERSATION, queued: true });
-    if (cancelled) for (const it of waiting) giveBack(it.text);
+    if (cancelled) for (const it of waiting) giveBack(it);
     setSteering(steering.filter((it) => !waiting.includes(it)));
     changed();
   } catch (error) {
@@ -849,7 +891,7 @@ function greeted(/** @type {any} */ it) {
   } else {
     for (const one of waiting.slice().reverse()) {
       drop(one);
-      giveBack(one.text);
+      giveBack(one);
     }
   }
   changed();

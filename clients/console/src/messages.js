@@ -1,6 +1,6 @@
 // The conversation. Messages that did not change keep their identity in the view, and are not drawn again.
 import { Component, h, render } from "preact";
-import { textOf } from "../../typescript/dist/index.js";
+import { pictureOf, size, sizeOf, wordsOf } from "./attachments.js";
 import { CopyButton } from "./copy.js";
 import { Diff, counts } from "./diff.js";
 import { duration, plain } from "./dom.js";
@@ -86,7 +86,7 @@ class Row extends Component {
   render(/** @type {any} */ { message, actions, isLast }) {
     const isUser = message.role === "user";
     const blocks = message.blocks;
-    const words = blocks.filter((/** @type {any} */ it) => it.type === "text").map((/** @type {any} */ it) => it.text).join("\n\n");
+    const words = message.content ? wordsOf(message.content) : blocks.filter((/** @type {any} */ it) => it.type === "text").map((/** @type {any} */ it) => it.text).join("\n\n");
     return h(
       "article",
       { class: `message ${message.role}`, "data-id": message.id, "data-status": message.status, "aria-label": isUser ? "You" : "Answer" },
@@ -95,7 +95,7 @@ class Row extends Component {
         { class: "body" },
         isUser && message.status === "done" && !this.state.isEdited && h(CopyButton, { text: () => words, label: "Copy this message" }),
         isUser && message.status === "done" && !this.state.isEdited && actions.edit && h("button", { type: "button", class: "act kept", title: "Edit this message and send it again, in a copy of the session", onClick: () => this.setState({ isEdited: true }) }, "Edit"),
-        this.state.isEdited ? h(Editing, { words, send: (/** @type {string} */ text) => actions.edit(message, text), close: () => this.setState({ isEdited: false }) }) : blocks.map((/** @type {any} */ block, /** @type {number} */ at) => {
+        this.state.isEdited ? h(Editing, { words, send: (/** @type {string} */ text) => actions.edit(message, text), close: () => this.setState({ isEdited: false }) }) : isUser && message.content ? h(Said, { content: message.content }) : blocks.map((/** @type {any} */ block, /** @type {number} */ at) => {
           const isRunning = message.status === "streaming" && at === blocks.length - 1;
           return h(Block, { key: `${at}-${block.toolId ?? block.type}`, block, role: message.role, isRunning, cancelTool: actions.cancelTool, isStopped: message.end?.stopReason === "cancelled" && at === blocks.length - 1 });
         }),
@@ -103,6 +103,24 @@ class Row extends Component {
       h("div", { class: "foot" }, foot(message, actions, isLast, words)),
     );
   }
+}
+
+/** What the user said with pictures and documents. @param {any} properties */
+function Said({ content }) {
+  const words = wordsOf(content);
+  return [words && h("div", { class: "words", key: "words" }, words), h(Extras, { key: "extras", parts: content })];
+}
+
+/** Pictures, and a chip for each document and whatever is no picture that is shown. @param {any} properties */
+function Extras({ parts }) {
+  const extras = Array.isArray(parts) ? parts.filter((part) => part.type !== "text") : [];
+  if (!extras.length) return null;
+  return h("div", { class: "extras" }, extras.map((part, at) => {
+    const picture = pictureOf(part);
+    if (picture) return h("img", { class: "picture", key: at, src: picture, alt: `Picture ${at + 1}` });
+    const pages = part.pages ? `, ${part.pages} ${part.pages === 1 ? "page" : "pages"}` : "";
+    return h("span", { class: "chip", key: at }, h("span", { class: "name" }, exposed(part.name ?? part.mediaType)), h("span", { class: "size" }, `${size(sizeOf(part))}${pages}`));
+  }));
 }
 
 /** A message of the user's in a field. Enter sends it, Escape leaves it as it was. */
@@ -157,7 +175,7 @@ class Block extends Component {
     if (block.type === "thinking") return h(Thinking, { text: block.text, isRunning });
     if (block.type === "tool_call") return h(Call, { it: block, cancel: cancelTool });
     if (block.type === "steered") {
-      return h("div", { class: "steered" }, h("span", {}, isStopped ? "You added, and it was stopped before an answer: " : "You added: "), exposed(textOf(block.content)));
+      return h("div", { class: "steered" }, h("span", {}, isStopped ? "You added, and it was stopped before an answer: " : "You added: "), exposed(wordsOf(block.content)), h(Extras, { parts: block.content }));
     }
     // What a user typed is shown as typed.
     if (role === "user") return h("div", { class: "words" }, block.text);
@@ -265,6 +283,7 @@ function ending(/** @type {any} */ it, /** @type {string | undefined} */ changes
   // Live output was the result, mostly.
   if (result && result.trimEnd() !== plain(it.output).trimEnd()) parts.push(h("p", { class: "label" }, `Result${masked}`), h(Result, { text: result }));
   else if (masked) parts.push(h("p", { class: "label" }, masked.slice(3)));
+  if (it.content) parts.push(h(Extras, { key: "extras", parts: it.content }));
   return parts;
 }
 

@@ -27,9 +27,10 @@ export function trimmed(messages) {
   let room = KEPT.all;
   for (const message of messages.toReversed()) {
     const blocks = message.blocks.map((/** @type {any} */ it) =>
-      it.type === "tool_call" ? { ...it, inputText: "", output: it.output.slice(-KEPT.call), ...(it.result !== undefined && { result: it.result.slice(0, KEPT.call) }) } : it,
+      it.type === "tool_call" ? { ...it, content: undefined, inputText: "", output: it.output.slice(-KEPT.call), ...(it.result !== undefined && { result: it.result.slice(0, KEPT.call) }) } : it,
     );
-    const short = { ...message, blocks };
+    // Pictures and documents are too large for it; the text names them.
+    const short = { ...message, content: undefined, blocks };
     room -= JSON.stringify(short).length;
     if (room < 0) break;
     kept.unshift(short);

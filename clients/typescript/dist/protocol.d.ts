@@ -89,6 +89,28 @@ export type Part = {
      * The bytes in standard base64.
      */
     data: string;
+} | {
+    type: "document";
+    /**
+     * Media type: `application/pdf`, `text/plain`, `text/markdown`, `text/csv`, or another kind of text.
+     */
+    mediaType: string;
+    /**
+     * The bytes in standard base64. A text file's are gone once they are read: `text` has all of it.
+     */
+    data?: string | null;
+    /**
+     * Its text. Of a PDF that is what models read that do not take PDFs themselves; empty where it has none, as scans do.
+     */
+    text?: string | null;
+    /**
+     * The file's name.
+     */
+    name?: string | null;
+    /**
+     * How many pages a PDF has. The daemon counts them.
+     */
+    pages?: number | null;
 };
 /**
  * Who a message is from.
@@ -3649,9 +3671,13 @@ export interface ToolOutcome {
      */
     status: ResultStatus;
     /**
-     * What the model reads.
+     * What the model reads, as text; each picture is named in it.
      */
     result: string;
+    /**
+     * The same in parts, where it has pictures: they are shown up to 5 MB of base64 together, and named beyond it.
+     */
+    content?: Part[];
     /**
      * From `tool-start` to the end; 0 for a call that never ran.
      */

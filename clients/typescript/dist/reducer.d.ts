@@ -1,4 +1,4 @@
-import type { BackgroundCommand, BudgetConfirm, ChatError, Content, Context, History, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved } from "./protocol.js";
+import type { BackgroundCommand, BudgetConfirm, ChatError, Content, Context, History, Part, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved } from "./protocol.js";
 /** Most characters of a call's live output that are kept; the oldest are dropped. */
 export declare const OUTPUT_CHARS: number;
 /** Text of the answer. */
@@ -36,6 +36,8 @@ export interface ToolCallBlock {
     /** Characters of live output that were dropped at its beginning. */
     outputDropped: number;
     result?: string;
+    /** The result in parts, where it has pictures. */
+    content?: Part[];
     durationMs?: number;
     metadata?: Record<string, unknown>;
 }
@@ -54,6 +56,8 @@ export interface Message {
     /** Where it begins in the history, counted as `before` of `chat:history`; known of messages of a history alone. */
     place?: number;
     blocks: Block[];
+    /** What the user said, where it is more than text: pictures and documents. The text block names them. */
+    content?: Content;
     status: "queued" | "streaming" | "done";
     /** Place in the queue, while it waits. */
     position?: number;
@@ -111,7 +115,7 @@ export declare function withUserMessage(view: View, conversationId: string, mess
 export declare function withHistory(view: View, page: History): View;
 /** Draws a page of older messages, asked for with `before` of the conversation's `earlier`, above those that are there. */
 export declare function withEarlier(view: View, page: History): View;
-/** The text of a message's content; a picture is named by its type. */
+/** The text of a message's content; a picture is named by its type, a document by its name. */
 export declare function textOf(content: Content): string;
 /** Which question: that whether a call may run, or one of those for its hosts, which have its id. A `chat:tool-confirm` is one. */
 export interface Asked {

@@ -110,12 +110,13 @@ export function reduce(view, frame) {
             return of ? call(view, of, {}, (it) => ({ ...it, ...appended(it, chunk) })) : view;
         }
         case "chat:tool-result": {
-            const { toolName, status, result, durationMs, metadata } = frame.payload;
+            const { toolName, status, result, content, durationMs, metadata } = frame.payload;
             return call(view, frame.payload, { toolName }, (it) => ({
                 ...it,
                 status,
                 phase: "done",
                 result,
+                ...(content && content.length > 0 && { content }),
                 durationMs,
                 ...(metadata && { metadata: metadata }),
             }));
@@ -200,6 +201,7 @@ export function withUserMessage(view, conversationId, messageId, content) {
             role: "user",
             status: "done",
             blocks: [{ type: "text", turn: 0, text: textOf(content) }],
+            ...whole(content),
         };
         const at = it.messages.findIndex((other) => other.id === messageId);
         const messages = it.messages.slice();
@@ -244,13 +246,21 @@ export function withEarlier(view, page) {
         return isNext ? paged(it, page, joined(fromHistory(page), it.messages)) : it;
     });
 }
-/** The text of a message's content; a picture is named by its type. */
+/** The text of a message's content; a picture is named by its type, a document by its name. */
 export function textOf(content) {
     if (typeof content === "string")
         return content;
-    return content
-        .map((part) => (part.type === "text" ? part.text : `[${part.mediaType}]`))
-        .join("\n");
+    return content.map(named).join("\n");
+}
+function named(part) {
+    if (part.type === "text")
+        return part.text;
+    return part.type === "document" ? `[${part.name ?? part.mediaType}]` : `[${part.mediaType}]`;
+}
+/** What a message keeps of a content that is more than text. */
+function whole(content) {
+    const isMore = typeof content !== "string" && content.some((part) => part.type !== "text");
+    return isMore ? { content } : {};
 }
 /** What is left where events were missed: nothing runs and nothing is asked but what the resync that follows says. */
 function missed(view) {
@@ -471,19 +481,19 @@ function begun(history, running, shown) {
 function fromHistory(page) {
     const first = page.nextBefore ?? 0;
     const messages = [];
-    for (const [at, whole] of page.messages.entries()) {
+    for (const [at, one] of page.messages.entries()) {
         const place = first + at;
         const id = `h${place + 1}`;
-        if (whole.role === "user") {
-            const text = textOf(whole.content);
-            messages.push({ id, role: "user", place, status: "done", blocks: [{ type: "text", turn: 0, text }] });
+        if (one.role === "user") {
+            const text = textOf(one.content);
+            messages.push({ id, role: "user", place, status: "done", blocks: [{ type: "text", turn: 0, text }], ...whole(one.content) });
             continue;
         }
         const last = messages.at(-1);
         if (last?.role === "assistant")
-            last.blocks = withWhole(last.blocks, whole);
+            last.blocks = withWhole(last.blocks, one);
         else
-            messages.push({ id, role: "assistant", place, status: "done", blocks: withWhole([], whole) });
+            messages.push({ id, role: "assistant", place, status: "done", blocks: withWhole([], one) });
     }
     return messages;
 }
@@ -499,8 +509,8 @@ function joined(older, newer) {
         const at = blocks.findIndex((it) => it.type === "tool_call" && block.type === "tool_call" && it.toolId === block.toolId);
         const called = blocks[at];
         if (called?.type === "tool_call" && block.type === "tool_call") {
-            const { status, phase, result } = block;
-            blocks[at] = { ...called, status, phase, ...(result !== undefined && { result }) };
+            const { status, phase, result, content } = block;
+            blocks[at] = { ...called, status, phase, ...(result !== undefined && { result }), ...(content && { content }) };
         }
         else {
             blocks.push({ ...block, turn: block.turn + turns });
@@ -514,7 +524,10 @@ function withWhole(old, whole) {
     if (whole.role === "tool") {
         const at = blocks.findIndex((it) => it.type === "tool_call" && it.toolId === whole.toolCallId);
         const called = blocks[at];
-        const settled = { status: whole.isError ? "error" : "success", phase: "done", result: textOf(whole.content) };
+        const status = whole.isError ? "error" : "success";
+        const parts = typeof whole.content === "string" ? [] : whole.content;
+        const content = parts.some((part) => part.type !== "text") ? { content: parts } : {};
+        const settled = { status, phase: "done", result: textOf(whole.content), ...content };
         if (called?.type === "tool_call") {
             blocks[at] = { ...called, ...settled };
         }

@@ -10,6 +10,7 @@ import type {
   Content,
   Context,
   History,
+  Part,
   ServerFrame,
   StateName,
   StreamEnd,
@@ -59,6 +60,8 @@ export interface ToolCallBlock {
   /** Characters of live output that were dropped at its beginning. */
   outputDropped: number;
   result?: string;
+  /** The result in parts, where it has pictures. */
+  content?: Part[];
   durationMs?: number;
   metadata?: Record<string, unknown>;
 }
@@ -80,6 +83,8 @@ export interface Message {
   /** Where it begins in the history, counted as `before` of `chat:history`; known of messages of a history alone. */
   place?: number;
   blocks: Block[];
+  /** What the user said, where it is more than text: pictures and documents. The text block names them. */
+  content?: Content;
   status: "queued" | "streaming" | "done";
   /** Place in the queue, while it waits. */
   position?: number;
@@ -223,12 +228,13 @@ export function reduce(view: View, frame: ServerFrame): View {
       return of ? call(view, of, {}, (it) => ({ ...it, ...appended(it, chunk) })) : view;
     }
     case "chat:tool-result": {
-      const { toolName, status, result, durationMs, metadata } = frame.payload;
+      const { toolName, status, result, content, durationMs, metadata } = frame.payload;
       return call(view, frame.payload, { toolName }, (it) => ({
         ...it,
         status,
         phase: "done",
         result,
+        ...(content && content.length > 0 && { content }),
         durationMs,
         ...(metadata && { metadata: metadata as Record<string, unknown> }),
       }));
@@ -317,6 +323,7 @@ export function withUserMessage(
       role: "user",
       status: "done",
       blocks: [{ type: "text", turn: 0, text: textOf(content) }],
+      ...whole(content),
     };
     const at = it.messages.findIndex((other) => other.id === messageId);
     const messages = it.messages.slice();
@@ -368,12 +375,21 @@ export function withEarlier(view: View, page: History): View {
   });
 }
 
-/** The text of a message's content; a picture is named by its type. */
+/** The text of a message's content; a picture is named by its type, a document by its name. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;
-  return content
-    .map((part) => (part.type === "text" ? part.text : `[${part.mediaType}]`))
-    .join("\n");
+  return content.map(named).join("\n");
+}
+
+function named(part: Part): string {
+  if (part.type === "text") return part.text;
+  return part.type === "document" ? `[${part.name ?? part.mediaType}]` : `[${part.mediaType}]`;
+}
+
+/** What a message keeps of a content that is more than text. */
+function whole(content: Content): { content?: Content } {
+  const isMore = typeof content !== "string" && content.some((part) => part.type !== "text");
+  return isMore ? { content } : {};
 }
 
 type Of = { conversationId: string; messageId: string };
@@ -622,17 +638,17 @@ function begun(history: WireMessage[], running: Message, shown: Message[]): numb
 function fromHistory(page: History): Message[] {
   const first = page.nextBefore ?? 0;
   const messages: Message[] = [];
-  for (const [at, whole] of page.messages.entries()) {
+  for (const [at, one] of page.messages.entries()) {
     const place = first + at;
     const id = `h${place + 1}`;
-    if (whole.role === "user") {
-      const text = textOf(whole.content);
-      messages.push({ id, role: "user", place, status: "done", blocks: [{ type: "text", turn: 0, text }] });
+    if (one.role === "user") {
+      const text = textOf(one.content);
+      messages.push({ id, role: "user", place, status: "done", blocks: [{ type: "text", turn: 0, text }], ...whole(one.content) });
       continue;
     }
     const last = messages.at(-1);
-    if (last?.role === "assistant") last.blocks = withWhole(last.blocks, whole);
-    else messages.push({ id, role: "assistant", place, status: "done", blocks: withWhole([], whole) });
+    if (last?.role === "assistant") last.blocks = withWhole(last.blocks, one);
+    else messages.push({ id, role: "assistant", place, status: "done", blocks: withWhole([], one) });
   }
   return messages;
 }
@@ -648,8 +664,8 @@ function joined(older: Message[], newer: Message[]): Message[] {
     const at = blocks.findIndex((it) => it.type === "tool_call" && block.type === "tool_call" && it.toolId === block.toolId);
     const called = blocks[at];
     if (called?.type === "tool_call" && block.type === "tool_call") {
-      const { status, phase, result } = block;
-      blocks[at] = { ...called, status, phase, ...(result !== undefined && { result }) };
+      const { status, phase, result, content } = block;
+      blocks[at] = { ...called, status, phase, ...(result !== undefined && { result }), ...(content && { content }) };
     } else {
       blocks.push({ ...block, turn: block.turn + turns });
     }
@@ -663,7 +679,10 @@ function withWhole(old: Block[], whole: WireMessage): Block[] {
   if (whole.role === "tool") {
     const at = blocks.findIndex((it) => it.type === "tool_call" && it.toolId === whole.toolCallId);
     const called = blocks[at];
-    const settled = { status: whole.isError ? "error" : "success", phase: "done", result: textOf(whole.content) } as const;
+    const status = whole.isError ? "error" : "success";
+    const parts = typeof whole.content === "string" ? [] : whole.content;
+    const content = parts.some((part) => part.type !== "text") ? { content: parts } : {};
+    const settled = { status, phase: "done", result: textOf(whole.content), ...content } as const;
     if (called?.type === "tool_call") {
       blocks[at] = { ...called, ...settled };
     } else {

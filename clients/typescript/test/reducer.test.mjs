@@ -93,6 +93,28 @@ test("a call goes from its input to its result", () => {
   assert.equal(blocks(view).length, 1);
 });
 
+test("pictures and documents stay with what was said, and pictures with their call", () => {
+  const picture = { type: "image", mediaType: "image/gif", data: "R0lGODlhAQABAAAAACw=" };
+  const file = { type: "document", mediaType: "application/pdf", name: "a.pdf", data: "JVBERg==", text: "one", pages: 1 };
+  const said = [{ type: "text", text: "look" }, picture, file];
+  assert.equal(textOf(said), "look\n[image/gif]\n[a.pdf]");
+  const result = frame("chat:tool-result", { toolId: "t1", toolName: "file_read", status: "success", result: "[image image/gif]", content: [picture], durationMs: 1 });
+  const view = withUserMessage(reduceAll(emptyView(), [start, result, end]), "default", "m1", said);
+  assert.deepEqual(blocks(view).at(-1).content, [picture]);
+  assert.deepEqual(messages(view)[0].content, said);
+  const history = {
+    conversationId: "default",
+    messages: [
+      { role: "user", content: said },
+      { role: "assistant", content: "", toolCalls: [{ id: "t1", name: "file_read", input: {} }] },
+      { role: "tool", toolCallId: "t1", toolName: "file_read", content: [picture] },
+      { role: "user", content: [{ type: "text", text: "so?" }] },
+    ],
+  };
+  const [first, answer, last] = messages(withHistory(emptyView(), history));
+  assert.deepEqual([first.content, answer.blocks[0].content, last.content], [said, [picture], undefined]);
+});
+
 test("a call without a start is an error, and one that the end finds open is settled", () => {
   const denied = frame("chat:tool-result", { toolId: "t1", toolName: "x", status: "error", result: "no", durationMs: 0 });
   const view = reduceAll(emptyView(), [start, denied, frame("chat:tool-input-delta", { turn: 0, toolId: "t2", toolName: "y", chunk: "" }), end]);

@@ -107,6 +107,19 @@ fn without_a_terminal_the_end_of_the_output_is_text() {
 }
 
 #[test]
+fn a_picture_of_a_result_is_shown_beside_its_text() {
+    let mut renderer = renderer(json!({}));
+    let result = json!({"toolId": "t1", "toolName": "file_read", "status": "success", "result": "[image image/png]",
+        "content": [{"type": "image", "mediaType": "image/png", "data": "AA=="}], "durationMs": 1});
+    let settled = updates(&mut renderer, "chat:tool-result", &result);
+    let image = json!({"type": "content", "content": {"type": "image", "mimeType": "image/png", "data": "AA=="}});
+    assert_eq!(
+        settled[1]["content"],
+        json!([text_content("[image image/png]"), image])
+    );
+}
+
+#[test]
 fn a_changed_file_is_a_difference() {
     let mut renderer = renderer(json!({}));
     let input = json!({"path": "a.rs", "content": "new\n"});

@@ -10,7 +10,8 @@ use tokio::sync::{MutexGuard, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::settle::{cancelled_unrun, text_of};
+use super::settle::cancelled_unrun;
+use super::shown::text_of;
 use super::user::User;
 use super::{Calls, FAULT, Permitted};
 use crate::exchange::Exchange;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::known;
+use super::shown::{parts_of, text_of};
 use crate::audit::{By, Contents, Digested, Entry, Ruling, Rulings, beginning};
 use crate::exchange::Exchange;
 use crate::exchange::context::{Context, Services, SessionContext};
@@ -166,6 +167,7 @@ fn settle(
     let status = status(&output);
     let duration_ms = ran.map_or(0, millis);
     let text = text_of(&output.content);
+    let content = parts_of(&output.content);
     let result = ToolResult {
         id: tool_id.clone(),
         name: tool_name.to_owned(),
@@ -214,6 +216,7 @@ fn settle(
             false => ResultStatus::Success,
         },
         result: text,
+        content,
         duration_ms,
         metadata: has_facts.then_some(output.metadata),
     };
@@ -342,7 +345,12 @@ fn status(output: &Output) -> ExecutionStatus {
 fn redact(redactor: &Redactor, output: &mut Output) {
     let mut masked = output.metadata.redacted.unwrap_or(0);
     for part in &mut output.content {
-        if let Part::Text { text } = part
+        let text = match part {
+            Part::Text { text } => Some(text),
+            Part::Document(document) => document.text.as_mut(),
+            Part::Image { .. } => None,
+        };
+        if let Some(text) = text
             && let (Cow::Owned(redacted), count) = redactor.redact_counted(text)
         {
             *text = redacted;
@@ -356,20 +364,4 @@ fn redact(redactor: &Redactor, output: &mut Output) {
         *diff = redacted;
     }
     output.metadata.redacted = Some(masked).filter(|masked| *masked > 0);
-}
-
-/// Returns the text of a result; pictures are named.
-pub(super) fn text_of(content: &[Part]) -> String {
-    let mut text = String::new();
-    for part in content {
-        match part {
-            Part::Text { text: more } => text.push_str(more),
-            Part::Image { media_type, .. } => {
-                text.push_str("[image ");
-                text.push_str(media_type);
-                text.push(']');
-            }
-        }
-    }
-    text
 }

@@ -1,5 +1,6 @@
 //! What a summary must not lose, taken from the messages by code and not left to a model. Pure.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::view::{main_argument, one_line};
@@ -98,8 +99,9 @@ fn words(message: &Message) -> Option<String> {
         return None;
     };
     let words = parts.iter().map(|part| match part {
-        Part::Text { text } => text.as_str(),
-        Part::Image { .. } => "[picture]",
+        Part::Text { text } => Cow::from(text),
+        Part::Image { .. } => Cow::from("[picture]"),
+        Part::Document(document) => Cow::from(format!("[{}]", document.label())),
     });
     Some(words.collect::<Vec<_>>().join("\n"))
 }

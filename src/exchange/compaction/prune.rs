@@ -108,6 +108,7 @@ fn text_bytes(part: &Part) -> usize {
     match part {
         Part::Text { text } => text.len(),
         Part::Image { .. } => SHORT_ERROR,
+        Part::Document(document) => document.text().len(),
     }
 }
 

@@ -141,7 +141,7 @@ pub(super) fn without_bulk(message: &Message, calls: &[ToolCall]) -> Message {
     }
 }
 
-/// Returns whether a message has something that can be left out: long texts in the inputs of calls, pictures, a result.
+/// Returns whether a message has something that can be left out: long texts in the inputs of calls, pictures, documents, a result.
 pub(super) fn has_bulk(message: &Message) -> bool {
     match message {
         Message::User(parts) => has_picture(parts),
@@ -154,7 +154,8 @@ pub(super) fn has_bulk(message: &Message) -> bool {
 }
 
 fn has_picture(parts: &[Part]) -> bool {
-    parts.iter().any(|part| matches!(part, Part::Image { .. }))
+    let is_bulk = |part: &Part| matches!(part, Part::Image { .. } | Part::Document(_));
+    parts.iter().any(is_bulk)
 }
 
 fn without_picture(part: &Part) -> Part {
@@ -162,6 +163,7 @@ fn without_picture(part: &Part) -> Part {
         Part::Image { media_type, .. } => {
             Part::text(format!("[picture, {media_type}, {LEFT_OUT}]"))
         }
+        Part::Document(document) => Part::text(format!("[{}, {LEFT_OUT}]", document.label())),
         Part::Text { .. } => part.clone(),
     }
 }
@@ -208,6 +210,7 @@ fn bytes_of(part: &Part) -> usize {
         Part::Text { text } => text.len(),
         // As base64.
         Part::Image { data, .. } => data.len() / 4 * 3,
+        Part::Document(document) => document.text().len(),
     }
 }
 

@@ -99,6 +99,7 @@ pub(crate) fn bytes_of_parts(parts: &[Part]) -> usize {
     let inner = parts.iter().map(|part| match part {
         Part::Text { text } => text.len(),
         Part::Image { media_type, data } => media_type.len() + data.len(),
+        Part::Document(document) => document.bytes(),
     });
     size_of_val(parts) + inner.sum::<usize>()
 }

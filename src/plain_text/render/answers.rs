@@ -2,7 +2,7 @@
 
 use super::super::style::{Piece, Style};
 use super::super::text::{exposed, one_line};
-use super::seconds;
+use super::{attachment, seconds};
 use crate::message::{Model, Money, Part, ProviderInfo};
 use crate::protocol::answer::{
     ApprovalRule, ApprovalRules, ApprovalsRevoked, Configured, History, Models, Providers,
@@ -86,7 +86,7 @@ fn message(message: &WireMessage) -> Vec<Piece> {
     let parts = message.content.clone().into_parts();
     let text = parts.into_iter().map(|part| match part {
         Part::Text { text } => text,
-        Part::Image { media_type, .. } => format!("[{media_type}]"),
+        part => attachment(&part).unwrap_or_default(),
     });
     let text = one_line(&text.collect::<Vec<_>>().join(" "), MESSAGE);
     let (who, style) = match message.role {

@@ -149,6 +149,21 @@ fn long_output_is_folded_and_shown_when_asked_for() {
 }
 
 #[test]
+fn a_picture_is_a_line_that_says_how_large_it_is() {
+    let picture = |bytes: usize| json!({"type": "image", "mediaType": "image/png", "data": "AAAA".repeat(bytes / 3)});
+    let result = event(
+        "chat:tool-result",
+        json!({"toolId": "t1", "toolName": "file_read", "status": "success", "result": "[image image/png]",
+            "content": [{"type": "text", "text": "a"}, picture(999), picture(11_001), picture(1_500_000)],
+            "durationMs": 35}),
+    );
+    check(
+        &[result],
+        "✓ t1 file_read  35 ms\n[picture image/png, 999 bytes]\n[picture image/png, 12 KB]\n[picture image/png, 1.5 MB]\n",
+    );
+}
+
+#[test]
 fn what_a_command_changed_is_named_in_short() {
     let file = |path: &str| json!({"path": path, "change": "created"});
     for (changed, shown) in [
@@ -341,7 +356,7 @@ fn answers_about_the_daemon_are_lines() {
     );
     check(
         &[history],
-        "you: look here [image/png]\n▸ t1 bash {\"command\":\"ls\"}\nbash: a\n",
+        "you: look here [picture image/png, 0 bytes]\n▸ t1 bash {\"command\":\"ls\"}\nbash: a\n",
     );
     let models = json!({"models": [
         {"id": "m", "provider": "p", "displayName": "M", "supportsTools": false, "contextWindow": 8192}]});

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{
     BackgroundCommand, ConversationId, Danger, DangerLevel, InputId, MessageId, Metadata,
-    OutputStream, ToolId,
+    OutputStream, Part, ToolId,
 };
 use crate::protocol::command::Remember;
 
@@ -243,8 +243,11 @@ pub struct ToolOutcome {
     pub tool_name: String,
     /// Whether it worked.
     pub status: ResultStatus,
-    /// What the model reads.
+    /// What the model reads, as text; each picture is named in it.
     pub result: String,
+    /// The same in parts, where it has pictures: they are shown up to 5 MB of base64 together, and named beyond it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Part>,
     /// From `tool-start` to the end; 0 for a call that never ran.
     pub duration_ms: u64,
     /// Facts, as they apply.

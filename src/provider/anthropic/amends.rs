@@ -1,4 +1,4 @@
-//! The two refusals that no table of models foresees, and what is sent instead.
+//! The three refusals that no table of models foresees, and what is sent instead.
 //!
 //! The vendor alone counts the tokens of the input, and it alone can read a signature. Any other refusal is an error.
 //! Wording: `docs/providers.md`, "Refusals that can be repaired", the last part.
@@ -20,6 +20,9 @@ const REFUSALS: [&str; 5] = [
     "prefix",
 ];
 
+/// Words with which a document is refused, of a request that has one: too many pages, not as the vendor reads them.
+const DOCUMENT_REFUSALS: [&str; 2] = ["pdf", "document"];
+
 /// What a repeated request does otherwise than the one that was refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Amends {
@@ -29,6 +32,8 @@ pub(super) struct Amends {
     pub(super) no_thinking: bool,
     /// The answer is not held to a form: the words of the request alone ask for it.
     pub(super) no_form: bool,
+    /// Documents go as text.
+    pub(super) no_documents: bool,
 }
 
 /// Words with which the form of an answer is refused.
@@ -52,9 +57,14 @@ impl Amends {
         })
     }
 
-    /// Returns what to send after `error`, which a request for at most `max_tokens` was answered with; each change is
-    /// proposed once.
-    pub(super) fn after(self, error: &ProviderError, max_tokens: u64) -> Option<Self> {
+    /// Returns what to send after `error`, which a request for at most `max_tokens`, with documents or without, was
+    /// answered with; each change is proposed once.
+    pub(super) fn after(
+        self,
+        error: &ProviderError,
+        max_tokens: u64,
+        has_documents: bool,
+    ) -> Option<Self> {
         if !matches!(error.status, Some(400 | 422)) {
             return None;
         }
@@ -65,6 +75,13 @@ impl Amends {
         {
             return Some(Self {
                 max_tokens: Some(room),
+                ..self
+            });
+        }
+        let is_said = |word: &&str| text.contains(*word);
+        if has_documents && !self.no_documents && DOCUMENT_REFUSALS.iter().any(is_said) {
+            return Some(Self {
+                no_documents: true,
                 ..self
             });
         }
@@ -96,13 +113,11 @@ mod tests {
         let sent = 64_000;
         let shorter = Amends {
             max_tokens: Some(200_000 - 188_240 - MARGIN),
-            no_thinking: false,
-            no_form: false,
+            ..Amends::default()
         };
         let thoughtless = Amends {
-            max_tokens: None,
             no_thinking: true,
-            no_form: false,
+            ..Amends::default()
         };
         for (message, expected) in [
             (
@@ -133,13 +148,31 @@ mod tests {
             let mut error = ProviderError::new(ErrorKind::InvalidRequest, message);
             for status in [None, Some(401), Some(429), Some(500)] {
                 error.status = status;
-                assert_eq!(Amends::default().after(&error, sent), None);
+                assert_eq!(Amends::default().after(&error, sent, true), None);
             }
             error.status = Some(400);
-            assert_eq!(Amends::default().after(&error, sent), expected, "{message}");
+            assert_eq!(
+                Amends::default().after(&error, sent, false),
+                expected,
+                "{message}"
+            );
             if let Some(amends) = expected {
-                assert_eq!(amends.after(&error, sent), None, "{message}");
+                assert_eq!(amends.after(&error, sent, false), None, "{message}");
             }
         }
+    }
+
+    #[test]
+    fn a_document_that_is_refused_goes_as_text() {
+        let mut error = ProviderError::new(
+            ErrorKind::InvalidRequest,
+            "messages.0.content.0.pdf.source.base64.data: A maximum of 100 PDF pages may be provided.",
+        );
+        error.status = Some(400);
+        let amends = Amends::default();
+        assert_eq!(amends.after(&error, 1, false), None);
+        let as_text = amends.after(&error, 1, true).unwrap();
+        assert!(as_text.no_documents);
+        assert_eq!(as_text.after(&error, 1, true), None);
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn mark(body: &mut Value) {
 
 fn can_bear(block: &Value) -> bool {
     match string(block, "type") {
-        "image" | "tool_result" => true,
+        "image" | "document" | "tool_result" => true,
         "text" => !string(block, "text").trim().is_empty(),
         _ => false,
     }

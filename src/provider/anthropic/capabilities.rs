@@ -32,6 +32,8 @@ pub(super) struct Capabilities {
     pub(super) efforts: Vec<Effort>,
     pub(super) sampling: bool,
     pub(super) images: bool,
+    /// Whether it takes PDF and text files.
+    pub(super) documents: bool,
     pub(super) max_tokens: u64,
 }
 
@@ -73,6 +75,7 @@ impl Capabilities {
                 other => !other.at_least((4, 7)),
             },
             images: true,
+            documents: class.takes_documents(),
             max_tokens: class.max_tokens(),
         }
     }
@@ -87,6 +90,10 @@ impl Capabilities {
         }
         let images = entry.pointer("/capabilities/image_input/supported");
         known.images = images.and_then(Value::as_bool).unwrap_or(known.images);
+        let documents = entry.pointer("/capabilities/pdf_input/supported");
+        known.documents = documents
+            .and_then(Value::as_bool)
+            .unwrap_or(known.documents);
         if let Some(max_tokens) = entry.get("max_tokens").and_then(Value::as_u64) {
             known.max_tokens = max_tokens.max(1);
         }
@@ -151,6 +158,14 @@ impl Class {
 
     fn at_least(self, version: (u32, u32)) -> bool {
         matches!(self, Self::Claude(_, own) if own >= version)
+    }
+
+    fn takes_documents(self) -> bool {
+        match self {
+            Self::Claude(_, version) => version >= (3, 5),
+            Self::NewClaude => true,
+            Self::Foreign => false,
+        }
     }
 
     /// Most tokens of one answer by the vendor's model pages (2026-11-20).

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{Part, ToolResult};
-use crate::provider::request::{self, without_nulls};
+use crate::message::{Document, PDF, Part, ToolResult};
+use crate::provider::request::{self, NO_DOCUMENTS, without_nulls};
 
 pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
@@ -14,16 +14,33 @@ fn image(media_type: &str, data: &str) -> Value {
     json!({"type": "image", "source": source})
 }
 
-/// Makes the blocks of parts; `omitted` stands for each image, where they are not shown.
-pub(super) fn blocks(parts: &[Part], omitted: Option<&str>) -> Vec<Value> {
-    request::parts(parts, omitted, text, image)
+fn document(document: &Document) -> Option<Value> {
+    let source = match document.pdf() {
+        Some(data) => json!({"type": "base64", "media_type": PDF, "data": data}),
+        // Any text is plain text here.
+        None if !document.text().trim().is_empty() => {
+            json!({"type": "text", "media_type": "text/plain", "data": document.text()})
+        }
+        None => return None,
+    };
+    Some(json!({"type": "document", "source": source, "title": document.name()}))
+}
+
+/// Makes the blocks of parts; `omitted` stands for each image, where they are not shown, and documents go as text where
+/// they are not taken.
+pub(super) fn blocks(parts: &[Part], omitted: Option<&str>, takes_documents: bool) -> Vec<Value> {
+    let document = match takes_documents {
+        true => document,
+        false => NO_DOCUMENTS,
+    };
+    request::parts(parts, omitted, text, image, document)
 }
 
 /// Makes the block of a tool's result. One that is an error may neither be empty nor have images.
 pub(super) fn result(result: &ToolResult, wire_id: &str, omitted: Option<&str>) -> Value {
     let failed = "[an image was here; failed calls show none]";
     let omitted = omitted.or(result.is_error.then_some(failed));
-    let mut content = blocks(&result.content, omitted);
+    let mut content = blocks(&result.content, omitted, false);
     if result.is_error && content.is_empty() {
         content.push(text("the call failed and said nothing"));
     }

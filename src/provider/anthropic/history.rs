@@ -53,7 +53,9 @@ pub(super) fn build(
     for message in request.messages {
         match message {
             Message::User(parts) => {
-                writer.parts.extend(content::blocks(parts, omitted));
+                writer
+                    .parts
+                    .extend(content::blocks(parts, omitted, setting.takes_documents()));
             }
             Message::ToolResult(result) => {
                 let mut pending = writer.pending.iter_mut();

@@ -11,8 +11,8 @@ use super::capabilities::Capabilities;
 use super::content;
 use super::history;
 use super::thinking::Plan;
-use crate::message::{Message, Notice};
-use crate::provider::notices::images_left_out;
+use crate::message::{Message, Notice, Part};
+use crate::provider::notices::{documents_left_out, images_left_out};
 use crate::provider::output;
 use crate::provider::request::{set, without_nulls};
 use crate::provider::schema::{self, Dialect, wire_name};
@@ -31,6 +31,12 @@ pub(super) struct Setting<'a> {
     pub(super) amends: Amends,
 }
 
+impl Setting<'_> {
+    pub(super) fn takes_documents(&self) -> bool {
+        self.capabilities.documents && !self.amends.no_documents
+    }
+}
+
 /// A body, and what is to be known of it when the answer comes.
 #[derive(Debug)]
 pub(super) struct Prepared {
@@ -40,6 +46,8 @@ pub(super) struct Prepared {
     pub(super) max_tokens: u64,
     /// Whether it has to do with a compaction of the vendor's own, which is a beta: asks for one, or begins with one.
     pub(super) compacts: bool,
+    /// Whether documents go along as such.
+    pub(super) has_documents: bool,
     /// What the user should know of tools that are not as they were.
     pub(super) notices: Vec<Notice>,
 }
@@ -106,11 +114,16 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
     if !capabilities.images {
         notices.extend(images_left_out(request));
     }
+    let takes_documents = setting.takes_documents();
+    if !takes_documents {
+        notices.extend(documents_left_out(request));
+    }
     Prepared {
         body,
         prefix: history.prefix,
         max_tokens,
         compacts,
+        has_documents: takes_documents && has_documents(request),
         notices,
     }
 }
@@ -132,6 +145,14 @@ fn closed(schema: &Value) -> Value {
         Value::Array(items) => items.iter().map(closed).collect(),
         other => other.clone(),
     }
+}
+
+fn has_documents(request: &Request<'_>) -> bool {
+    let is_document = |part: &Part| matches!(part, Part::Document(_));
+    request.messages.iter().any(|message| match message {
+        Message::User(parts) => parts.iter().any(is_document),
+        Message::ToolResult(_) | Message::Reply(_) => false,
+    })
 }
 
 fn compaction(instructions: &str) -> Value {

@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 
 use super::decode::WIRE;
 use super::message::REASONING_FIELDS;
-use crate::message::{Message, Part, Reply, ToolCall, ToolId, ToolResult};
+use crate::message::{Document, Message, PDF, Part, Reply, ToolCall, ToolId, ToolResult};
 use crate::provider::Request;
 use crate::provider::json::string;
 use crate::provider::quirks::{Quirks, ReasoningBack};
 use crate::provider::request::{
-    CallIds, IMAGE_OMITTED, own_items, parts, result_text, set, split, without_nulls,
+    CallIds, IMAGE_OMITTED, NO_DOCUMENTS, own_items, parts, result_text, set, split, without_nulls,
 };
 use crate::provider::schema::wire_name;
 
@@ -64,7 +64,11 @@ impl<'a> History<'a> {
     fn user(&mut self, content: &[Part]) {
         self.show_images();
         let omitted = (!self.quirks.images).then_some(IMAGE_OMITTED);
-        let content = parts(content, omitted, text_part, image_part);
+        let document = match self.quirks.documents {
+            true => document_part,
+            false => NO_DOCUMENTS,
+        };
+        let content = parts(content, omitted, text_part, image_part, document);
         self.push_user(content);
     }
 
@@ -225,6 +229,14 @@ fn text_part(text: &str) -> Value {
 fn image_part(media_type: &str, data: &str) -> Value {
     let url = format!("data:{media_type};base64,{data}");
     json!({"type": "image_url", "image_url": {"url": url}})
+}
+
+/// Text files have no form of their own here.
+fn document_part(document: &Document) -> Option<Value> {
+    let data = document.pdf()?;
+    let data = format!("data:{PDF};base64,{data}");
+    let file = json!({"filename": document.file_name(), "file_data": data});
+    Some(json!({"type": "file", "file": file}))
 }
 
 /// Makes an id of nine letters or digits from any, always the same one from the same.

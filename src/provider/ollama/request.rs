@@ -3,12 +3,14 @@
 //! Fields: `docs/providers.md`, "Ollama: requests". Pure, and the same bytes for the same request, so
 //! that the server can use what it read before.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::decode::WIRE;
 use super::models::Facts;
 use crate::message::{Effort, Message, Notice, Part, Reply, Thinking, ToolCall, ToolResult};
-use crate::provider::notices::{images_left_out, no_tools};
+use crate::provider::notices::{documents_left_out, images_left_out, no_tools};
 use crate::provider::request::{own_items, result_text, set, split, tool, without_nulls};
 use crate::provider::schema::{Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
@@ -41,6 +43,7 @@ impl Target<'_> {
         if self.facts.vision == Some(false) {
             notices.extend(images_left_out(request));
         }
+        notices.extend(documents_left_out(request));
         let mut body = json!({
             "model": request.model,
             "messages": null,
@@ -126,7 +129,7 @@ impl Target<'_> {
         message
     }
 
-    fn split<'p>(&self, parts: &'p [Part]) -> (Vec<&'p str>, Vec<(&'p str, &'p str)>) {
+    fn split<'p>(&self, parts: &'p [Part]) -> (Vec<Cow<'p, str>>, Vec<(&'p str, &'p str)>) {
         split(parts, self.facts.vision != Some(false))
     }
 }

@@ -160,7 +160,13 @@ impl Complaint<'_> {
         if messages.iter().any(role) && self.says(&["developer"]) {
             return Some(|quirks| quirks.system_role = SYSTEM);
         }
-        let has_images = messages.iter().any(has_image);
+        let is_file = |kind: &str| matches!(kind, "file" | "input_file");
+        let has_files = messages.iter().any(|message| has_part(message, is_file));
+        if has_files && self.says(&["file", "pdf", "document"]) {
+            return Some(|quirks| quirks.documents = false);
+        }
+        let is_image = |kind: &str| kind.ends_with("image_url") || kind.ends_with("image");
+        let has_images = messages.iter().any(|message| has_part(message, is_image));
         (has_images && self.says(&["image", "vision", "multimodal", "multi-modal"]))
             .then_some(|quirks| quirks.images = false)
     }
@@ -214,12 +220,13 @@ impl Complaint<'_> {
     }
 }
 
-fn has_image(message: &Value) -> bool {
+fn has_part(message: &Value, is_it: impl Fn(&str) -> bool) -> bool {
     let parts = ["content", "output"].map(|key| message.get(key).and_then(Value::as_array));
-    parts.into_iter().flatten().flatten().any(|part| {
-        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
-        kind.ends_with("image_url") || kind.ends_with("image")
-    })
+    parts
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|part| is_it(part.get("type").and_then(Value::as_str).unwrap_or_default()))
 }
 
 /// What was learned of a server's models: repairs, and mistakes that the model has not been notified of.

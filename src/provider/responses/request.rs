@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::decode::WIRE;
-use crate::message::{Message, Notice, Part, Reply, ToolId, ToolResult, ToolSpec};
+use crate::message::{Document, Message, Notice, PDF, Part, Reply, ToolId, ToolResult, ToolSpec};
 use crate::provider::json::string;
 use crate::provider::output;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::request::{
-    CallIds, IMAGE_OMITTED, cache_key, offered_tools, own_items, parts, result_text, set, split,
-    temperature, without_nulls,
+    CallIds, IMAGE_OMITTED, NO_DOCUMENTS, cache_key, offered_tools, own_items, parts, result_text,
+    set, split, temperature, without_nulls,
 };
 use crate::provider::schema::{self, Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
@@ -133,7 +133,11 @@ fn input(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
 
 fn user(content: &[Part], quirks: &Quirks) -> Option<Value> {
     let omitted = (!quirks.images).then_some(IMAGE_OMITTED);
-    let content = parts(content, omitted, text_part, image_part);
+    let document = match quirks.documents {
+        true => document_part,
+        false => NO_DOCUMENTS,
+    };
+    let content = parts(content, omitted, text_part, image_part, document);
     (!content.is_empty()).then(|| json!({"type": "message", "role": "user", "content": content}))
 }
 
@@ -144,6 +148,12 @@ fn text_part(text: &str) -> Value {
 fn image_part(media_type: &str, data: &str) -> Value {
     let url = format!("data:{media_type};base64,{data}");
     json!({"type": "input_image", "image_url": url})
+}
+
+/// Text files go as text: of tables the server would show the model no more than the first 1,000 rows.
+fn document_part(document: &Document) -> Option<Value> {
+    let data = format!("data:{PDF};base64,{}", document.pdf()?);
+    Some(json!({"type": "input_file", "filename": document.file_name(), "file_data": data}))
 }
 
 /// Whether the reply has each call among the items: one that the conversation dropped would be refused

@@ -119,6 +119,9 @@ impl<W: Write> Markdown<W> {
                 Part::Image { media_type, .. } => {
                     line(&mut self.out, &format!("\n*[picture, {media_type}]*"))?;
                 }
+                Part::Document(document) => {
+                    line(&mut self.out, &format!("\n*[{}]*", document.label()))?;
+                }
             }
         }
         Ok(())
@@ -133,6 +136,7 @@ impl<W: Write> Markdown<W> {
         let texts = result.content.iter().map(|part| match part {
             Part::Text { text } => text.trim_end().to_owned(),
             Part::Image { media_type, .. } => format!("[picture, {media_type}]"),
+            Part::Document(document) => format!("[{}]", document.label()),
         });
         let text: String = texts.collect::<Vec<_>>().join("\n");
         if text.is_empty() {

@@ -61,6 +61,11 @@ impl Answer {
                         data,
                     }
                 }
+                Part::Document(_) => {
+                    return Err(format!(
+                        "field `content[{index}]`: an answer has no documents; give the document's text as a text part"
+                    ));
+                }
             });
         }
         Ok(Self {
@@ -78,7 +83,8 @@ pub(super) fn output(tool: &str, answer: Answer, cap: usize, redactor: &Redactor
     for part in answer.content {
         match part {
             Part::Text { text } => texts.push(text),
-            Part::Image { .. } => pictures.push(part),
+            // Documents were refused.
+            Part::Image { .. } | Part::Document(_) => pictures.push(part),
         }
     }
     let mut data = answer.structured;

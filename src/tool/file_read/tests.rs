@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::super::file::testing::{World, text};
 use super::*;
+use crate::document::testing::pdf;
 use crate::tool::Claim;
 
 fn tool(world: &World) -> impl Tool {
@@ -158,6 +159,57 @@ async fn encodings_are_read_and_binary_is_described() {
         let output = world.call(&tool(&world), json!({"path": path})).await;
         assert_eq!((text(&output), output.is_error), (expected, is_error));
     }
+}
+
+#[tokio::test]
+async fn the_pages_of_a_pdf_are_read_as_text() {
+    let world = World::with(&[]);
+    world.put("a.pdf", pdf(&["first", "second", "third"]));
+    world.put("blank.pdf", pdf(&[" "]));
+    world.put("bad.pdf", b"%PDF-1.4 and no more");
+    for (input, expected, is_error) in [
+        (
+            json!({"path": "a.pdf"}),
+            "[page 1]\nfirst\n\n[page 2]\nsecond\n\n[page 3]\nthird",
+            false,
+        ),
+        (
+            json!({"path": "a.pdf", "offset": 2, "limit": 1}),
+            "[page 2]\nsecond\n[pages 2 to 2 of 3; read on with offset 3]",
+            false,
+        ),
+        (
+            json!({"path": "a.pdf", "offset": 3}),
+            "[page 3]\nthird\n[pages 3 to 3 of 3]",
+            false,
+        ),
+        (
+            json!({"path": "a.pdf", "offset": 4}),
+            "PDF \"a.pdf\" has 3 pages; there is no page 4",
+            true,
+        ),
+        (
+            json!({"path": "blank.pdf"}),
+            "[no text could be read of these pages of \"blank.pdf\": they may be pictures, as scans are]",
+            false,
+        ),
+        (
+            json!({"path": "bad.pdf"}),
+            "PDF \"bad.pdf\" is damaged, or not as PDFs are; open it in a viewer, and print or save it as a new PDF",
+            true,
+        ),
+    ] {
+        let output = world.call(&tool(&world), input).await;
+        assert_eq!((text(&output), output.is_error), (expected, is_error));
+    }
+    let short = world
+        .call(&tool_with(&world, 30, &[]), json!({"path": "a.pdf"}))
+        .await;
+    assert_eq!(
+        text(&short),
+        "[page 1]\nfirst\n\n[page 2]\nsecon\n[pages 1 to 1 of 3; read on with offset 2]"
+    );
+    assert!(short.metadata.truncated);
 }
 
 #[tokio::test]

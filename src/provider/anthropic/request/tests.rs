@@ -8,6 +8,7 @@ use crate::message::{
 use crate::provider::anthropic::decode::{PREFIX_ITEM, WIRE};
 use crate::provider::testing::wires;
 
+mod documents;
 mod replies;
 
 const MODEL: &str = "claude-opus-5-5";

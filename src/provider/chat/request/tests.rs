@@ -5,7 +5,8 @@ use crate::message::{Effort, Message, Part, Thinking};
 use crate::provider::chat::decode::WIRE;
 use crate::provider::quirks::{Quirks, vendor};
 use crate::provider::testing::{
-    call, config, image, reply, request, result, tools, two_calls, user,
+    call, config, documents, documents_as_text, image, reply, request, result, tools, two_calls,
+    user,
 };
 use crate::provider::{Request, ToolChoice};
 
@@ -187,6 +188,41 @@ fn images_of_users_and_tools() {
         "images_deepseek",
         golden(&request(&history, &tools), "deepseek")
     );
+}
+
+#[test]
+fn documents_go_as_files_to_openai_and_as_text_to_others() {
+    let history = [documents()];
+    let content = |quirks: &Quirks| {
+        let body = body(&request(&history, &[]), quirks, "p");
+        body["messages"][1]["content"].clone()
+    };
+    let texts = documents_as_text();
+    let pdf = |name: &str, data: &str| {
+        let data = format!("data:application/pdf;base64,{data}");
+        json!({"type": "file", "file": {"filename": name, "file_data": data}})
+    };
+    let expected = json!([
+        pdf("a.pdf", "JVBERi0x"),
+        pdf("scan.pdf", "JVBERi0y"),
+        {"type": "text", "text": texts[2]},
+        {"type": "text", "text": texts[3]},
+    ]);
+    assert_eq!(content(&quirks("openai")), expected);
+    for vendor in [
+        "generic",
+        "deepseek",
+        "mistral",
+        "openrouter",
+        "gemini",
+        "ollama",
+    ] {
+        assert_eq!(
+            content(&quirks(vendor)),
+            json!(texts.join("\n\n")),
+            "{vendor}"
+        );
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@ use serde_json::{Map, json};
 use super::*;
 use crate::message::{DangerLevel, NativeReply, ToolCategory, ToolId, ToolSpec};
 use crate::provider::request::IMAGE_OMITTED;
+use crate::provider::testing::{documents, documents_as_text};
 
 const KNOWN: Facts = Facts {
     context_length: Some(40_960),
@@ -156,6 +157,15 @@ fn a_reply_of_another_model_is_rebuilt_without_thinking() {
     let mut without = reply("local", "qwen3");
     without.native = None;
     assert_eq!(rebuilt_from(without), rebuilt);
+}
+
+#[test]
+fn documents_go_as_text() {
+    let (body, notices) = target(KNOWN).body(&request(&[documents()], &[]));
+    let text = documents_as_text().join("\n");
+    assert_eq!(body["messages"][1]["content"], json!(text));
+    let codes: Vec<_> = notices.iter().map(|notice| notice.code.as_str()).collect();
+    assert_eq!(codes, ["documents_left_out"]);
 }
 
 #[test]

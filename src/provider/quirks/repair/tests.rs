@@ -7,6 +7,7 @@ use crate::provider::quirks::GENERIC;
 const START: Quirks = Quirks {
     system_role: "developer",
     prompt_cache_key: true,
+    documents: true,
     ..GENERIC
 };
 
@@ -29,9 +30,18 @@ fn complaints_of_servers() {
         "temperature": 1, "stream_options": {}, "reasoning_effort": "low", "prompt_cache_key": "k"});
     let history = json!({"messages": [{"role": "assistant", "reasoning_content": "x"},
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": ""}}]}]});
+    let files = json!({"messages": [{"role": "user", "content": [{"type": "file", "file": {}}]}]});
     let responses =
         json!({"input": [], "reasoning": {"summary": "auto"}, "stream_options": {}, "include": []});
     let cases = [
+        (
+            "Invalid Value: 'file'. This model does not support file content types.",
+            &files,
+            Some(Quirks {
+                documents: false,
+                ..START
+            }),
+        ),
         (
             "registry.ollama.ai/library/gemma3:4b does not support tools",
             &tools,

@@ -5,7 +5,8 @@ use crate::message::{Effort, Message, Part, Thinking};
 use crate::provider::quirks::{Quirks, vendor};
 use crate::provider::responses::decode::WIRE;
 use crate::provider::testing::{
-    call, config, image, reply, request, result, tools, two_calls, user,
+    call, config, documents, documents_as_text, image, reply, request, result, tools, two_calls,
+    user,
 };
 use crate::provider::{Request, ToolChoice};
 
@@ -126,6 +127,31 @@ fn images_of_users_and_tools() {
         result("t1", vec![Part::text("1 x 1"), image()], false),
     ];
     insta::assert_snapshot!("images", golden(&request(&history, &[])));
+}
+
+#[test]
+fn documents_go_as_files_to_openai_and_as_text_to_others() {
+    let texts = documents_as_text().map(|text| json!({"type": "input_text", "text": text}));
+    let pdf = |name: &str, data: &str| {
+        let data = format!("data:application/pdf;base64,{data}");
+        json!({"type": "input_file", "filename": name, "file_data": data})
+    };
+    let files = [
+        pdf("a.pdf", "JVBERi0x"),
+        pdf("scan.pdf", "JVBERi0y"),
+        texts[2].clone(),
+        texts[3].clone(),
+    ];
+    let without = Quirks {
+        documents: false,
+        ..openai()
+    };
+    for (quirks, expected) in [(openai(), files), (without, texts)] {
+        assert_eq!(
+            input(&[documents()], &quirks)[0]["content"],
+            json!(expected)
+        );
+    }
 }
 
 #[test]
