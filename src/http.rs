@@ -47,7 +47,19 @@ pub enum ClientError {
 #[derive(Clone, Default)]
 pub struct Clients {
     built: Arc<Mutex<HashMap<Route, Client>>>,
-    guard: bool,
+    guard: Guard,
+}
+
+/// Which addresses a name may lead to.
+#[derive(Clone, Copy, Default)]
+enum Guard {
+    /// Any.
+    #[default]
+    None,
+    /// Any but link-local ones.
+    LinkLocal,
+    /// Those that this says yes to. A proxy would look names up itself, so none is used.
+    Only(fn(IpAddr) -> bool),
 }
 
 /// What makes a client of its own necessary.
@@ -66,7 +78,16 @@ impl Clients {
     /// clouds keep credentials.
     pub fn guarded() -> Self {
         Self {
-            guard: true,
+            guard: Guard::LinkLocal,
+            ..Self::default()
+        }
+    }
+
+    /// Clients that connect to names only where `allowed` says yes to an address that they lead to, and never through a proxy.
+    /// An address in the place of a name is not looked up: it is for the caller to check.
+    pub fn only(allowed: fn(IpAddr) -> bool) -> Self {
+        Self {
+            guard: Guard::Only(allowed),
             ..Self::default()
         }
     }
@@ -93,7 +114,10 @@ impl Clients {
     #[cfg(test)]
     pub(crate) fn keeping_loopback() -> reqwest::Result<Self> {
         let clients = Self::default();
-        let client = settings(false).no_proxy().tls_certs_only([]).build()?;
+        let client = settings(Guard::None)
+            .no_proxy()
+            .tls_certs_only([])
+            .build()?;
         clients.built.lock().insert(Route::Loopback, client);
         Ok(clients)
     }
@@ -148,12 +172,12 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn build(route: &Route, guard: bool) -> Result<Client, ClientError> {
+fn build(route: &Route, guard: Guard) -> Result<Client, ClientError> {
     // Fails where a provider is installed already, which is as good.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let settings = || match route {
-        Route::World(_) => settings(guard),
-        Route::Loopback | Route::LoopbackTls(_) => settings(guard).no_proxy(),
+    let settings = || match (route, guard) {
+        (Route::World(_), Guard::None | Guard::LinkLocal) => settings(guard),
+        _ => settings(guard).no_proxy(),
     };
     let ca_file = match route {
         Route::Loopback => {
@@ -191,18 +215,28 @@ pub fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Resolves names, but not to link-local addresses.
-struct Guard;
+/// Resolves names to the addresses that may be connected to.
+struct Guarded(fn(IpAddr) -> bool);
 
-impl Resolve for Guard {
+impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
+        let Self(allowed) = *self;
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let found: Vec<SocketAddr> = found.collect();
+            let leads_to = found.first().map(SocketAddr::ip);
             let found: Vec<SocketAddr> = found
-                .filter(|address| !is_link_local(address.ip()))
+                .into_iter()
+                .filter(|address| allowed(address.ip()))
                 .collect();
             if found.is_empty() {
-                return Err(format!("`{}` has no address that may be used", name.as_str()).into());
+                let leads_to = leads_to.map(|ip| format!(": it leads to {ip}"));
+                let leads_to = leads_to.unwrap_or_default();
+                return Err(format!(
+                    "`{}` has no address that may be used{leads_to}",
+                    name.as_str()
+                )
+                .into());
             }
             let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)
@@ -210,11 +244,16 @@ impl Resolve for Guard {
     }
 }
 
-fn settings(guard: bool) -> ClientBuilder {
-    let mut builder = Client::builder();
-    if guard {
-        builder = builder.dns_resolver(Arc::new(Guard));
-    }
+fn settings(guard: Guard) -> ClientBuilder {
+    let resolver = match guard {
+        Guard::None => None,
+        Guard::LinkLocal => Some(Guarded(|address| !is_link_local(address))),
+        Guard::Only(allowed) => Some(Guarded(allowed)),
+    };
+    let builder = match resolver {
+        Some(resolver) => Client::builder().dns_resolver(Arc::new(resolver)),
+        None => Client::builder(),
+    };
     // No time limit on the whole: an answer may stream for as long as it likes.
     builder
         .connect_timeout(CONNECT_TIME)
@@ -320,6 +359,22 @@ mod tests {
             .await
             .unwrap_err();
         assert!(matches!(error, ClientError::Setting(_)));
+    }
+
+    #[tokio::test]
+    async fn a_name_leads_to_no_address_that_is_not_allowed() {
+        for (allowed, refused) in [(false, true), (true, false)] {
+            let clients = Clients::only(match allowed {
+                true => |_| true,
+                false => |_| false,
+            });
+            let url = "http://localhost:1/";
+            let client = clients.get(url, None).await.unwrap();
+            let error = client.get(url).send().await.unwrap_err();
+            let error = format!("{error:?}");
+            let said = error.contains("`localhost` has no address that may be used: it leads to");
+            assert_eq!(said, refused, "{error}");
+        }
     }
 
     #[tokio::test]

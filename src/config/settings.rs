@@ -17,7 +17,7 @@ use super::sections::{Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Tu
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
     CompactionConfig, FileReadConfig, LogConfig, SandboxPolicy, ServerConfig, SessionConfig,
-    WebSearchConfig,
+    WebFetchConfig, WebSearchConfig,
 };
 use crate::message::{DangerLevel, Money, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
@@ -174,6 +174,8 @@ pub(crate) struct ToolsSettings {
     pub(crate) git: ToolSwitch,
     /// Searches the web.
     pub(crate) web_search: WebSearchConfig,
+    /// Reads pages of the web.
+    pub(crate) web_fetch: WebFetchConfig,
     /// Tools that clients register and run themselves.
     pub(crate) client: ClientToolsConfig,
     /// Tools of your own, by name.

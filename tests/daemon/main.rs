@@ -74,4 +74,5 @@ mod titles;
 mod unconfigured;
 mod undo;
 mod verdicts;
+mod web_fetch;
 mod workflows;
