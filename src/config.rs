@@ -40,7 +40,9 @@ pub use self::check::added_server;
 pub(crate) use self::check::unknown_tool;
 pub use self::current::{Current, changed, is_live, names_below};
 pub use self::error::{ConfigError, ConfigErrors, HINT};
-pub use self::hosts::{HostEntry, Managers, PackageManager, PortList, manager_hosts};
+pub use self::hosts::{
+    HostEntry, HostPort, Managers, PackageManager, PortList, manager_hosts, url_host,
+};
 pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
@@ -48,8 +50,8 @@ pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
     ClientToolsConfig, CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy,
     LogConfig, NativeCompaction, OnReach, ProviderBudget, SandboxPolicy, ServerConfig,
-    SessionConfig, SkipApproval, StoreSync, Unattended, Unpriced, WebSearchConfig, WebhookEvent,
-    WebhooksConfig,
+    SessionConfig, SkipApproval, StoreSync, Unattended, Unpriced, WebFetchConfig, WebSearchConfig,
+    WebhookEvent, WebhooksConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -119,7 +121,9 @@ impl Config {
             let is_local = address.map_or(host == "localhost", |it| it.is_loopback());
             url.port_or_known_default().filter(|_| is_local)
         });
-        ports.collect()
+        let private = self.tools.web_fetch.allow_private.iter();
+        let private = private.filter(|server| server.is_local());
+        ports.chain(private.map(|server| server.port)).collect()
     }
 
     /// Lists every secret that is known, so that logs and tool results can be kept free of them.
@@ -279,6 +283,8 @@ pub struct ToolsConfig {
     pub bash: BashConfig,
     /// `web_search`.
     pub web_search: WebSearchConfig,
+    /// `web_fetch`.
+    pub web_fetch: WebFetchConfig,
     /// Tools that clients run.
     pub client: ClientToolsConfig,
     /// Names of core tools that are switched off.

@@ -18,8 +18,6 @@ use tower::util::MapFutureLayer;
 
 use parking_lot::Mutex;
 
-use crate::sandbox::is_public;
-
 /// Longest wait for a connection, TLS included.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
@@ -49,29 +47,19 @@ pub enum ClientError {
 #[derive(Clone, Default)]
 pub struct Clients {
     built: Arc<Mutex<HashMap<Route, Client>>>,
-    reach: Reach,
+    guard: Guard,
 }
 
-/// Which addresses are connected to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
-    /// All.
+/// Which addresses a name may lead to.
+#[derive(Clone, Copy, Default)]
+enum Guard {
+    /// Any.
     #[default]
-    Anywhere,
-    /// All but link-local ones, behind which clouds keep credentials.
-    BeyondLink,
-    /// Those that may be anybody's, and without a proxy, which would look names up by itself.
-    Public,
-}
-
-impl Reach {
-    fn allows(self, address: IpAddr) -> bool {
-        match self {
-            Self::Anywhere => true,
-            Self::BeyondLink => !is_link_local(address),
-            Self::Public => is_public(address),
-        }
-    }
+    None,
+    /// Any but link-local ones.
+    LinkLocal,
+    /// Those that this says yes to. A proxy would look names up itself, so none is used.
+    Only(fn(IpAddr) -> bool),
 }
 
 /// What makes a client of its own necessary.
@@ -86,15 +74,20 @@ enum Route {
 }
 
 impl Clients {
-    /// Clients for addresses that are less trusted: they connect to no link-local address.
+    /// Clients for addresses that are less trusted: they connect to no link-local address, behind which
+    /// clouds keep credentials.
     pub fn guarded() -> Self {
-        Self::reaching(Reach::BeyondLink)
+        Self {
+            guard: Guard::LinkLocal,
+            ..Self::default()
+        }
     }
 
-    /// Clients that connect to these addresses and no others.
-    pub fn reaching(reach: Reach) -> Self {
+    /// Clients that connect to names only where `allowed` says yes to an address that they lead to, and never through a proxy.
+    /// An address in the place of a name is not looked up: it is for the caller to check.
+    pub fn only(allowed: fn(IpAddr) -> bool) -> Self {
         Self {
-            reach,
+            guard: Guard::Only(allowed),
             ..Self::default()
         }
     }
@@ -106,15 +99,12 @@ impl Clients {
     /// [`ClientError`]; it holds no credentials of the URL.
     pub async fn get(&self, url: &str, ca_file: Option<&Path>) -> Result<Client, ClientError> {
         let route = Route::of(url, ca_file)?;
-        if self.reach == Reach::Public {
-            refuse_private(url)?;
-        }
         if let Some(client) = self.built.lock().get(&route) {
             return Ok(client.clone());
         }
         // Reading the certificates blocks. Two first requests at once may both build; one is kept.
-        let (building, reach) = (route.clone(), self.reach);
-        let client = tokio::task::spawn_blocking(move || build(&building, reach))
+        let (building, guard) = (route.clone(), self.guard);
+        let client = tokio::task::spawn_blocking(move || build(&building, guard))
             .await
             .map_err(|error| failed(&error))??;
         Ok(self.built.lock().entry(route).or_insert(client).clone())
@@ -124,7 +114,7 @@ impl Clients {
     #[cfg(test)]
     pub(crate) fn keeping_loopback() -> reqwest::Result<Self> {
         let clients = Self::default();
-        let client = settings(Reach::Anywhere)
+        let client = settings(Guard::None)
             .no_proxy()
             .tls_certs_only([])
             .build()?;
@@ -182,29 +172,12 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Refuses an address that no name has to be looked up for.
-fn refuse_private(url: &str) -> Result<(), ClientError> {
-    let url = Url::parse(url).map_err(|error| ClientError::Setting(error.to_string()))?;
-    let host = url.host_str().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let is_private = match bare.parse::<IpAddr>() {
-        Ok(address) => !is_public(address),
-        Err(_) => is_loopback(&url),
-    };
-    match is_private {
-        true => Err(ClientError::Setting(format!(
-            "`{host}` is an address of this machine or of a private network"
-        ))),
-        false => Ok(()),
-    }
-}
-
-fn build(route: &Route, reach: Reach) -> Result<Client, ClientError> {
+fn build(route: &Route, guard: Guard) -> Result<Client, ClientError> {
     // Fails where a provider is installed already, which is as good.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let settings = || match route {
-        Route::World(_) if reach != Reach::Public => settings(reach),
-        Route::World(_) | Route::Loopback | Route::LoopbackTls(_) => settings(reach).no_proxy(),
+    let settings = || match (route, guard) {
+        (Route::World(_), Guard::None | Guard::LinkLocal) => settings(guard),
+        _ => settings(guard).no_proxy(),
     };
     let ca_file = match route {
         Route::Loopback => {
@@ -242,18 +215,28 @@ pub fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Resolves names, but only to addresses within reach.
-struct Guard(Reach);
+/// Resolves names to the addresses that may be connected to.
+struct Guarded(fn(IpAddr) -> bool);
 
-impl Resolve for Guard {
+impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
-        let reach = self.0;
+        let Self(allowed) = *self;
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let found: Vec<SocketAddr> =
-                found.filter(|address| reach.allows(address.ip())).collect();
+            let found: Vec<SocketAddr> = found.collect();
+            let leads_to = found.first().map(SocketAddr::ip);
+            let found: Vec<SocketAddr> = found
+                .into_iter()
+                .filter(|address| allowed(address.ip()))
+                .collect();
             if found.is_empty() {
-                return Err(format!("`{}` has no address that may be used", name.as_str()).into());
+                let leads_to = leads_to.map(|ip| format!(": it leads to {ip}"));
+                let leads_to = leads_to.unwrap_or_default();
+                return Err(format!(
+                    "`{}` has no address that may be used{leads_to}",
+                    name.as_str()
+                )
+                .into());
             }
             let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)
@@ -261,11 +244,16 @@ impl Resolve for Guard {
     }
 }
 
-fn settings(reach: Reach) -> ClientBuilder {
-    let mut builder = Client::builder();
-    if reach != Reach::Anywhere {
-        builder = builder.dns_resolver(Arc::new(Guard(reach)));
-    }
+fn settings(guard: Guard) -> ClientBuilder {
+    let resolver = match guard {
+        Guard::None => None,
+        Guard::LinkLocal => Some(Guarded(|address| !is_link_local(address))),
+        Guard::Only(allowed) => Some(Guarded(allowed)),
+    };
+    let builder = match resolver {
+        Some(resolver) => Client::builder().dns_resolver(Arc::new(resolver)),
+        None => Client::builder(),
+    };
     // No time limit on the whole: an answer may stream for as long as it likes.
     builder
         .connect_timeout(CONNECT_TIME)
@@ -356,31 +344,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_for_public_addresses_connect_to_no_other() {
-        let clients = Clients::reaching(Reach::Public);
-        for url in [
-            "http://127.0.0.1/",
-            "http://[::1]/",
-            "http://[::ffff:10.0.0.1]/",
-            "http://10.1.2.3/",
-            "http://2130706433/",
-            "http://0x7f.1/",
-            "https://169.254.169.254/latest",
-            "https://localhost/",
-            "https://a.localhost/",
-            "http://0.0.0.0/",
-        ] {
-            let refused = clients.get(url, None).await;
-            assert!(matches!(refused, Err(ClientError::Setting(_))), "{url}");
-        }
-        assert!(clients.get("https://203.0.113.7/", None).await.is_ok());
-        // A name is looked up first, and then it is the address that counts.
-        let guard = Guard(Reach::Public);
-        let found = guard.resolve("localhost".parse().unwrap()).await;
-        assert!(found.is_err());
-    }
-
-    #[tokio::test]
     async fn a_client_is_built_once_and_needs_no_certificates_for_loopback() {
         let clients = Clients::default();
         for url in [
@@ -396,6 +359,22 @@ mod tests {
             .await
             .unwrap_err();
         assert!(matches!(error, ClientError::Setting(_)));
+    }
+
+    #[tokio::test]
+    async fn a_name_leads_to_no_address_that_is_not_allowed() {
+        for (allowed, refused) in [(false, true), (true, false)] {
+            let clients = Clients::only(match allowed {
+                true => |_| true,
+                false => |_| false,
+            });
+            let url = "http://localhost:1/";
+            let client = clients.get(url, None).await.unwrap();
+            let error = client.get(url).send().await.unwrap_err();
+            let error = format!("{error:?}");
+            let said = error.contains("`localhost` has no address that may be used: it leads to");
+            assert_eq!(said, refused, "{error}");
+        }
     }
 
     #[tokio::test]

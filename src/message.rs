@@ -301,6 +301,8 @@ pub enum ToolCategory {
     Exec,
     /// Asks a search engine.
     Search,
+    /// Reads what is on other machines.
+    Network,
     /// Belongs to an MCP server.
     Mcp,
     /// The client runs it.

@@ -37,6 +37,7 @@ pub mod file_list;
 pub mod file_read;
 pub mod file_search;
 pub mod file_write;
+mod foreign;
 pub mod git;
 mod hosts;
 pub mod input;
@@ -54,6 +55,7 @@ mod typed;
 pub mod undo;
 pub mod user;
 mod walk;
+pub mod web_fetch;
 pub mod web_search;
 pub mod workspace;
 
@@ -164,6 +166,8 @@ pub struct Facts {
     pub remember: Option<Key>,
     /// The file it names, where a rule may be for that.
     pub file: Option<File>,
+    /// The host it names, as the user who is asked for the call sees it there.
+    pub host: Option<String>,
     /// How long the call itself asks to run at most.
     pub timeout: Option<Duration>,
 }
@@ -185,6 +189,7 @@ impl Facts {
             network: false,
             remember,
             file: None,
+            host: None,
             timeout: None,
         }
     }

@@ -4,6 +4,7 @@
 //! What is sent has ids and words of the contract, never content. A delivery that fails is tried again, always under the
 //! same id. Deliveries wait in memory: what is left when the daemon ends is lost, and `session:list` has how things stand.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +17,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{WebhookEvent, WebhooksConfig};
-use crate::http::{Clients, Reach};
+use crate::http::{Clients, is_loopback};
 use crate::message::SessionId;
 use crate::protocol::event::Event;
 use crate::protocol::status::{SessionStateName, SessionStatus};
 use crate::protocol::word;
+use crate::sandbox::{is_elsewhere, is_public};
 use crate::telemetry::metrics;
 
 /// Deliveries that wait or are under way; those beyond are dropped, and the log says so.
@@ -75,14 +77,14 @@ impl Webhooks {
         let secret = config.secret.as_ref()?;
         // Checked with the configuration.
         let signer = Webhook::new(secret.expose_secret()).ok()?;
-        let reach = match config.allow_private {
-            true => Reach::Anywhere,
-            false => Reach::Public,
+        let clients = match config.allow_private {
+            true => Clients::default(),
+            false => Clients::only(is_outside),
         };
         Some(Arc::new(Self {
             config,
             signer,
-            clients: Clients::reaching(reach),
+            clients,
             pauses: PAUSES,
             places: Arc::new(Semaphore::new(MAX_DELIVERIES)),
             tasks,
@@ -160,6 +162,9 @@ impl Webhooks {
 
     /// Sends it once; returns the status of the answer. An error has nothing of the address, which may hold a secret.
     async fn attempt(&self, id: &str, body: &str) -> Result<u16, String> {
+        if !self.config.allow_private {
+            refuse_private(&self.config.url)?;
+        }
         let client = self.clients.get(&self.config.url, None).await;
         let client = client.map_err(|error| error.to_string())?;
         let at = Timestamp::now().as_second();
@@ -217,6 +222,28 @@ impl Hook {
             });
             webhooks.send(WebhookEvent::ExchangeEnded, data);
         }
+    }
+}
+
+/// Whether an address may be anybody's, and not its provider's own.
+fn is_outside(address: IpAddr) -> bool {
+    is_public(address) && is_elsewhere(SocketAddr::new(address, 443))
+}
+
+/// Refuses an address that no name has to be looked up for.
+fn refuse_private(url: &str) -> Result<(), String> {
+    let url = reqwest::Url::parse(url).map_err(|error| error.to_string())?;
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let is_private = match bare.parse::<IpAddr>() {
+        Ok(address) => !is_outside(address),
+        Err(_) => is_loopback(&url),
+    };
+    match is_private {
+        true => Err(format!(
+            "`{host}` is an address of this machine or of a private network (webhooks.allow_private)"
+        )),
+        false => Ok(()),
     }
 }
 

@@ -18,13 +18,14 @@ pub(super) use self::findings::Findings;
 use outrigger_store::Limits;
 
 use super::error::one_of;
+use super::hosts::HostEntry;
 use super::keys::{self, BRAVE_VARIABLE};
 use super::origin::Origin;
 use super::sections::StoreSettings;
 use super::settings::{Settings, ToolsSettings};
 use super::{
     AuditConfig, ChatConfig, CompactionConfig, Config, ProviderConfig, SandboxPolicy,
-    SessionConfig, StoreConfig, ToolsConfig, WebSearchConfig,
+    SessionConfig, StoreConfig, ToolsConfig, WebFetchConfig, WebSearchConfig,
 };
 use crate::permission::NetworkPolicy;
 use crate::units::format_duration;
@@ -33,7 +34,7 @@ use crate::units::format_duration;
 type Switch = (&'static str, fn(&ToolsSettings) -> bool);
 
 /// The daemon's own tools.
-const CORE_TOOLS: [Switch; 8] = [
+const CORE_TOOLS: [Switch; 9] = [
     ("file_read", |tools| tools.file_read.enabled),
     ("file_write", |tools| tools.file_write.enabled),
     ("file_edit", |tools| tools.file_edit.enabled),
@@ -42,6 +43,7 @@ const CORE_TOOLS: [Switch; 8] = [
     ("bash", |tools| tools.bash.enabled),
     ("git", |tools| tools.git.enabled),
     ("web_search", |tools| tools.web_search.enabled),
+    ("web_fetch", |tools| tools.web_fetch.enabled),
 ];
 
 pub use self::mcp::added_server;
@@ -50,7 +52,7 @@ pub(crate) use self::server::LOCKABLE;
 pub(crate) use self::server::PROVIDERS;
 pub(crate) use self::workflows::unknown_tool;
 
-fn core_tools() -> [&'static str; 8] {
+fn core_tools() -> [&'static str; 9] {
     CORE_TOOLS.map(|(name, _)| name)
 }
 
@@ -269,6 +271,7 @@ fn tools(mut settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfi
         file_read: settings.file_read,
         bash: settings.bash,
         web_search: web_search(settings.web_search, findings),
+        web_fetch: web_fetch(settings.web_fetch, findings),
         client: settings.client,
         disabled,
         custom: custom::check(settings.custom, findings),
@@ -283,6 +286,28 @@ fn web_search(mut settings: WebSearchConfig, findings: &mut Findings<'_>) -> Web
     settings.brave_url = settings.brave_url.trim().to_owned();
     let path = ["tools", "web_search", "brave_api_key"];
     settings.brave_api_key = findings.key(&path, settings.brave_api_key, BRAVE_VARIABLE);
+    settings
+}
+
+fn web_fetch(mut settings: WebFetchConfig, findings: &mut Findings<'_>) -> WebFetchConfig {
+    for entry in &settings.hosts {
+        if let HostEntry::Manager(_) = entry {
+            let message = format!(
+                "\"{entry}\" is a package manager, which is for tools.bash.hosts; name the hosts themselves"
+            );
+            findings.refuse(&["tools", "web_fetch", "hosts"], message);
+        }
+    }
+    settings.user_agent = settings.user_agent.trim().to_owned();
+    if settings.user_agent.is_empty() {
+        settings.user_agent = concat!("outrigger/", env!("CARGO_PKG_VERSION")).to_owned();
+    }
+    let is_visible = |c: char| c.is_ascii_graphic() || c == ' ';
+    if !settings.user_agent.chars().all(is_visible) {
+        let message =
+            "it may have letters, digits, blanks and signs of ASCII alone, as a header of HTTP has";
+        findings.refuse(&["tools", "web_fetch", "user_agent"], message);
+    }
     settings
 }
 

@@ -1,6 +1,7 @@
-//! `tools.bash.hosts` and `tools.bash.ports`: where commands may connect to.
+//! `tools.bash.hosts` and `tools.bash.ports`: where commands may connect to. `tools.web_fetch` has lists of the same sort.
 
 mod managers;
+mod server;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,6 +15,7 @@ use super::error::nearest;
 use crate::sandbox::Ports;
 
 pub use managers::{Managers, manager_hosts};
+pub use server::{HostPort, url_host};
 
 /// Most characters of a name, by RFC 1035.
 const MAX_NAME: usize = 253;

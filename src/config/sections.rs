@@ -6,6 +6,7 @@ mod budget;
 mod client;
 mod compaction;
 mod store;
+mod web;
 mod webhooks;
 
 use std::net::{IpAddr, SocketAddr};
@@ -33,6 +34,7 @@ pub use client::{ClientToolsConfig, SkipApproval};
 pub use compaction::{CompactionConfig, NativeCompaction};
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
+pub use web::{AskSearch, WebFetchConfig, WebSearchConfig};
 pub use webhooks::{WebhookEvent, WebhooksConfig};
 
 /// Tokens that may be kept free for the last answer.
@@ -380,47 +382,6 @@ pub enum SandboxPolicy {
     Auto,
     /// Without any layer; processes are still controlled.
     Off,
-}
-
-/// Settings of `web_search`.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WebSearchConfig {
-    /// Whether the tool is offered.
-    pub enabled: bool,
-    /// Where SearXNG is; empty for none.
-    #[serde(with = "Url")]
-    pub searxng_url: Option<String>,
-    /// Engines to ask SearXNG for; empty for its own choice.
-    pub engines: Vec<String>,
-    /// Key of the Brave Search API; empty for `BRAVE_API_KEY` of the environment, else none.
-    #[serde(with = "Secret")]
-    pub brave_api_key: Option<SecretString>,
-    /// The whole endpoint of the Brave Search API.
-    pub brave_url: String,
-    /// How long the answer to a query is kept, up to 24h; `0s` for not at all.
-    #[serde(with = "Span::<0, DAY>")]
-    pub cache_ttl: Duration,
-    /// When the user is asked before a search, at every trust level: `never`, `new_words` (where the
-    /// query has words that the user did not write in this conversation) or `always`.
-    #[serde(deserialize_with = "word")]
-    pub ask: AskSearch,
-    /// Searches of one exchange; 0 to 1000. Each further one is asked for, at every trust level.
-    #[serde(with = "Number::<0, 1000>")]
-    pub limit: usize,
-}
-
-/// When the user is asked before a search, whatever the trust level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AskSearch {
-    /// As the trust level says.
-    #[default]
-    Never,
-    /// Where the query has words that the user did not write in the conversation.
-    NewWords,
-    /// Before every search.
-    Always,
 }
 
 /// Logging, to stderr.

@@ -17,7 +17,7 @@ use super::sections::{Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Tu
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
     CompactionConfig, FileReadConfig, LogConfig, SandboxPolicy, ServerConfig, SessionConfig,
-    WebSearchConfig, WebhooksConfig,
+    WebFetchConfig, WebSearchConfig, WebhooksConfig,
 };
 use crate::message::{DangerLevel, Money, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
@@ -176,6 +176,8 @@ pub(crate) struct ToolsSettings {
     pub(crate) git: ToolSwitch,
     /// Searches the web.
     pub(crate) web_search: WebSearchConfig,
+    /// Reads pages of the web.
+    pub(crate) web_fetch: WebFetchConfig,
     /// Tools that clients register and run themselves.
     pub(crate) client: ClientToolsConfig,
     /// Tools of your own, by name.

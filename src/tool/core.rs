@@ -14,6 +14,7 @@ use super::file_read::file_read;
 use super::file_search::file_search;
 use super::file_write::file_write;
 use super::git::git;
+use super::web_fetch::web_fetch;
 use super::web_search::web_search;
 use crate::config::{Current, CustomToolConfig, ToolsConfig};
 use crate::http::Clients;
@@ -29,7 +30,8 @@ pub fn everywhere(
     notices: &Notices,
 ) -> Vec<Arc<dyn Tool>> {
     let web_search = web_search(settings.clone(), Clients::default(), notices.clone());
-    enabled(vec![Arc::new(web_search)], config).collect()
+    let web_fetch = web_fetch(config.web_fetch.clone(), &config.bash.hosts);
+    enabled(vec![Arc::new(web_search), Arc::new(web_fetch)], config).collect()
 }
 
 /// Makes the core tools of a project, less those that are switched off, and the operator's own.

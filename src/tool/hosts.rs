@@ -81,7 +81,8 @@ impl HostList {
     }
 }
 
-fn holds(entries: &[HostEntry], host: &Host) -> bool {
+/// Returns whether one of the entries names a host; none of a package manager does.
+pub(super) fn holds(entries: &[HostEntry], host: &Host) -> bool {
     entries.iter().any(|entry| match (entry, host) {
         (HostEntry::Name(listed), Host::Name(name)) => listed == name,
         (HostEntry::Below(listed), Host::Name(name)) => name

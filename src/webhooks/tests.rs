@@ -142,6 +142,20 @@ async fn this_machine_and_its_network_are_not_connected_to() {
         assert!(refused.is_err(), "{refused:?}");
     }
     assert!(seen.try_recv().is_err());
+    for url in [
+        "https://[::1]/",
+        "https://[::ffff:10.0.0.1]/",
+        "https://10.1.2.3/",
+        "https://2130706433/",
+        "https://0x7f.1/",
+        "https://169.254.169.254/latest",
+        "https://100.100.100.200/",
+        "https://a.localhost/",
+        "https://0.0.0.0/",
+    ] {
+        assert!(refuse_private(url).is_err(), "{url}");
+    }
+    assert_eq!(refuse_private("https://203.0.113.7/hook"), Ok(()));
 }
 
 #[tokio::test]

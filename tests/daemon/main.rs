@@ -79,4 +79,5 @@ mod titles;
 mod unconfigured;
 mod undo;
 mod verdicts;
+mod web_fetch;
 mod workflows;

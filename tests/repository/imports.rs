@@ -48,7 +48,14 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "webhooks",
-        &["config", "http", "message", "protocol", "telemetry"],
+        &[
+            "sandbox",
+            "config",
+            "http",
+            "message",
+            "protocol",
+            "telemetry",
+        ],
         "",
     ),
     (

@@ -21,6 +21,7 @@ const ICONS = /** @type {Record<string, string>} */ ({
   file_list: "☰",
   file_search: "⌕",
   web_search: "◍",
+  web_fetch: "◍",
 });
 
 /** Tools whose changes of files can be undone. */

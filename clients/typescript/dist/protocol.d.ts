@@ -548,10 +548,11 @@ export type ChatCode = "provider_not_configured" | "provider_auth" | "provider_r
  * - `file`: Reads or writes files of the project.
  * - `exec`: Runs a program.
  * - `search`: Asks a search engine.
+ * - `network`: Reads what is on other machines.
  * - `mcp`: Belongs to an MCP server.
  * - `client`: The client runs it.
  */
-export type ToolCategory = "file" | "exec" | "search" | "mcp" | "client";
+export type ToolCategory = "file" | "exec" | "search" | "network" | "mcp" | "client";
 /**
  * Whether a tool is another one than before.
  *

@@ -9,7 +9,7 @@ use crate::audit::{By, HostRuling, Ruling};
 use crate::config::Unattended;
 use crate::exchange::questions::approval::{ApprovalQuestion, Matter, Verdict};
 use crate::exchange::questions::{Question, QuestionId};
-use crate::message::{Danger, DangerLevel, TrustLevel};
+use crate::message::{Danger, DangerLevel, ToolCategory, TrustLevel};
 use crate::permission::ApprovalPolicy;
 use crate::permission::rule::{Call, Key, Said};
 use crate::protocol::event::{StateName, ToolConfirm};
@@ -99,6 +99,9 @@ impl User<'_> {
         if self.has_network {
             return Some((HostVerdict::Allowed, Ruling::run(By::Policy)));
         }
+        if self.approved_host.as_deref() == Some(host) {
+            return Some((HostVerdict::Allowed, Ruling::run(By::User)));
+        }
         let said = self.exchange.context.conversation.memory.said(&Call {
             tool: &self.call.name,
             approval: Some(&key(host)),
@@ -125,8 +128,12 @@ impl User<'_> {
     async fn ask_for(&self, host: &str, port: u16) -> Verdict {
         let _pauses = (self.exchange.stopwatch.pause(), self.clock.pause());
         let (exchange, call) = (self.exchange, self.call);
+        let (who, what, list) = match self.tool.spec().category {
+            ToolCategory::Network => (&*call.name, "read a page of", "tools.web_fetch.hosts"),
+            _ => ("the command", "connect to", "tools.bash.hosts"),
+        };
         let reason = format!(
-            "the command wants to connect to {host}, port {port}, which is not on the list of hosts (tools.bash.hosts)"
+            "{who} wants to {what} {host}, port {port}, which is not on the list of hosts ({list})"
         );
         let (sender, verdict) = oneshot::channel();
         let question = ApprovalQuestion {

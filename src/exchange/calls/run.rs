@@ -19,7 +19,7 @@ use crate::exchange::background::Detached;
 use crate::exchange::recording::{CleanOutput, Recorder};
 use crate::message::{DangerLevel, ToolCall, ToolCategory, ToolId};
 use crate::permission::scope::Grant;
-use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
+use crate::protocol::event::{Event, Outcome, State, StateName, ToolDelta, ToolStart};
 use crate::protocol::json_bytes;
 use crate::runtime::Stopwatch;
 use crate::telemetry::{Unit, metrics};
@@ -80,12 +80,15 @@ impl Calls<'_> {
         (output, Some(ran))
     }
 
-    /// Returns whether it may change something: all but reading files and searching.
+    /// Returns whether it may change something: all but reading files and pages, and searching.
     fn may_change_something(&self, call: &ToolCall) -> bool {
         let tool = self.tools.get(&call.name);
         tool.is_none_or(|tool| {
             let spec = tool.spec();
-            let only_looks = matches!(spec.category, ToolCategory::File | ToolCategory::Search);
+            let only_looks = matches!(
+                spec.category,
+                ToolCategory::File | ToolCategory::Search | ToolCategory::Network
+            );
             !only_looks || spec.danger_level > DangerLevel::Safe
         })
     }
@@ -180,6 +183,7 @@ impl Calls<'_> {
             call,
             tool: Arc::clone(tool),
             has_network: grant.as_ref().is_some_and(Grant::network),
+            approved_host: self.approved_host(call, &permitted.facts),
             clock: &clock,
             cancel,
             asks: tokio::sync::Mutex::default(),
@@ -213,6 +217,13 @@ impl Calls<'_> {
         let output = outcome.unwrap_or_else(|violation| *self.violate(call, violation));
         streamed.finish(&output);
         (output, began.elapsed())
+    }
+
+    /// Returns the host that the call names, where the user was asked for the call and let it run.
+    fn approved_host(&self, call: &ToolCall, facts: &Facts) -> Option<String> {
+        let host = facts.host.clone()?;
+        let record = self.exchange.context.session.executions.get(&call.id)?;
+        (record.approval.outcome == Some(Outcome::Approved)).then_some(host)
     }
 
     fn grant(&self, call: &ToolCall) -> Option<Grant> {

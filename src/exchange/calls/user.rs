@@ -31,6 +31,8 @@ pub(super) struct User<'a> {
     pub(super) tool: Arc<dyn Tool>,
     /// Whether the scope gives its commands the network.
     pub(super) has_network: bool,
+    /// The host that the call names, where the user let it run: they have seen it.
+    pub(super) approved_host: Option<String>,
     /// The call's own clock.
     pub(super) clock: &'a Stopwatch,
     pub(super) cancel: &'a CancellationToken,

@@ -19,7 +19,13 @@ const LONG_INPUT: u64 = 1_000;
 const MAX_ARGUMENT: usize = 120;
 
 /// Tools that only read, which the model may well run again.
-const READERS: [&str; 4] = ["file_read", "file_list", "file_search", "web_search"];
+const READERS: [&str; 5] = [
+    "file_read",
+    "file_list",
+    "file_search",
+    "web_search",
+    "web_fetch",
+];
 
 /// What the model is taken to have said to a summary, so that no two messages of the user follow each other.
 const UNDERSTOOD: &str = "Understood.";

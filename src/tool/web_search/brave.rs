@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::answer::{Answer, Found};
 use super::fetch::{Fetched, fetch};
 use crate::http::Clients;
+use crate::tool::foreign;
 
 /// The longest query the API takes, in words.
 const MAX_WORDS: usize = 50;
@@ -130,7 +131,7 @@ fn refusal(status: u16, fetched: &Fetched, body: Option<&Value>) -> String {
         500.. => format!("failed with status {status}; try again later"),
         _ => format!(
             "refused the query (status {status}): {}",
-            super::answer::clean(said("detail"), 200)
+            foreign::line(said("detail"), 200)
         ),
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::answer::{Answer, Found};
 use super::fetch::{Fetched, fetch};
 use crate::http::Clients;
+use crate::tool::foreign;
 
 /// The longest text of a box, in characters.
 const BOX: usize = 500;
@@ -139,9 +140,9 @@ fn direct(answer: &Value) -> Option<String> {
 fn boxed(found: &Value) -> Option<String> {
     let text = |key: &str| found.get(key).and_then(Value::as_str);
     let content = text("content").filter(|content| !content.is_empty())?;
-    let content = super::answer::clean(content, BOX);
+    let content = foreign::line(content, BOX);
     Some(match text("infobox") {
-        Some(name) => format!("{}: {content}", super::answer::clean(name, BOX)),
+        Some(name) => format!("{}: {content}", foreign::line(name, BOX)),
         None => content,
     })
 }

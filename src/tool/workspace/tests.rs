@@ -107,7 +107,7 @@ async fn the_daemons_own_project_needs_no_permission() {
     // Without one there are the tools that need none.
     let without = home.workspaces(None, &[]);
     assert_eq!(without.own().project(), Err("nobody named one"));
-    assert_eq!(without.own().tool_names(), ["web_search"]);
+    assert_eq!(without.own().tool_names(), ["web_fetch", "web_search"]);
     assert!(refusal(&without, &home.shown("own")).contains("project.allowed"));
 }
 

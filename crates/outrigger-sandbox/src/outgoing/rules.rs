@@ -1,14 +1,14 @@
 //! Where a command may connect to.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rustix::io::Errno;
 use tokio::net::lookup_host;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::addresses::{is_public, unwrapped};
+use crate::addresses::{is_elsewhere, is_public};
 use crate::command::{Host, HostQuestion, Ports};
 
 /// What one command may connect to: ports, and hosts where somebody decides about them.
@@ -107,72 +107,6 @@ async fn look_up(name: String, port: u16, lookups: Arc<Semaphore>) -> io::Result
         found.map(Vec::from_iter)
     });
     looking.await.map_err(io::Error::other)?
-}
-
-/// Where clouds hand out keys to whoever asks from the machine, besides the link-local 169.254.0.0/16.
-const METADATA: [Ipv4Addr; 3] = [
-    // Alibaba Cloud.
-    Ipv4Addr::new(100, 100, 100, 200),
-    // Azure.
-    Ipv4Addr::new(168, 63, 129, 16),
-    // Oracle Cloud.
-    Ipv4Addr::new(192, 0, 0, 192),
-];
-
-/// The same over IPv6, by the first 32 bits: networks that the provider itself chose.
-const METADATA_NETWORKS: [[u16; 2]; 4] = [
-    // Amazon: fd00:ec2::254, and ::23 for pods.
-    [0xfd00, 0xec2],
-    // Google: fd20:ce::254.
-    [0xfd20, 0xce],
-    // Oracle Cloud: fd00:c1::a9fe:a9fe.
-    [0xfd00, 0xc1],
-    // Scaleway: fd00:42::42.
-    [0xfd00, 0x42],
-];
-
-fn is_metadata(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(it) => METADATA.contains(&it),
-        IpAddr::V6(it) => {
-            let [first, second, ..] = it.segments();
-            METADATA_NETWORKS.contains(&[first, second])
-        }
-    }
-}
-
-/// Whether an address may be another machine's, and not its provider's own, also where IPv6 only wraps it.
-fn is_elsewhere(to: SocketAddr) -> bool {
-    let ip = unwrapped(to.ip());
-    let is_here = match ip {
-        IpAddr::V4(it) => {
-            // 0.0.0.0/8 is "this network".
-            let is_this = it.octets()[0] == 0;
-            it.is_loopback() || it.is_link_local() || it.is_broadcast() || is_this
-        }
-        IpAddr::V6(it) => it.is_loopback() || it.is_unspecified() || it.is_unicast_link_local(),
-    };
-    !is_here && !ip.is_multicast() && !is_metadata(ip) && !is_own(to)
-}
-
-/// Whether an address is one of this machine's: what is sent there would come from there. Nothing is sent.
-fn is_own(to: SocketAddr) -> bool {
-    let any: SocketAddr = match to {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    match std::net::UdpSocket::bind(any) {
-        // Without a route it leads nowhere.
-        Ok(socket) => socket
-            .connect(to)
-            .and_then(|()| socket.local_addr())
-            .is_ok_and(|from| from.ip() == to.ip()),
-        // There are no such addresses here. For want of a descriptor nobody knows.
-        Err(error) => !matches!(
-            Errno::from_io_error(&error),
-            Some(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL)
-        ),
-    }
 }
 
 #[cfg(test)]

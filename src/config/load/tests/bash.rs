@@ -94,9 +94,17 @@ fn servers_of_this_machine_are_known_by_their_ports() {
     let text = "[tools.web_search]\nsearxng_url = 'http://localhost:18080'\n\
                 [providers.a]\nkind = 'openai'\nbase_url = 'http://[::1]:18081/v1'\nmodel = 'm'\napi_key = 'k'\n\
                 [providers.b]\nkind = 'openai'\nbase_url = 'https://example.org:18082/v1'\nmodel = 'm'\napi_key = 'k'\n\
-                [mcp.servers.s]\nurl = 'http://127.0.0.2:18083/mcp'\n";
+                [mcp.servers.s]\nurl = 'http://127.0.0.2:18083/mcp'\n\
+                [tools.web_fetch]\nallow_private = ['localhost:18084', '10.0.0.7:18085']\n";
     let ports = super::toml(text).load().config.local_ports();
-    for (port, expected) in [(18080, true), (18081, true), (18082, false), (18083, true)] {
+    for (port, expected) in [
+        (18080, true),
+        (18081, true),
+        (18082, false),
+        (18083, true),
+        (18084, true),
+        (18085, false),
+    ] {
         assert_eq!(ports.contains(&port), expected, "{port}: {ports:?}");
     }
 }
@@ -118,4 +126,26 @@ fn a_shorter_longest_time_shortens_the_one_that_nobody_set() {
             "allowed: 1ms to 1m (tools.bash.max_timeout)",
         ],
     )]);
+}
+
+#[test]
+fn lists_of_web_fetch_name_hosts_and_servers() {
+    check(&[
+        (
+            "[tools.web_fetch]\nhosts = ['npm']",
+            &["tools.web_fetch.hosts", "is for tools.bash.hosts"],
+        ),
+        (
+            "[tools.web_fetch]\nallow_private = ['10.0.0.7']",
+            &["tools.web_fetch.allow_private", "write a host and its port"],
+        ),
+        (
+            "[tools.web_fetch]\nallow_private = ['169.254.169.254:80']",
+            &["hands out keys"],
+        ),
+        (
+            "[tools.web_fetch]\nuser_agent = 'é'",
+            &["tools.web_fetch.user_agent", "ASCII"],
+        ),
+    ]);
 }
