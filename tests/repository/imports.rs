@@ -41,11 +41,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     ("process", &[], "runs before anything else"),
     ("lifecycle", &[], "signals and handles alone"),
-    (
-        "http",
-        &["sandbox"],
-        "clients for providers and search engines; `sandbox` for which addresses are public",
-    ),
+    ("http", &[], "clients for providers and search engines"),
     (
         "webhooks",
         &[
