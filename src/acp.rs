@@ -8,14 +8,19 @@
 //! Read next: `agent` (a connection), `session` (one session on it), `render` (events as updates, pure).
 
 mod agent;
+mod asking;
 mod blocks;
+mod catch_up;
+mod diff;
 mod open;
 mod options;
+mod own;
 mod question;
 mod render;
 mod replay;
 mod replies;
 mod rpc;
+mod servers;
 mod session;
 mod slash;
 mod socket;

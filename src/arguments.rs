@@ -153,13 +153,14 @@ pub struct AcpArguments {
 
 impl AcpArguments {
     /// Puts the flags on top of the other sources. Where the configuration does not say, the editor may name MCP servers: it
-    /// is the user's own, and may run any program anyway.
+    /// is the user's own, and may run any program anyway. And a question stays open for as long as it takes to read a change.
     pub fn apply(&self, sources: &mut Sources) {
         self.config.apply(sources);
         set_log_format(sources, self.log_format);
         sources.record.clone_from(&self.record);
         let servers = Override::new("outrigger acp", "mcp.allow_runtime_add", true);
-        sources.defaults.push(servers);
+        let patience = Override::new("outrigger acp", "approval.timeout", "10m");
+        sources.defaults.extend([servers, patience]);
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here parses arguments or configuration, and nothing exits the process; `main` does both.
 
+mod drain;
 mod files;
 mod folders;
 mod sandboxes;
@@ -15,7 +16,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
@@ -24,6 +24,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::drain::drain;
 use self::sandboxes::Sandboxes;
 use crate::acp;
 use crate::audit::Audit;
@@ -32,7 +33,7 @@ use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
 use crate::http::Clients;
-use crate::lifecycle::{self, Ending, Signals};
+use crate::lifecycle::{self, Signals};
 use crate::mcp::{self, Mcp};
 use crate::message::Severity;
 use crate::notices::Notices;
@@ -47,7 +48,7 @@ use crate::server::auth::Gate;
 use crate::server::{self, Shared};
 use crate::session::{self, Daemon, LastLoaded, Sessions};
 use crate::spend::Spend;
-use crate::store::{self, Sqlite, Store as _, Updates};
+use crate::store::{Sqlite, Updates};
 use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
@@ -55,6 +56,11 @@ use crate::webhooks::Webhooks;
 
 /// How long tasks may take to end once everything was cancelled.
 const LAST_MOMENTS: Duration = Duration::from_secs(3);
+
+/// The same for an editor's agent: an editor kills what does not end soon. Five things are waited for, one after the other.
+const LAST_MOMENTS_OF_AGENT: Duration = Duration::from_millis(350);
+
+const _: () = assert!(LAST_MOMENTS_OF_AGENT.as_millis() * 5 < 2_000);
 
 /// The least characters of a token that guards more than loopback.
 const REMOTE_TOKEN_CHARS: usize = 20;
@@ -124,7 +130,9 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         true => line.print_for_people(&surroundings(&daemon).await)?,
         false => line.print()?,
     }
-    built.until_end(&options, signals, close).await;
+    built
+        .until_end(&options, signals, close, LAST_MOMENTS)
+        .await;
     drop((serving, ready_file));
     Ok(())
 }
@@ -145,7 +153,9 @@ pub async fn run_agent(config: Config, options: Options) -> Result<(), Fatal> {
     let closed = options.stdin_closed.clone();
     let tasks = &built.daemon.tasks;
     tasks.spawn(acp::stdio(sessions, closed, close.clone()));
-    built.until_end(&options, signals, close).await;
+    built
+        .until_end(&options, signals, close, LAST_MOMENTS_OF_AGENT)
+        .await;
     Ok(())
 }
 
@@ -217,7 +227,13 @@ async fn assemble(
 impl Built {
     /// Does what was put off until the daemon was ready, waits until it is to end, and ends it. `close` is cancelled when
     /// clients know.
-    async fn until_end(self, options: &Options, mut signals: Signals, close: CancellationToken) {
+    async fn until_end(
+        self,
+        options: &Options,
+        mut signals: Signals,
+        close: CancellationToken,
+        moments: Duration,
+    ) {
         let Self {
             daemon,
             audit,
@@ -245,7 +261,7 @@ impl Built {
         tracing::info!(?why, "shutting down");
         daemon.draining.cancel();
         tokio::select! {
-            () = drain(&daemon, why, &close) => {}
+            () = drain(&daemon, why, &close, moments) => {}
             () = signals.end() => tracing::warn!("a second signal: ending at once"),
         }
         tokio::task::spawn_blocking(move || audit.flush())
@@ -491,52 +507,5 @@ async fn surroundings(daemon: &Daemon) -> Surroundings {
         is_demo: instance
             .is_some_and(|it| it.kind == ProviderKind::Scripted && it.script.is_none()),
         provider: (id.to_owned(), model.unwrap_or_default()),
-    }
-}
-
-/// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when
-/// their clients can know.
-async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
-    let grace = daemon.services.config().shutdown_grace;
-    let exchanges = &daemon.services.exchanges;
-    exchanges.close();
-    // With nobody left to see it, an answer is not worth the wait.
-    if why == Ending::Signal && tokio::time::timeout(grace, exchanges.wait()).await.is_err() {
-        tracing::info!(left = exchanges.len(), "exchanges are cancelled");
-    }
-    sandbox::output::hurry();
-    daemon.stop.cancel();
-    end_soon(exchanges, "exchanges").await;
-    // Nobody calls them any more.
-    daemon.mcp.shut_down();
-    // What clients are told last is held back until it is in the store.
-    settle(daemon.store.as_ref().map(|store| store.flush())).await;
-    close.cancel();
-    daemon.tasks.close();
-    end_soon(&daemon.tasks, "tasks").await;
-    // All that the sessions had to say is said.
-    settle(daemon.store.as_ref().map(|store| store.close())).await;
-    // Theirs were the last.
-    let removed = daemon.pods_removed.clone();
-    if tokio::time::timeout(LAST_MOMENTS, removed).await.is_err() {
-        tracing::info!("files of conversations are left; the next start removes them");
-    }
-}
-
-/// Waits until the store has all that was said so far.
-async fn settle(work: Option<BoxFuture<'static, Result<(), store::Error>>>) {
-    let Some(work) = work else {
-        return;
-    };
-    let settled = tokio::time::timeout(LAST_MOMENTS, work).await;
-    if !matches!(settled, Ok(Ok(()))) {
-        tracing::error!("not all that was said is in the store");
-    }
-}
-
-async fn end_soon(tasks: &TaskTracker, what: &str) {
-    let ended = tokio::time::timeout(LAST_MOMENTS, tasks.wait()).await;
-    if ended.is_err() {
-        tracing::warn!(left = tasks.len(), "{what} did not end in time");
     }
 }

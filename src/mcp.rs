@@ -37,10 +37,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::McpServerConfig;
 use crate::http::Clients;
+use crate::message::SessionId;
 use crate::notices::Notices;
 use crate::protocol::answer::McpServer;
 use crate::telemetry::Redactor;
 use crate::tool::Registry;
+use crate::tool::exec::Exec;
 
 pub use launch::Launcher;
 use server::{Handle, Server};
@@ -71,8 +73,22 @@ pub struct Mcp {
     context: Arc<Context>,
     // Held for a look at the table, never across an await.
     servers: Mutex<BTreeMap<String, Running>>,
+    /// Those that serve one session alone; locked after `servers`.
+    own: Mutex<BTreeMap<(SessionId, String), Handle>>,
     tasks: TaskTracker,
     stop: CancellationToken,
+}
+
+/// Whose a server is that serves one session alone, and what it has there.
+pub struct Own {
+    /// The session.
+    pub owner: SessionId,
+    /// Where its tools go.
+    pub registry: Arc<Registry>,
+    /// What programs are run with in the session's project.
+    pub exec: Option<Exec>,
+    /// Where the session alone is notified.
+    pub notices: Notices,
 }
 
 struct Running {
@@ -104,6 +120,7 @@ impl Mcp {
         Self {
             context: Arc::new(context),
             servers: Mutex::default(),
+            own: Mutex::default(),
             tasks,
             stop: CancellationToken::new(),
         }
@@ -148,6 +165,71 @@ impl Mcp {
         let row = handle.row();
         servers.insert(name.to_owned(), Running { handle, task });
         Ok(row)
+    }
+
+    /// Starts a server for one session alone, under a name that no other one has there: `x-2` where `x` is taken.
+    pub fn add_own(
+        &self,
+        name: &str,
+        config: McpServerConfig,
+        own: Own,
+    ) -> Result<McpServer, McpError> {
+        let servers = self.servers.lock();
+        let mut all = self.own.lock();
+        if servers.len() + all.len() >= MAX_SERVERS {
+            return Err(McpError(format!(
+                "there are {MAX_SERVERS} MCP servers already"
+            )));
+        }
+        let Own {
+            owner,
+            registry,
+            exec,
+            notices,
+        } = own;
+        let is_free = |name: &String| {
+            !servers.contains_key(name) && !all.contains_key(&(owner.clone(), name.clone()))
+        };
+        let others = (2..=MAX_SERVERS + 1).map(|number| format!("{name}-{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(others);
+        let name = names.find(is_free).unwrap_or_else(|| name.to_owned());
+        let launcher = self.context.launcher.as_ref().map_err(String::clone);
+        let context = Context {
+            everywhere: Arc::clone(&registry),
+            registry,
+            launcher: launcher.map(|launcher| match exec {
+                Some(exec) => launcher.within(exec),
+                None => launcher.clone(),
+            }),
+            clients: self.context.clients.clone(),
+            redactor: self.context.redactor.clone(),
+            output_cap: self.context.output_cap,
+            notices,
+        };
+        let stop = self.stop.child_token();
+        let (server, handle) = Server::new(&name, config, Arc::new(context), stop);
+        self.tasks.spawn(server.run());
+        let row = handle.row();
+        all.insert((owner, name), handle);
+        Ok(row)
+    }
+
+    /// How the servers are that serve this session alone.
+    pub fn list_of(&self, owner: &SessionId) -> Vec<McpServer> {
+        let all = self.own.lock();
+        let own = all.iter().filter(|((of, _), _)| of == owner);
+        own.map(|(_, handle)| handle.row()).collect()
+    }
+
+    /// Ends all servers that serve this session alone. Their tools are gone at once; their tasks end with the daemon's.
+    pub fn end_own(&self, owner: &SessionId) {
+        self.own.lock().retain(|(of, _), handle| {
+            let stays = of != owner;
+            if !stays {
+                handle.end();
+            }
+            stays
+        });
     }
 
     /// Ends a server and forgets it; returns when nothing of it is left.

@@ -20,6 +20,7 @@ mod kept;
 pub(crate) mod live;
 pub mod log;
 mod mcp;
+mod project_files;
 mod projects;
 mod providers;
 mod queue;
@@ -55,6 +56,7 @@ use crate::exchange::history::History;
 use crate::exchange::memory::{ConversationMemory, Memory};
 use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Money, Notice, Severity};
+use crate::notices::Notices;
 use crate::protocol::RequestId;
 use crate::protocol::event::{Event, Ready};
 use crate::protocol::roles::SessionRoles;
@@ -73,6 +75,7 @@ pub(crate) use feed::Feed;
 use handle::Message;
 pub use handle::{AttachRefused, Attachment, Entrance, Handle};
 pub(crate) use kept::piece;
+pub(crate) use project_files::ProjectFiles;
 pub(crate) use reader::Reader;
 use roles::Socket;
 use sends::KnownSend;
@@ -129,6 +132,8 @@ struct Session {
     output_reads: Arc<Semaphore>,
     /// Tools that its client runs.
     client_tools: ClientTools,
+    /// What the MCP servers of its client say of themselves.
+    own_notices: Notices,
     /// Files of sessions on their way to the socket, and from it; they go with it.
     transfers: Transfers,
     /// Has the conversation whose exchange was the first to end well, where a model is to name the session.
@@ -214,6 +219,7 @@ impl Session {
             away: None,
             output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),
             client_tools: ClientTools::default(),
+            own_notices: Notices::default(),
             transfers: Transfers::default(),
             first_end,
             ends_at: None,
@@ -234,6 +240,7 @@ impl Session {
         let ends = self.cancel.clone().drop_guard();
         self.ends_at = Instant::now().checked_add(FIRST_SOCKET);
         let mut notices = self.daemon.notices.subscribe();
+        let mut own_notices = self.own_notices.subscribe();
         let are_read = self.await_rules().await;
         let mut updates = self.daemon.updates.subscribe();
         let is_restored = restored.is_some();
@@ -281,6 +288,12 @@ impl Session {
                     }
                     continue;
                 }
+                notice = own_notices.recv() => {
+                    if let Ok(notice) = notice {
+                        self.shared.events.emit(Event::SessionNotice(notice));
+                    }
+                    continue;
+                }
                 () = grown, if self.ends_when_idle => continue,
                 Ok(()) = self.first_end.changed() => {
                     self.ask_for_title();
@@ -312,12 +325,17 @@ impl Session {
                     reply.send(self.resync(after, socket).await).ok();
                     self.say_at_begin();
                 }
+                Some(Message::AddServer(wanted, reply)) => {
+                    drop(reply.send(self.add_own_server(*wanted)));
+                }
+                Some(Message::Spent(reply)) => drop(reply.send(self.shared.account.spent())),
                 // Somebody came back meanwhile.
                 Some(Message::MakeRoom) if self.is_used() => {}
                 Some(Message::Discard | Message::MakeRoom) | None => break,
             }
         }
         drop(ends);
+        self.daemon.mcp.end_own(&self.shared.id);
         self.refuse_rest().await;
         // Who begins it anew finds all that it has to say.
         let conversations = self.conversations.into_values().map(|it| it.gone);

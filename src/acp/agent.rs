@@ -137,6 +137,7 @@ impl Agent {
             }
             Ok(Incoming::Notification { method, params }) => self.notified(&method, &params).await,
             Ok(Incoming::Answer { id, outcome }) => self.answered(&id, outcome).await,
+            Ok(Incoming::Stray(id)) => tracing::debug!(?id, "an answer to nothing that was asked"),
             Err(refused) => {
                 let (id, error) = *refused;
                 self.out.answer(&id, Err(error)).await;
@@ -166,6 +167,9 @@ impl Agent {
             "session/resume" => self.open(id, Opening::Resume, params),
             "session/list" => self.list(id, params),
             "session/delete" => self.delete(id, params),
+            "session/archive" => self.archive(id, params, true),
+            "session/unarchive" => self.archive(id, params, false),
+            "session/status" => self.status(id, params),
             "session/fork" => self.open(id, Opening::Fork, params),
             "session/prompt" => {
                 let (session, prompt) = named::<wire::Prompt>(params)?;
@@ -202,7 +206,7 @@ impl Agent {
         let keeps = self.sessions.daemon().store.is_some();
         let mut session = json!({"resume": {}, "close": {}, "additionalDirectories": {}});
         if let Some(fields) = session.as_object_mut().filter(|_| keeps) {
-            for name in ["list", "delete", "fork", "setTitle"] {
+            for name in ["list", "delete", "fork", "title", "archive", "status"] {
                 fields.insert(name.to_owned(), json!({}));
             }
         }
@@ -211,7 +215,7 @@ impl Agent {
             "agentInfo": {"name": "outrigger", "title": "Outrigger", "version": env!("CARGO_PKG_VERSION")},
             "authMethods": [],
             "agentCapabilities": {
-                "loadSession": true,
+                "loadSession": keeps,
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": true, "sse": false},
                 "sessionCapabilities": session,
@@ -226,7 +230,7 @@ impl Agent {
         let start = Start {
             sessions: Arc::clone(&self.sessions),
             out: self.out.clone(),
-            client: self.client.clone().unwrap_or_default(),
+            client: self.client.unwrap_or_default(),
             id,
             opening,
             wanted,
@@ -243,8 +247,15 @@ impl Agent {
         let wanted: wire::List = wire::params(params)?;
         let (sessions, out) = (Arc::clone(&self.sessions), self.out.clone());
         self.tasks.spawn(async move {
+            let project = match &wanted.cwd {
+                Some(cwd) => match open::real(cwd).await {
+                    Ok(real) => Some(real),
+                    Err(error) => return out.answer(&id, Err(error)).await,
+                },
+                None => None,
+            };
             let page = sessions.list(SessionList {
-                project: wanted.cwd.clone(),
+                project,
                 limit: Some(PAGE),
                 cursor: wanted.cursor,
                 ..SessionList::default()
@@ -252,7 +263,9 @@ impl Agent {
             let shown = page.await.map(|page| {
                 // One that has no folder any more cannot be opened in one.
                 let listed = page.sessions.into_iter().filter_map(|kept| {
-                    let mut row = json!({"sessionId": kept.session_id, "cwd": kept.project?,
+                    // As the client names it, which knows it by that.
+                    let cwd = wanted.cwd.clone().or(kept.project)?;
+                    let mut row = json!({"sessionId": kept.session_id, "cwd": cwd,
                         "updatedAt": kept.updated_at});
                     if let (Some(title), Some(row)) = (kept.title, row.as_object_mut()) {
                         row.insert("title".to_owned(), json!(title));
@@ -281,6 +294,35 @@ impl Agent {
                 deleted => deleted.map(|()| json!({})).map_err(RpcError::from),
             };
             out.answer(&id, outcome).await;
+        });
+        Ok(())
+    }
+
+    /// Puts a session away, or takes it back.
+    fn archive(&self, id: Id, params: Value, archived: bool) -> Result<(), RpcError> {
+        let wanted: wire::Named = wire::params(params)?;
+        let (sessions, out) = (Arc::clone(&self.sessions), self.out.clone());
+        self.tasks.spawn(async move {
+            let session = SessionId::new(wanted.session_id);
+            let done = sessions.archive(&session, archived).await;
+            let outcome = done.map(|()| json!({})).map_err(RpcError::from);
+            out.answer(&id, outcome).await;
+        });
+        Ok(())
+    }
+
+    /// Says whether a session is open, or only kept; changes nothing.
+    fn status(&self, id: Id, params: Value) -> Result<(), RpcError> {
+        let wanted: wire::Named = wire::params(params)?;
+        let (sessions, out) = (Arc::clone(&self.sessions), self.out.clone());
+        self.tasks.spawn(async move {
+            let session = SessionId::new(wanted.session_id);
+            let outcome = match sessions.find(&session) {
+                Some(_) => Ok("open"),
+                None => sessions.is_kept(&session).await.map(|()| "saved"),
+            };
+            let outcome = outcome.map(|status| json!({ "status": status }));
+            out.answer(&id, outcome.map_err(RpcError::from)).await;
         });
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! The beginning of a session on a connection: a new one, or one that is kept. Nothing of it is told before the answer, but
 //! for what a load replays.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -12,17 +13,20 @@ use super::agent::{Live, Out};
 use super::options::{Locked, Options};
 use super::render::Renderer;
 use super::rpc::{Id, RpcError};
-use super::session::{AcpSession, Order};
+use super::session::{AcpSession, Order, Parts};
+use super::slash;
 use super::wire::{self, Capabilities};
-use super::{replay, slash};
-use crate::message::{ConversationId, SessionId};
+use crate::message::SessionId;
 use crate::protocol::answer::Configured;
-use crate::protocol::command::{ChatHistory, Command, Configure, Empty, Layer, McpAdd, ModelList};
+use crate::protocol::command::{Command, Configure, Layer, ModelList};
 use crate::protocol::event::Event;
 use crate::session::{Attachment, Handle, Sessions};
 
 /// The conversation of a session that the protocol sees.
 pub(super) const CONVERSATION: &str = "default";
+
+/// How long a folder is looked at: a file system on a network may never answer.
+const LOOKING: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opening {
@@ -83,9 +87,14 @@ async fn open(start: Start) -> Result<AcpSession, RpcError> {
         live,
         stop,
     } = start;
-    check_folders(&sessions, &wanted).await?;
+    let cwd = real(&wanted.cwd).await?;
+    let files = sessions.files(&cwd).await.map_err(|refused| {
+        let why = refused.message.trim_start_matches("field `project`: ");
+        RpcError::invalid_params(format!("`cwd`: {why}"))
+    })?;
+    check_further(&sessions, &wanted)?;
     let (handle, attachment, after) = match opening {
-        Opening::New => create(&sessions, &wanted.cwd).await?,
+        Opening::New => create(&sessions, &cwd).await?,
         Opening::Load | Opening::Resume => find(&sessions, &named(&wanted)?).await?,
         Opening::Fork => {
             let copy = sessions.fork(&named(&wanted)?).await?;
@@ -93,29 +102,31 @@ async fn open(start: Start) -> Result<AcpSession, RpcError> {
         }
     };
     let config = sessions.daemon().services.config();
-    let renderer = Renderer::new(wanted.cwd.clone().into(), &client);
-    let mut session = AcpSession::new(
+    let mut session = AcpSession::new(Parts {
+        // As the client names it: it knows its files by that.
+        renderer: Renderer::new(plain(&wanted.cwd), &client),
+        input: client.input,
         sessions,
         handle,
         attachment,
         after,
-        renderer,
-        (out, inbox, stop),
-    );
+        files,
+        out,
+        inbox,
+        stop,
+    });
     let configure = Configure {
         layers: Some(vec![Layer::Stream, Layer::State, Layer::Sessions]),
-        input_requests: Some(client.takes_input()),
+        input_requests: Some(client.input.is_any()),
         ..Configure::default()
     };
     let Event::SessionConfigureResult(in_force) =
         session.ask(Command::SessionConfigure(configure)).await?
     else {
-        return Err(RpcError::internal(
-            "the session gave no answer to its settings",
-            None,
-        ));
+        let problem = "the session gave no answer to its settings";
+        return Err(RpcError::internal(problem, None));
     };
-    check_project(&in_force, &wanted.cwd)?;
+    check_project(&in_force, &cwd)?;
     session.options = Some(Options {
         in_force,
         models: Vec::new(),
@@ -126,20 +137,43 @@ async fn open(start: Start) -> Result<AcpSession, RpcError> {
                 || config.session.is_locked("chat.provider"),
         },
     });
-    session.add_servers(wanted.mcp_servers).await;
-    if opening == Opening::Load {
-        session.replay().await?;
+    match opening {
+        Opening::New => session.note_not_kept(),
+        Opening::Load => session.catch_up(true).await?,
+        Opening::Resume | Opening::Fork => session.catch_up(false).await?,
     }
+    session.note_beginning(client.notices);
+    session.add_servers(wanted.mcp_servers).await;
     // From here on it can be ordered about, and only then the client knows of it.
     live.lock().insert(session.id().to_owned(), own);
     session.answer_opened(&id, opening).await;
     session
         .commands(&config.workflows.keys().cloned().collect::<Vec<_>>())
         .await;
+    session.tell_usage().await;
     session
         .send_quietly(Command::ModelList(ModelList::default()))
         .await;
     Ok(session)
+}
+
+/// Returns a client's folder without links: a project has one path. One that cannot be looked at stays as it is, and is
+/// refused with its reason.
+pub(super) async fn real(cwd: &str) -> Result<String, RpcError> {
+    if !Path::new(cwd).is_absolute() {
+        return Err(RpcError::invalid_params(format!(
+            "`cwd`: {cwd:?} is no absolute path"
+        )));
+    }
+    let looked = tokio::time::timeout(LOOKING, tokio::fs::canonicalize(cwd)).await;
+    let real = looked.ok().and_then(Result::ok);
+    let real = real.unwrap_or_else(|| PathBuf::from(cwd));
+    Ok(real.display().to_string())
+}
+
+/// Returns a path without slashes and dots that say nothing.
+fn plain(path: &str) -> PathBuf {
+    Path::new(path).components().collect()
 }
 
 fn named(wanted: &wire::Open) -> Result<SessionId, RpcError> {
@@ -148,20 +182,8 @@ fn named(wanted: &wire::Open) -> Result<SessionId, RpcError> {
     Ok(SessionId::new(id))
 }
 
-/// Fails where the session may not work in its folder, or in a further one.
-async fn check_folders(sessions: &Sessions, wanted: &wire::Open) -> Result<(), RpcError> {
-    if !Path::new(&wanted.cwd).is_absolute() {
-        return Err(RpcError::invalid_params(format!(
-            "`cwd`: {:?} is no absolute path",
-            wanted.cwd
-        )));
-    }
-    if let Some(refused) = sessions.refused(&wanted.cwd).await {
-        return Err(RpcError::invalid_params(format!(
-            "`cwd`: {}",
-            refused.message
-        )));
-    }
+/// Fails where a further folder may not be worked in.
+fn check_further(sessions: &Sessions, wanted: &wire::Open) -> Result<(), RpcError> {
     let known = sessions.daemon().services.config().tools.bash.further();
     for folder in &wanted.additional_directories {
         if !known
@@ -235,71 +257,20 @@ async fn find(
 }
 
 impl AcpSession {
-    /// Starts the servers that the client names. What fails is told with the first prompt.
-    async fn add_servers(&mut self, servers: Vec<wire::McpServer>) {
-        if servers.is_empty() {
-            return;
-        }
-        let mut taken: Vec<String> = match self.ask(Command::McpList(Empty {})).await {
-            Ok(Event::McpListResult(list)) => list.servers.into_iter().map(|it| it.name).collect(),
-            _ => Vec::new(),
-        };
-        for server in servers {
-            let name = free(&server.name, &taken);
-            let is_sse = server.kind.as_deref() == Some("sse");
-            let add = McpAdd {
-                name: name.clone(),
-                command: server.command,
-                args: server.args,
-                env: wire::map(server.env),
-                url: server.url,
-                headers: wire::map(server.headers),
-            };
-            let outcome = match is_sse {
-                true => Err("servers of type sse are not taken; use http".to_owned()),
-                false => match self.ask(Command::McpAdd(add)).await {
-                    Ok(Event::SessionError(error)) => Err(error.message),
-                    Ok(_) => Ok(()),
-                    Err(error) => Err(error.message().to_owned()),
-                },
-            };
-            match outcome {
-                Ok(()) => {
-                    self.servers.push(name.clone());
-                    self.starting.push(name.clone());
-                }
-                Err(why) => self.problems.push(format!("MCP server `{name}`: {why}")),
-            }
-            taken.push(name);
+    /// Keeps for the first prompt that nothing of the session is kept, where that is not the operator's choice.
+    fn note_not_kept(&mut self) {
+        let daemon = self.sessions.daemon();
+        if daemon.store.is_none() && daemon.services.config().store.is_some() {
+            let problem = format!("Nothing of this session is kept: {}", daemon.not_kept);
+            self.problems.push(problem);
         }
     }
 
-    /// Tells all that was said.
-    async fn replay(&mut self) -> Result<(), RpcError> {
-        let mut pages = Vec::new();
-        let mut before = None;
-        loop {
-            let wanted = ChatHistory {
-                before,
-                ..ChatHistory::newest(ConversationId::new(CONVERSATION))
-            };
-            match self.ask(Command::ChatHistory(wanted)).await? {
-                Event::ChatHistoryResult(page) => {
-                    before = page.next_before;
-                    pages.push(page.messages);
-                }
-                Event::SessionError(error) => return Err(error.into()),
-                _ => return Err(RpcError::internal("the session gave no history", None)),
-            }
-            if before.is_none() {
-                break;
-            }
-        }
-        let messages = pages.into_iter().rev().flatten().collect();
-        for update in replay::replay(messages, &mut self.renderer) {
+    /// Tells what the session has cost, and how full its context is, as far as that is known.
+    async fn tell_usage(&mut self) {
+        if let Some(update) = self.renderer.shown_usage() {
             self.update(update).await;
         }
-        Ok(())
     }
 
     async fn answer_opened(&self, id: &Id, opening: Opening) {
@@ -323,14 +294,4 @@ impl AcpSession {
         )
         .await;
     }
-}
-
-/// Returns a name that no server has yet.
-fn free(name: &str, taken: &[String]) -> String {
-    let is_free = |name: &String| !taken.contains(name);
-    let mut others = (2_u32..).map(|number| format!("{name}-{number}"));
-    std::iter::once(name.to_owned())
-        .chain(others.by_ref().take(taken.len() + 1))
-        .find(is_free)
-        .unwrap_or_else(|| name.to_owned())
 }

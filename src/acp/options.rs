@@ -44,6 +44,13 @@ const EFFORTS: [(Effort, &str, &str); 3] = [
     (Effort::High, "high", "High"),
 ];
 
+/// What a slash command chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Model,
+    Trust,
+}
+
 /// What is in force in a session, and what there is to choose from.
 #[derive(Debug)]
 pub(super) struct Options {
@@ -98,7 +105,7 @@ impl Options {
             ));
         }
         if !self.locked.model {
-            let current = self.model();
+            let current = value_of(&self.in_force.provider, &self.in_force.model);
             options.push(select(
                 MODEL,
                 "Model",
@@ -125,8 +132,25 @@ impl Options {
         Value::Array(options)
     }
 
-    fn model(&self) -> String {
-        value_of(&self.in_force.provider, &self.in_force.model)
+    pub(super) fn model(&self) -> String {
+        match self.in_force.model.as_str() {
+            "" => self.in_force.provider.clone(),
+            model => value_of(&self.in_force.provider, model),
+        }
+    }
+
+    /// Returns what the user is told of a choice, in words.
+    pub(super) fn told(&self, told: Told) -> String {
+        let trust = self.in_force.trust_level;
+        let level = LEVELS.iter().find(|(level, ..)| *level == trust);
+        match (told, level) {
+            (Told::Trust, Some((_, id, _, description))) => {
+                let does = description.replacen("Asks", "asks", 1);
+                format!("Trust is now {id}: {does}.")
+            }
+            (Told::Trust, None) => "Trust is changed.".to_owned(),
+            (Told::Model, _) => format!("Model is now {}.", self.model()),
+        }
     }
 
     /// Returns the models that are known, the one in force among them.

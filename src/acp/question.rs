@@ -1,6 +1,8 @@
 //! Questions to the user as requests to the client, and what its answers mean. Pure.
 
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
 
 use super::render::text_content;
 use super::tool_call;
@@ -15,6 +17,9 @@ use crate::protocol::word;
 const ONCE: &str = "once";
 const FURTHER: &str = "further";
 const DENY: &str = "deny";
+
+/// The longest name of what an approval is for, in characters: it stands on a button.
+const MAX_MATTER: usize = 80;
 
 /// What the model reads where the client did not ask.
 const NOT_ASKED: &str = "the editor could not show the question";
@@ -45,6 +50,15 @@ impl Question {
             (Self::Input(own), Settled::Input(id)) => own == *id,
             _ => false,
         }
+    }
+
+    /// Returns whether both are the same question.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.is(&match other {
+            Self::Call(confirm) => Settled::Call(&confirm.tool_id, confirm.host.as_deref()),
+            Self::Money(id) => Settled::Money(id),
+            Self::Input(id) => Settled::Input(id),
+        })
     }
 
     /// Returns the request for what the client decided. Whatever is no clear yes is a no.
@@ -118,13 +132,88 @@ fn option(id: &str, name: &str, kind: &str) -> Value {
     json!({"optionId": id, "name": name, "kind": kind})
 }
 
-/// Returns the parameters of `session/request_permission` for a call: one option of each kind.
-pub(super) fn of_call(session: &str, confirm: &ToolConfirm, diff: Option<Value>) -> Value {
-    let (tool, input) = (&confirm.tool_name, &confirm.input);
-    let title = match &confirm.host {
-        Some(host) => format!("Connect to {host}"),
-        None => tool_call::title(tool, input),
+/// Returns the id of the call that stands for the question about a host: the call itself runs and shows what it does.
+pub(super) fn host_call(call: &ToolId, host: &str) -> String {
+    format!("{call}/host/{host}")
+}
+
+/// Returns the id of the call that stands for a question about money.
+pub(super) fn money_call(id: &BudgetId) -> String {
+    format!("budget-{id}")
+}
+
+/// Returns what a call writes, where its input has all of the file.
+pub(super) fn written<'a>(tool: &str, input: &'a Map<String, Value>) -> Option<&'a str> {
+    let content = input.get("content").and_then(Value::as_str);
+    content.filter(|text| tool == "file_write" && !text.chars().any(is_odd))
+}
+
+/// Whether a character may be escaped where a text is shown.
+fn is_odd(letter: char) -> bool {
+    !letter.is_ascii() || letter.is_ascii_control() && letter != '\n' && letter != '\t'
+}
+
+/// Returns the call that stands for the question about a host.
+pub(super) fn of_host(confirm: &ToolConfirm, host: &str) -> Value {
+    json!({"toolCallId": host_call(&confirm.tool_id, host), "title": format!("Connect to {host}"),
+        "kind": "fetch", "content": [text_content(&why(confirm))]})
+}
+
+/// Returns the call that stands for a question about money.
+pub(super) fn of_cap(confirm: &BudgetConfirm) -> Value {
+    let mut text = format!(
+        "{} of {} are spent of what {} may cost; the next request is expected to cost {}.",
+        confirm.spent_usd,
+        confirm.limit_usd,
+        confirm.scope.words(),
+        confirm.next_usd
+    );
+    text.extend(lapse(confirm.expires_at.as_deref()));
+    json!({"toolCallId": money_call(&confirm.request_id), "title": "Spend more", "kind": "other",
+        "content": [text_content(&text)]})
+}
+
+/// Returns why a call is asked for, and until when.
+fn why(confirm: &ToolConfirm) -> String {
+    let mut why = format!("{}: {}", word(&confirm.danger.level), confirm.reason);
+    for reason in &confirm.danger.reasons {
+        why.push_str("\n- ");
+        why.push_str(reason);
+    }
+    why.extend(lapse(confirm.expires_at.as_deref()));
+    why
+}
+
+/// Returns a line that says when a question lapses, in the time of this machine.
+fn lapse(expires_at: Option<&str>) -> Option<String> {
+    let at: Timestamp = expires_at?.parse().ok()?;
+    let at = at.to_zoned(TimeZone::system()).strftime("%H:%M:%S");
+    Some(format!("\n\nRefused unless answered by {at}."))
+}
+
+/// Returns what an approval is for that reaches further than the call.
+fn matter(confirm: &ToolConfirm) -> String {
+    if let Some(host) = &confirm.host {
+        return format!("connections to {host}");
+    }
+    let commands = confirm.commands.iter().map(|words| words.join(" "));
+    let commands: Vec<String> = commands.map(|it| format!("`{it}`")).collect();
+    let tool = confirm.tool_name.as_str();
+    let whole = match (commands.is_empty(), tool) {
+        (false, _) => commands.join(", "),
+        (true, "bash" | "git") => format!("`{}`", tool_call::title(tool, &confirm.input)),
+        (true, _) => format!("every call of {tool}"),
     };
+    match whole.char_indices().nth(MAX_MATTER) {
+        Some((at, _)) => format!("{}…", whole.get(..at).unwrap_or_default()),
+        None => whole,
+    }
+}
+
+/// Returns the parameters of `session/request_permission` for a call: one option of each kind. `shown` is what the call shows
+/// already: what is sent here replaces it.
+pub(super) fn of_call(session: &str, confirm: &ToolConfirm, shown: Vec<Value>) -> Value {
+    let (tool, input) = (&confirm.tool_name, &confirm.input);
     let mut options = vec![option(ONCE, "Allow once", "allow_once")];
     options.extend(further(confirm).map(|reach| {
         let reach = match reach {
@@ -133,44 +222,40 @@ pub(super) fn of_call(session: &str, confirm: &ToolConfirm, diff: Option<Value>)
             Remember::Project => "in this project",
             Remember::Always => "always",
         };
-        option(FURTHER, &format!("Allow the same {reach}"), "allow_always")
+        let name = format!("Allow {} {reach}", matter(confirm));
+        option(FURTHER, &name, "allow_always")
     }));
     options.push(option(DENY, "Deny", "reject_once"));
-    let mut why = format!("{}: {}", word(&confirm.danger.level), confirm.reason);
-    for reason in &confirm.danger.reasons {
-        why.push_str("\n- ");
-        why.push_str(reason);
-    }
-    let content: Vec<Value> = diff.into_iter().chain([text_content(&why)]).collect();
-    json!({
-        "sessionId": session,
-        "toolCall": {"toolCallId": confirm.tool_id, "title": title, "kind": tool_call::kind(tool, input),
-            "status": "pending", "rawInput": input, "content": content},
-        "options": options,
-    })
+    let call = match &confirm.host {
+        Some(host) => of_host(confirm, host),
+        None => {
+            let mut content = shown;
+            content.push(text_content(&why(confirm)));
+            json!({"toolCallId": confirm.tool_id, "title": tool_call::title(tool, input),
+                "kind": tool_call::kind(tool, input), "status": "pending", "rawInput": input, "content": content})
+        }
+    };
+    json!({"sessionId": session, "toolCall": call, "options": options})
 }
 
 /// Returns the parameters of `session/request_permission` for money.
 pub(super) fn of_money(session: &str, confirm: &BudgetConfirm) -> Value {
     let first = confirm.choices.iter().find_map(|choice| choice.extend_usd);
     let more = first.unwrap_or(Money::ZERO);
-    let text = format!(
-        "{} of {} are spent of what {} may cost; the next request is expected to cost {}.",
-        confirm.spent_usd,
-        confirm.limit_usd,
-        confirm.scope.words(),
-        confirm.next_usd
-    );
     json!({
         "sessionId": session,
-        "toolCall": {"toolCallId": format!("budget-{}", confirm.request_id), "title": "Spend more",
-            "kind": "other", "status": "pending", "content": [text_content(&text)]},
+        "toolCall": of_cap(confirm),
         "options": [
             option(ONCE, &format!("Allow {more} more"), "allow_once"),
             option(FURTHER, "No cap any more", "allow_always"),
             option(DENY, "Stop", "reject_once"),
         ],
     })
+}
+
+/// Returns the answer to a request for input that the client cannot show.
+pub(super) fn not_shown(id: &InputId) -> Command {
+    Command::ChatToolInput(input(id, Err(Value::Null)))
 }
 
 /// Returns the parameters of `elicitation/create`.
@@ -211,7 +296,7 @@ mod tests {
     fn a_question_has_one_option_of_a_kind_and_says_the_danger() {
         let remember = json!({"remember": {"approval": ["conversation", "always"], "denial": []}});
         for (more, count) in [(json!({}), 2), (remember, 3)] {
-            let asked = of_call("s", &confirm(&more), None);
+            let asked = of_call("s", &confirm(&more), Vec::new());
             serde_json::from_value::<RequestPermissionRequest>(asked.clone()).unwrap();
             let options = asked["options"].as_array().unwrap();
             let mut kinds: Vec<_> = options
@@ -228,8 +313,50 @@ mod tests {
                 "{text}"
             );
         }
-        let host = of_call("s", &confirm(&json!({"host": "example.com"})), None);
-        assert_eq!(host["toolCall"]["title"], "Connect to example.com");
+    }
+
+    #[test]
+    fn a_question_says_what_a_further_yes_is_for_and_when_it_lapses() {
+        let further = |more: Value| {
+            let mut all = json!({"remember": {"approval": ["session"], "denial": []},
+                "expiresAt": "2026-11-26T14:03:20.000Z"});
+            let fields = all.as_object_mut().unwrap();
+            fields.extend(more.as_object().unwrap().clone());
+            let asked = of_call("s", &confirm(&all), Vec::new());
+            let text = asked["toolCall"]["content"][0]["content"]["text"].clone();
+            let text = text.as_str().unwrap().to_owned();
+            // The hour is that of the zone.
+            assert!(text.contains("\n\nRefused unless answered by "), "{text}");
+            assert!(text.ends_with(":20."), "{text}");
+            asked["options"][1]["name"].as_str().unwrap().to_owned()
+        };
+        for (more, expected) in [
+            (
+                json!({"commands": [["cargo", "publish"], ["ls"]]}),
+                "Allow `cargo publish`, `ls` in this session",
+            ),
+            (json!({}), "Allow `cargo publish` in this session"),
+            (
+                json!({"host": "example.com"}),
+                "Allow connections to example.com in this session",
+            ),
+            (
+                json!({"toolName": "file_write", "input": {"path": "a"}}),
+                "Allow every call of file_write in this session",
+            ),
+        ] {
+            assert_eq!(further(more), expected);
+        }
+    }
+
+    #[test]
+    fn a_host_is_asked_for_beside_the_call_that_runs() {
+        let host = of_call("s", &confirm(&json!({"host": "example.com"})), Vec::new());
+        serde_json::from_value::<RequestPermissionRequest>(host.clone()).unwrap();
+        let call = &host["toolCall"];
+        assert_eq!(call["toolCallId"], "t1/host/example.com");
+        assert_eq!(call["title"], "Connect to example.com");
+        assert!(call.get("status").is_none() && call.get("rawInput").is_none());
     }
 
     #[test]

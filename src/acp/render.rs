@@ -1,19 +1,23 @@
 //! Events of a session as updates of the protocol. Pure: the same events give the same updates.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+mod said;
+mod told;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use self::said::Said;
 use super::blocks::fenced;
-use super::tool_call;
+use super::diff::{self, Known};
 use super::wire::{Capabilities, Terminal};
-use crate::message::{Metadata, Money, Notice, Part, Severity, ToolId};
+use super::{question, tool_call};
+use crate::message::{Metadata, Money, Part, ToolId};
+use crate::protocol::budget::BudgetOutcome;
 use crate::protocol::event::{
-    Compaction, CompactionPhase, Context, Delta, Event, ResultStatus, StateName, StreamEnd,
-    ToolConfirm, ToolOutcome, ToolStart,
+    Delta, Event, Outcome, ResultStatus, StateName, ToolConfirm, ToolOutcome, ToolStart,
 };
-use crate::protocol::word;
 
 /// The most of a running command's output that is shown as text, in bytes: its end.
 const SHOWN_OUTPUT: usize = 32 * 1024;
@@ -28,10 +32,14 @@ pub(super) struct Renderer {
     compaction: bool,
     /// Calls that are announced and not over.
     calls: BTreeMap<ToolId, Call>,
+    /// Questions that stand there as calls of their own: about hosts, and about money.
+    asked: BTreeSet<String>,
+    texts: Said,
+    thoughts: Said,
     /// How often a turn's text was void: what follows is another message.
     discarded: u32,
     context: Option<(u64, u64)>,
-    /// What the session has cost since it was opened here.
+    /// What the session has cost.
     cost: Money,
 }
 
@@ -44,41 +52,76 @@ struct Call {
     /// Whether there is more of it than the client was sent.
     is_dirty: bool,
     has_terminal: bool,
+    /// The change that the user was asked for.
+    change: Vec<Value>,
 }
 
 impl Renderer {
     pub(super) fn new(cwd: PathBuf, client: &Capabilities) -> Self {
         Self {
             cwd,
-            terminal: client.terminal(),
-            notices: client.takes_notices(),
-            compaction: client.takes_compaction(),
+            terminal: client.terminal,
+            notices: client.notices,
+            compaction: client.compaction,
             calls: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            texts: Said::default(),
+            thoughts: Said::default(),
             discarded: 0,
             context: None,
             cost: Money::ZERO,
         }
     }
 
-    pub(super) fn cost(&self) -> Money {
-        self.cost
+    /// Returns the folder that paths are below, as the client names it.
+    pub(super) fn cwd(&self) -> &Path {
+        &self.cwd
     }
 
-    /// Returns the updates that an event comes to.
-    pub(super) fn event(&mut self, event: &Event) -> Vec<Value> {
+    /// Returns the file, as the model names it, that an event's difference is of: its text is worth to be known.
+    pub(super) fn changes<'a>(&'a self, event: &'a Event) -> Option<&'a str> {
+        let input = match event {
+            Event::ChatToolConfirm(confirm) if confirm.preview.is_some() => &confirm.input,
+            Event::ChatToolResult(outcome) => {
+                let facts = outcome.metadata.as_ref();
+                facts.and_then(|facts| facts.diff.as_ref())?;
+                &self.calls.get(&outcome.tool_id)?.input
+            }
+            _ => return None,
+        };
+        input.get("path").and_then(Value::as_str)
+    }
+
+    /// Returns the updates that an event comes to; `text` is that of the file which it changes, as it is now.
+    pub(super) fn event(&mut self, event: &Event, text: Option<&str>) -> Vec<Value> {
         match event {
-            Event::ChatTextDelta(delta) => vec![self.text(delta)],
-            Event::ChatThinkingDelta(delta) => vec![self.thought(delta)],
+            Event::ChatTextDelta(delta) => self.text(delta).into_iter().collect(),
+            Event::ChatThinkingDelta(delta) => self.thought(delta).into_iter().collect(),
             Event::ChatToolInputDelta(delta) => match self.calls.contains_key(&delta.tool_id) {
                 true => Vec::new(),
                 false => {
                     vec![self.announce(&delta.tool_id, &delta.tool_name, &Map::new(), "pending")]
                 }
             },
-            Event::ChatToolConfirm(confirm) => self.confirm(confirm),
+            Event::ChatToolConfirm(confirm) => self.confirm(confirm, text),
+            Event::ChatToolResolved(it) => match &it.host {
+                Some(host) => {
+                    let id = question::host_call(&it.tool_id, host);
+                    self.resolved(&id, it.outcome == Outcome::Approved)
+                }
+                None => Vec::new(),
+            },
+            Event::ChatBudgetConfirm(confirm) => {
+                let id = question::money_call(&confirm.request_id);
+                vec![self.ask(id, question::of_cap(confirm))]
+            }
+            Event::ChatBudgetResolved(it) => {
+                let id = question::money_call(&it.request_id);
+                self.resolved(&id, it.outcome == BudgetOutcome::Extended)
+            }
             Event::ChatToolStart(start) => self.start(start),
             Event::ChatToolDelta(delta) => self.output(&delta.tool_id, &delta.chunk),
-            Event::ChatToolResult(outcome) => self.result(outcome),
+            Event::ChatToolResult(outcome) => self.result(outcome, text),
             Event::ChatTurnDiscarded(_) => self.discard(),
             Event::ChatUsage(usage) => self.usage(&usage.context),
             Event::ChatStreamEnd(end) => self.end(end),
@@ -114,20 +157,22 @@ impl Renderer {
         json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
     }
 
-    fn text(&self, delta: &Delta) -> Value {
-        chunk(
-            "agent_message_chunk",
-            &delta.content,
-            &self.message_id(delta, ""),
-        )
+    fn text(&mut self, delta: &Delta) -> Option<Value> {
+        let id = self.message_id(delta, "");
+        let new = self.texts.new_of(&id, &delta.content)?;
+        Some(chunk("agent_message_chunk", new, &id))
     }
 
-    fn thought(&self, delta: &Delta) -> Value {
-        chunk(
-            "agent_thought_chunk",
-            &delta.content,
-            &self.message_id(delta, "t"),
-        )
+    fn thought(&mut self, delta: &Delta) -> Option<Value> {
+        let id = self.message_id(delta, "t");
+        let new = self.thoughts.new_of(&id, &delta.content)?;
+        Some(chunk("agent_thought_chunk", new, &id))
+    }
+
+    /// Notes that the session says again how it stands: what the running turn has said so far comes once more.
+    pub(super) fn begin_again(&mut self) {
+        self.texts.begin_again();
+        self.thoughts.begin_again();
     }
 
     /// Returns the id of a turn's message: another turn is another message.
@@ -154,10 +199,7 @@ impl Renderer {
             fields.insert("name".to_owned(), json!(tool));
             fields.insert("status".to_owned(), json!(status));
             if has_terminal {
-                fields.insert(
-                    "content".to_owned(),
-                    json!([{"type": "terminal", "terminalId": id}]),
-                );
+                fields.insert("content".to_owned(), json!([terminal_content(id)]));
                 let info = json!({"terminal_info": {"terminal_id": id, "cwd": self.cwd}});
                 fields.insert("_meta".to_owned(), info);
             }
@@ -206,29 +248,77 @@ impl Renderer {
         update
     }
 
-    fn confirm(&mut self, confirm: &ToolConfirm) -> Vec<Value> {
-        // The call runs where a host is asked for.
-        let status = if confirm.host.is_some() {
-            "in_progress"
-        } else {
-            "pending"
+    fn confirm(&mut self, confirm: &ToolConfirm, text: Option<&str>) -> Vec<Value> {
+        let (id, tool, input) = (&confirm.tool_id, &confirm.tool_name, &confirm.input);
+        if let Some(host) = &confirm.host {
+            // The call runs: what it shows stays as it is.
+            return vec![self.ask(
+                question::host_call(id, host),
+                question::of_host(confirm, host),
+            )];
+        }
+        let mut update = self.known(id, tool, input, "pending");
+        let known = Known {
+            before: text,
+            after: question::written(tool, input),
         };
-        let mut update = self.known(&confirm.tool_id, &confirm.tool_name, &confirm.input, status);
-        let unified = confirm.preview.as_deref();
-        let diff = tool_call::diff(&confirm.tool_name, &confirm.input, unified, &self.cwd);
-        put_content(&mut update, diff);
+        let change = confirm
+            .preview
+            .as_deref()
+            .zip(tool_call::path(tool, input, &self.cwd));
+        let change = change.map(|(unified, path)| diff::content(&path, unified, known));
+        if let Some(call) = self.calls.get_mut(id) {
+            call.change = change.unwrap_or_default();
+        }
+        let content = self.shown(id);
+        put_content(&mut update, &content);
         vec![update]
     }
 
+    /// Returns what a call that waits or runs shows: a change, a terminal. Whatever a client was sent as its content replaces
+    /// what there was.
+    pub(super) fn shown(&self, id: &ToolId) -> Vec<Value> {
+        let Some(call) = self.calls.get(id) else {
+            return Vec::new();
+        };
+        let terminal = call.has_terminal.then(|| terminal_content(id));
+        call.change.iter().cloned().chain(terminal).collect()
+    }
+
+    /// Announces a question as a call of its own.
+    fn ask(&mut self, id: String, mut call: Value) -> Value {
+        if let Some(fields) = call.as_object_mut() {
+            fields.insert("sessionUpdate".to_owned(), json!("tool_call"));
+            fields.insert("status".to_owned(), json!("in_progress"));
+        }
+        self.asked.insert(id);
+        call
+    }
+
+    /// Ends a question that stands there as a call.
+    fn resolved(&mut self, id: &str, is_yes: bool) -> Vec<Value> {
+        if !self.asked.remove(id) {
+            return Vec::new();
+        }
+        let status = if is_yes { "completed" } else { "failed" };
+        vec![json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status})]
+    }
+
     fn start(&mut self, start: &ToolStart) -> Vec<Value> {
-        let mut update = self.known(
-            &start.tool_id,
-            &start.tool_name,
-            &start.input,
-            "in_progress",
-        );
-        let diff = tool_call::diff(&start.tool_name, &start.input, None, &self.cwd);
-        put_content(&mut update, diff);
+        let (id, tool, input) = (&start.tool_id, &start.tool_name, &start.input);
+        let mut update = self.known(id, tool, input, "in_progress");
+        let mut content = self.shown(id);
+        let text = |name: &str| input.get(name).and_then(Value::as_str);
+        if let (true, "file_edit", Some(old), Some(new), Some(path)) = (
+            content.is_empty(),
+            tool.as_str(),
+            text("oldText"),
+            text("newText"),
+            tool_call::path(tool, input, &self.cwd),
+        ) {
+            content = diff::replacement(&path, old, new);
+        }
+        put_content(&mut update, &content);
         vec![update]
     }
 
@@ -250,7 +340,7 @@ impl Renderer {
         Vec::new()
     }
 
-    fn result(&mut self, outcome: &ToolOutcome) -> Vec<Value> {
+    fn result(&mut self, outcome: &ToolOutcome, text: Option<&str>) -> Vec<Value> {
         let id = &outcome.tool_id;
         let mut updates = Vec::new();
         if !self.calls.contains_key(id) {
@@ -262,6 +352,7 @@ impl Renderer {
             text: &outcome.result,
             pictures: &outcome.content,
             facts: outcome.metadata.as_ref(),
+            file: text,
         };
         updates.extend(self.settle(id, &call, &settled));
         updates
@@ -274,6 +365,7 @@ impl Renderer {
             text,
             pictures,
             facts,
+            file,
         } = *settled;
         let status = match status {
             ResultStatus::Success => "completed",
@@ -291,21 +383,36 @@ impl Renderer {
             let exit = json!({"terminal_exit": {"terminal_id": id, "exit_code": facts.exit_code,
                 "signal": facts.signal.map(|it| it.to_string())}});
             fields.insert("_meta".to_owned(), exit);
+            put_content(&mut update, &[terminal_content(id)]);
             return vec![update];
         }
         let unified = facts.and_then(|facts| facts.diff.as_deref());
-        let diff = match status {
-            "completed" => tool_call::diff(&call.tool, &call.input, unified, &self.cwd),
-            _ => None,
+        let path = tool_call::path(&call.tool, &call.input, &self.cwd);
+        let content = match (status, unified.zip(path)) {
+            // More of it was shown when the user was asked.
+            ("completed", Some((unified, _)))
+                if diff::is_cut(unified) && !call.change.is_empty() =>
+            {
+                call.change.clone()
+            }
+            ("completed", Some((unified, path))) => {
+                let after = question::written(&call.tool, &call.input).or(file);
+                let known = Known {
+                    before: None,
+                    after,
+                };
+                diff::content(&path, unified, known)
+            }
+            _ => vec![match call.tool.as_str() {
+                "bash" | "git" => text_content(&fenced("", text)),
+                _ => text_content(text),
+            }],
         };
-        let shown = || match call.tool.as_str() {
-            "bash" | "git" => text_content(&fenced("", text)),
-            _ => text_content(text),
-        };
-        put_content(&mut update, Some(diff.unwrap_or_else(shown)));
-        if let Some(Value::Array(content)) = update.get_mut("content") {
-            content.extend(pictures.iter().filter_map(picture));
-        }
+        let content: Vec<Value> = content
+            .into_iter()
+            .chain(pictures.iter().filter_map(picture))
+            .collect();
+        put_content(&mut update, &content);
         vec![update]
     }
 
@@ -316,28 +423,23 @@ impl Renderer {
         tool: &str,
         input: &Map<String, Value>,
         result: Option<(ResultStatus, &str)>,
+        facts: Option<&Metadata>,
     ) -> Vec<Value> {
         let mut updates = vec![self.announce(id, tool, input, "in_progress")];
         let call = self.calls.remove(id).unwrap_or_default();
         let (status, text) = result.unwrap_or((ResultStatus::Error, "it has no result"));
         if let (Terminal::Output(key), true) = (self.terminal, call.has_terminal) {
             updates.push(terminal_output(id, key, text));
-            let code = i32::from(status == ResultStatus::Error);
-            updates.push(json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
-                "status": if code == 0 { "completed" } else { "failed" },
-                "_meta": {"terminal_exit": {"terminal_id": id, "exit_code": code, "signal": null}}}));
-            return updates;
         }
-        updates.extend(self.settle(
-            id,
-            &call,
-            &Settled {
-                status,
-                text,
-                pictures: &[],
-                facts: None,
-            },
-        ));
+        // What the file was then is not known: it may have changed since.
+        let settled = Settled {
+            status,
+            text,
+            pictures: &[],
+            facts,
+            file: None,
+        };
+        updates.extend(self.settle(id, &call, &settled));
         updates
     }
 
@@ -354,84 +456,15 @@ impl Renderer {
     /// Ends calls that have no result.
     fn close(&mut self, why: &str) -> Vec<Value> {
         let calls = std::mem::take(&mut self.calls).into_keys();
+        let asked = std::mem::take(&mut self.asked).into_iter();
         calls
+            .map(|id| id.to_string())
+            .chain(asked)
             .map(|id| {
                 json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed",
                     "content": [text_content(why)]})
             })
             .collect()
-    }
-
-    fn usage(&mut self, context: &Context) -> Vec<Value> {
-        self.context = context.window.map(|window| (context.used, window));
-        self.shown_usage().into_iter().collect()
-    }
-
-    fn shown_usage(&self) -> Option<Value> {
-        let (used, size) = self.context?;
-        let mut update = json!({"sessionUpdate": "usage_update", "used": used, "size": size});
-        if let Some(fields) = update.as_object_mut().filter(|_| self.cost > Money::ZERO) {
-            let cost = json!({"amount": self.cost.dollars(), "currency": "USD"});
-            fields.insert("cost".to_owned(), cost);
-        }
-        Some(update)
-    }
-
-    fn end(&mut self, end: &StreamEnd) -> Vec<Value> {
-        let mut updates = self.close("the turn ended before it did");
-        if let Some(cost) = end
-            .spent_usd
-            .or(end.cost_usd)
-            .filter(|it| *it > Money::ZERO)
-        {
-            self.cost = self.cost.plus(cost);
-            updates.extend(self.shown_usage());
-        }
-        updates
-    }
-
-    fn told(&self, notice: &Notice) -> Vec<Value> {
-        let severity = match notice.severity {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        };
-        self.notice(severity, &notice.message, None)
-    }
-
-    fn notice(&self, severity: &str, title: &str, description: Option<&str>) -> Vec<Value> {
-        if !self.notices {
-            return Vec::new();
-        }
-        let mut update = json!({"sessionUpdate": "notice", "severity": severity, "title": title});
-        if let (Some(text), Some(fields)) = (description, update.as_object_mut()) {
-            fields.insert("description".to_owned(), json!(text));
-        }
-        vec![update]
-    }
-
-    fn compact(&self, compaction: &Compaction) -> Vec<Value> {
-        if !self.compaction {
-            return Vec::new();
-        }
-        let status = match compaction.phase {
-            CompactionPhase::Started => "in_progress",
-            CompactionPhase::Done => "completed",
-            CompactionPhase::Failed => "failed",
-        };
-        let mut update = json!({"sessionUpdate": "compaction_update",
-            "compactionId": compaction.compaction_id, "status": status});
-        if let Some(fields) = update.as_object_mut() {
-            let result = compaction.result.as_ref();
-            if let Some(summary) = result.and_then(|it| it.summary.as_deref()) {
-                let summary = [json!({"type": "text", "text": summary})];
-                fields.insert("summary".to_owned(), json!(summary));
-            }
-            if let Some(reason) = &compaction.reason {
-                fields.insert("error".to_owned(), json!(word(reason)));
-            }
-        }
-        vec![update]
     }
 }
 
@@ -442,12 +475,18 @@ struct Settled<'a> {
     /// Parts of it, of which the pictures are shown.
     pictures: &'a [Part],
     facts: Option<&'a Metadata>,
+    /// The text of the file that the call changed.
+    file: Option<&'a str>,
 }
 
-fn put_content(update: &mut Value, content: Option<Value>) {
-    if let (Some(content), Some(fields)) = (content, update.as_object_mut()) {
-        fields.insert("content".to_owned(), json!([content]));
+fn put_content(update: &mut Value, content: &[Value]) {
+    if let Some(fields) = update.as_object_mut().filter(|_| !content.is_empty()) {
+        fields.insert("content".to_owned(), json!(content));
     }
+}
+
+fn terminal_content(id: &ToolId) -> Value {
+    json!({"type": "terminal", "terminalId": id})
 }
 
 pub(super) fn chunk(kind: &str, text: &str, message_id: &str) -> Value {

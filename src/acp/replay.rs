@@ -5,12 +5,16 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::render::{Renderer, chunk};
-use crate::message::{Part, ToolId};
+use crate::message::{Metadata, Part, ToolId};
 use crate::protocol::content::{Content, Role, WireMessage};
 use crate::protocol::event::ResultStatus;
 
-/// Returns the updates of all messages, in their order; a call comes with its result.
-pub(super) fn replay(messages: Vec<WireMessage>, renderer: &mut Renderer) -> Vec<Value> {
+/// Returns the updates of all messages, in their order; a call comes with its result, and with the facts of it that are kept.
+pub(super) fn replay(
+    messages: Vec<WireMessage>,
+    renderer: &mut Renderer,
+    facts: impl Fn(&ToolId) -> Option<Metadata>,
+) -> Vec<Value> {
     let results: HashMap<ToolId, (ResultStatus, String)> = messages
         .iter()
         .filter_map(|message| {
@@ -43,7 +47,14 @@ pub(super) fn replay(messages: Vec<WireMessage>, renderer: &mut Renderer) -> Vec
                 for call in message.tool_calls {
                     let result = results.get(&call.id);
                     let result = result.map(|(status, text)| (*status, text.as_str()));
-                    updates.extend(renderer.past(&call.id, &call.name, &call.input, result));
+                    let facts = facts(&call.id);
+                    updates.extend(renderer.past(
+                        &call.id,
+                        &call.name,
+                        &call.input,
+                        result,
+                        facts.as_ref(),
+                    ));
                 }
             }
             // With its call.
@@ -114,7 +125,14 @@ mod tests {
         ] {
             let client: Capabilities = serde_json::from_value(client).unwrap();
             let mut renderer = Renderer::new(PathBuf::from("/p"), &client);
-            let updates = replay(said.clone(), &mut renderer);
+            let facts = |id: &ToolId| {
+                let exited = Metadata {
+                    exit_code: Some(2),
+                    ..Metadata::default()
+                };
+                (id.as_str() == "t2").then_some(exited)
+            };
+            let updates = replay(said.clone(), &mut renderer, facts);
             for update in &updates {
                 let read = serde_json::from_value::<SessionUpdate>(update.clone());
                 assert!(read.is_ok(), "{update}: {read:?}");
@@ -143,6 +161,10 @@ mod tests {
                 .filter(|it| *it != "in_progress")
                 .collect();
             assert_eq!(ends, ["completed", "failed"]);
+            let mut exits = updates
+                .iter()
+                .filter_map(|it| it["_meta"]["terminal_exit"]["exit_code"].as_u64());
+            assert_eq!(exits.next(), (terminals == 1).then_some(2));
         }
     }
 }

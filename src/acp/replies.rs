@@ -2,36 +2,37 @@
 
 use serde_json::json;
 
-use super::options::Choice;
-use super::render::Renderer;
+use super::options::{Choice, Told};
 use super::rpc::{Id, RpcError};
 use super::session::AcpSession;
 use crate::message::SessionId;
-use crate::protocol::answer::{CompactState, McpState, RevertOutcome};
-use crate::protocol::command::{Command, Configure, FilesRevert, McpName, SessionRename};
-use crate::protocol::event::Event;
+use crate::protocol::SessionCode;
+use crate::protocol::answer::{CompactState, RevertOutcome};
+use crate::protocol::command::{Command, Configure, FilesRevert, SessionRename};
+use crate::protocol::event::{Event, SessionError};
+
+const LOST: &str =
+    "the answer was not read in time and is lost; load the session to see how it stands";
 
 /// What an answer is for.
 #[derive(Debug)]
 pub(super) enum Pending {
-    /// The turn's send.
-    Prompt,
-    /// A send into the turn that runs.
-    Steer(Id),
+    /// A prompt's send.
+    Prompt(Id),
     /// A choice of the client's; with `whole` the answer has all options.
     Choice {
         id: Id,
         whole: bool,
     },
     /// A choice by a slash command.
-    Told,
+    Told(Told),
     Compact,
     /// What the last turn changed, to be undone.
     UndoWhat,
     Undo,
     Title(Id, String),
-    /// How MCP servers stand for which a prompt waits.
-    Servers,
+    /// What has no answer when this is answered: the answers are lost.
+    AfterGap(Vec<u64>),
     /// Nothing waits for it.
     Quiet,
 }
@@ -39,30 +40,21 @@ pub(super) enum Pending {
 impl AcpSession {
     pub(super) async fn replied(&mut self, pending: Pending, event: Event) {
         match (pending, event) {
-            (Pending::Prompt, Event::ChatSendResult(sent)) => self.began(sent.message_id),
-            (Pending::Prompt, Event::ChatError(error)) => {
-                let error = RpcError::internal(error.message, error.hint.as_deref());
-                self.fail_turn(error).await;
-            }
-            (Pending::Prompt, Event::SessionError(error)) => self.fail_turn(error.into()).await,
-            // It is answered with the turn.
-            (Pending::Steer(_), Event::ChatSendResult(_)) => {}
+            (Pending::Prompt(id), Event::ChatSendResult(sent)) => self.sent(&id, sent).await,
+            (Pending::Prompt(id), event) => self.refuse(&id, refused(event)).await,
             (Pending::Choice { id, whole }, Event::SessionConfigureResult(in_force)) => {
                 if let Some(options) = &mut self.options {
                     options.in_force = in_force;
                 }
                 self.chosen(&id, whole).await;
             }
-            (Pending::Told, Event::SessionConfigureResult(in_force)) => {
-                let text = format!(
-                    "{} {}, {:?}",
-                    in_force.provider, in_force.model, in_force.trust_level
-                );
-                if let Some(options) = &mut self.options {
+            (Pending::Told(told), Event::SessionConfigureResult(in_force)) => {
+                let text = self.options.as_mut().map(|options| {
                     options.in_force = in_force;
-                }
+                    options.told(told)
+                });
                 self.tell_options().await;
-                self.say_and_finish(&text).await;
+                self.say_and_finish(&text.unwrap_or_default()).await;
             }
             (Pending::Compact, Event::ChatCompactResult(it)) => {
                 if it.state == CompactState::NothingToDo {
@@ -100,38 +92,26 @@ impl AcpSession {
             (Pending::Title(id, title), Event::SessionRenameResult(_)) => {
                 self.out.answer(&id, Ok(json!({ "title": title }))).await;
             }
-            (Pending::Servers, Event::McpListResult(list)) => {
-                let is_starting = |name: &String| {
-                    let server = list.servers.iter().find(|server| server.name == *name);
-                    server.is_some_and(|server| server.state == McpState::Starting)
-                };
-                for server in &list.servers {
-                    if let (true, Some(why)) = (self.starting.contains(&server.name), &server.error)
-                    {
-                        self.update(Renderer::say(&format!(
-                            "*MCP server `{}`: {why}*\n\n",
-                            server.name
-                        )))
-                        .await;
-                    }
-                }
-                self.starting.retain(is_starting);
-                if self.starting.is_empty() {
-                    self.begin().await;
-                }
-            }
             (Pending::Quiet, Event::ModelListResult(list)) => {
                 if let Some(options) = &mut self.options {
                     options.models = list.models;
                 }
                 self.tell_options().await;
             }
-            (Pending::Quiet | Pending::Servers, _) => {}
-            (Pending::Steer(id) | Pending::Choice { id, .. } | Pending::Title(id, _), event) => {
+            (Pending::AfterGap(unanswered), _) => {
+                for number in unanswered {
+                    let lost = SessionError::new(SessionCode::Internal, LOST);
+                    if let Some(pending) = self.pending.remove(&number) {
+                        Box::pin(self.replied(pending, Event::SessionError(lost))).await;
+                    }
+                }
+            }
+            (Pending::Quiet, _) => {}
+            (Pending::Choice { id, .. } | Pending::Title(id, _), event) => {
                 self.out.answer(&id, Err(refused(event))).await;
             }
             (
-                Pending::Told | Pending::Compact | Pending::UndoWhat | Pending::Undo,
+                Pending::Told(_) | Pending::Compact | Pending::UndoWhat | Pending::Undo,
                 Event::SessionError(error),
             ) => {
                 self.say_and_finish(&error.message).await;
@@ -212,20 +192,14 @@ impl AcpSession {
     }
 
     pub(super) async fn set_title(&mut self, id: Id, title: String) {
+        // As the daemon keeps it.
+        let title = title.trim().to_owned();
         let rename = SessionRename {
             session_id: Some(SessionId::new(self.id())),
             title: title.clone(),
         };
         self.send(Command::SessionRename(rename), Pending::Title(id, title))
             .await;
-    }
-
-    /// Ends the servers that the client named.
-    pub(super) async fn end_servers(&mut self) {
-        for name in std::mem::take(&mut self.servers) {
-            self.send_quietly(Command::McpRemove(McpName { name }))
-                .await;
-        }
     }
 }
 

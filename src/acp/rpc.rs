@@ -54,6 +54,8 @@ pub(super) enum Incoming {
         id: String,
         outcome: Result<Value, Value>,
     },
+    /// An answer to nothing that was asked.
+    Stray(Id),
 }
 
 /// Why a request failed.
@@ -61,8 +63,8 @@ pub(super) enum Incoming {
 pub(super) struct RpcError {
     code: i64,
     message: String,
-    /// What clients show: the message, and what to do.
-    details: Option<String>,
+    /// What to do, where the message does not say.
+    hint: Option<String>,
 }
 
 impl RpcError {
@@ -70,7 +72,7 @@ impl RpcError {
         Self {
             code,
             message: message.into(),
-            details: None,
+            hint: None,
         }
     }
 
@@ -100,37 +102,32 @@ impl RpcError {
 
     /// Returns an error that happened here: what happened, and what to do.
     pub(super) fn internal(message: impl Into<String>, hint: Option<&str>) -> Self {
-        let message = message.into();
-        let details = match hint {
-            Some(hint) => format!("{message}\n{hint}"),
-            None => message.clone(),
-        };
         Self {
-            details: Some(details),
+            hint: hint.map(str::to_owned),
             ..Self::new(code::INTERNAL, message)
         }
     }
 
-    pub(super) fn message(&self) -> &str {
-        &self.message
-    }
-
+    /// Returns it as the protocol has it; `data.details` is what clients show.
     pub(super) fn json(&self) -> Value {
-        let mut error = json!({"code": self.code, "message": self.message});
-        if let (Some(details), Some(fields)) = (&self.details, error.as_object_mut()) {
-            fields.insert("data".to_owned(), json!({ "details": details }));
-        }
-        error
+        let details = match &self.hint {
+            Some(hint) => format!("{}\n{hint}", self.message),
+            None => self.message.clone(),
+        };
+        json!({"code": self.code, "message": self.message, "data": { "details": details }})
     }
 }
 
 impl From<SessionError> for RpcError {
     fn from(error: SessionError) -> Self {
-        match error.code {
-            SessionCode::SessionNotFound => Self::new(code::NOT_FOUND, error.message),
-            SessionCode::InvalidPayload => Self::invalid_params(error.message),
-            _ => Self::internal(error.message, None),
-        }
+        let hint = match error.code {
+            SessionCode::SessionNotFound => return Self::new(code::NOT_FOUND, error.message),
+            SessionCode::InvalidPayload => return Self::invalid_params(error.message),
+            SessionCode::RateLimited => Some("wait a little and try again"),
+            SessionCode::ShuttingDown => Some("start the agent again"),
+            _ => None,
+        };
+        Self::internal(error.message, hint)
     }
 }
 
@@ -154,39 +151,48 @@ pub(super) fn read(line: &str) -> Result<Incoming, Box<(Id, RpcError)>> {
         Some(None) => return refused(Id::NULL, "`id` must be a string, an integer or null"),
     };
     let whom = id.clone().unwrap_or(Id::NULL);
+    let Some(method) = frame.remove("method") else {
+        return unasked(frame, id).ok_or_else(|| {
+            let error = RpcError::invalid_request("`method` is missing");
+            Box::new((whom, error))
+        });
+    };
     if frame.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return refused(whom, "`jsonrpc` must be \"2.0\"");
     }
-    match (frame.remove("method"), id) {
-        (Some(Value::String(method)), Some(id)) => Ok(Incoming::Request {
+    match (method, id) {
+        (Value::String(method), Some(id)) => Ok(Incoming::Request {
             id,
             method,
             params: params(&mut frame),
         }),
-        (Some(Value::String(method)), None) => Ok(Incoming::Notification {
+        (Value::String(method), None) => Ok(Incoming::Notification {
             method,
             params: params(&mut frame),
         }),
-        (Some(_), _) => refused(whom, "`method` must be a string"),
-        (None, Some(Id(Value::String(id)))) => {
-            match (frame.remove("result"), frame.remove("error")) {
-                (Some(result), None) => Ok(Incoming::Answer {
-                    id,
-                    outcome: Ok(result),
-                }),
-                (None, Some(error)) => Ok(Incoming::Answer {
-                    id,
-                    outcome: Err(error),
-                }),
-                _ => refused(whom, "an answer has `result` or `error`"),
-            }
-        }
-        (None, _) => refused(whom, "`method` is missing"),
+        (_, _) => refused(whom, "`method` must be a string"),
+    }
+}
+
+/// Reads a frame without a method: an answer, which is never answered itself, however it looks. `None` where nothing says
+/// that it is one.
+fn unasked(mut frame: Map<String, Value>, id: Option<Id>) -> Option<Incoming> {
+    let (result, error) = (frame.remove("result"), frame.remove("error"));
+    let is_answer = result.is_some() || error.is_some();
+    let outcome = match (result, error.filter(|error| !error.is_null())) {
+        (Some(result), None) => Ok(result),
+        (_, error) => Err(error.unwrap_or_default()),
+    };
+    match id {
+        // Ids of ours are text.
+        Some(Id(Value::String(id))) => Some(Incoming::Answer { id, outcome }),
+        id => is_answer.then(|| Incoming::Stray(id.unwrap_or(Id::NULL))),
     }
 }
 
 fn params(frame: &mut Map<String, Value>) -> Value {
-    frame.remove("params").unwrap_or_else(|| json!({}))
+    let params = frame.remove("params").filter(|it| !it.is_null());
+    params.unwrap_or_else(|| json!({}))
 }
 
 /// Returns the answer to a request.
@@ -253,6 +259,30 @@ mod tests {
                     outcome: Err(json!({"code": 1})),
                 },
             ),
+            // As clients write that have both fields always.
+            (
+                json!({"jsonrpc": "2.0", "id": "q1", "result": {}, "error": null}),
+                Incoming::Answer {
+                    id: "q1".to_owned(),
+                    outcome: Ok(json!({})),
+                },
+            ),
+            // Whatever is no clear yes is a no.
+            (
+                json!({"id": "q1", "error": null}),
+                Incoming::Answer {
+                    id: "q1".to_owned(),
+                    outcome: Err(Value::Null),
+                },
+            ),
+            (
+                json!({"jsonrpc": "2.0", "id": 1, "result": {}}),
+                Incoming::Stray(id(json!(1))),
+            ),
+            (
+                json!({"jsonrpc": "2.0", "id": 0, "method": "a", "params": null}),
+                request(id(json!(0))),
+            ),
         ] {
             assert_eq!(read(&line.to_string()), Ok(expected), "{line}");
         }
@@ -289,12 +319,6 @@ mod tests {
                 -32_600,
                 "`method`",
             ),
-            (
-                r#"{"jsonrpc":"2.0","id":"q"}"#,
-                Id(json!("q")),
-                -32_600,
-                "`result`",
-            ),
         ] {
             let (whom, error) = *read(line).unwrap_err();
             assert_eq!((whom, error.code), (id, code), "{line}");
@@ -303,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_happened_here_has_details_and_what_to_do() {
+    fn each_error_has_details_and_what_to_do_where_that_is_known() {
         let error = RpcError::internal("no", Some("do this"));
         let expected =
             json!({"code": -32_603, "message": "no", "data": {"details": "no\ndo this"}});
@@ -311,6 +335,8 @@ mod tests {
         let written = answer(&Id(json!(7)), Err(RpcError::no_method("x")));
         let written: Value = serde_json::from_str(&written).unwrap();
         assert_eq!(written["error"]["code"], -32_601);
+        let details = written["error"]["data"]["details"].as_str().unwrap();
+        assert!(details.contains("`x`"), "{written}");
         assert_eq!(written["id"], 7);
     }
 }

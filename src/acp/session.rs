@@ -6,31 +6,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::Out;
+use super::diff::MAX_WHOLE;
 use super::open::CONVERSATION;
 use super::options::Options;
-use super::question::{self, Question, Settled};
+use super::question::Question;
 use super::render::Renderer;
 use super::replies::Pending;
 use super::rpc::{Id, RpcError};
-use super::tool_call;
 use super::turn::Turn;
-use super::wire::Block;
-use crate::message::ConversationId;
+use super::wire::{Block, Input};
+use crate::message::{ConversationId, InputId};
 use crate::plain_text::frame::{Frame, request_id};
 use crate::protocol::command::{ChatCancel, Command};
-use crate::protocol::event::{By, Event};
-use crate::protocol::{Request, RequestId};
+use crate::protocol::event::Event;
+use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::sleep_until;
-use crate::session::{Attachment, Handle, Reader, Sessions};
+use crate::session::{Attachment, Handle, ProjectFiles, Reader, Sessions};
 
-/// Bytes of events that are taken at once.
-const BATCH: usize = 64 * 1024;
+/// Bytes of events that are taken at once, before the client's orders are looked at again.
+const BATCH: usize = 32 * 1024;
 
 /// How often a running command's output is sent where it replaces what was sent before.
 const OUTPUT_EVERY: Duration = Duration::from_millis(250);
@@ -69,65 +70,87 @@ pub(super) enum Order {
     },
 }
 
+/// What a session is made of.
+pub(super) struct Parts {
+    pub sessions: Arc<Sessions>,
+    pub handle: Handle,
+    pub attachment: Attachment,
+    /// The number of the last event that is of no interest.
+    pub after: u64,
+    pub renderer: Renderer,
+    /// How the client asks the user for what MCP servers want.
+    pub input: Input,
+    pub files: ProjectFiles,
+    pub out: Out,
+    pub inbox: mpsc::Receiver<Order>,
+    pub stop: CancellationToken,
+}
+
 pub(super) struct AcpSession {
     pub(super) sessions: Arc<Sessions>,
-    handle: Handle,
+    pub(super) handle: Handle,
     attachment: Attachment,
-    reader: Reader,
+    pub(super) reader: Reader,
     pub(super) renderer: Renderer,
     pub(super) out: Out,
     inbox: mpsc::Receiver<Order>,
     stop: CancellationToken,
+    pub(super) input: Input,
+    /// The texts of the project's files, to show changes whole.
+    pub(super) files: ProjectFiles,
     /// `None` before the session said what is in force.
     pub(super) options: Option<Options>,
     pub(super) workflows: Vec<String>,
     /// Frames that came before the client could be told of them.
-    early: Vec<Utf8Bytes>,
+    pub(super) early: Vec<Utf8Bytes>,
+    /// The number of the last request. They begin with the time: the session remembers sends of earlier connections by their
+    /// numbers, and what comes again under the same one is not run.
     requests: u64,
     /// Requests to the daemon without an answer.
     pub(super) pending: HashMap<u64, Pending>,
     /// Questions that the client has not answered.
-    questions: HashMap<u64, Question>,
-    asked: u64,
+    pub(super) questions: HashMap<u64, Question>,
+    pub(super) asked: u64,
+    /// Pages that the client was asked to open.
+    pub(super) pages: Vec<InputId>,
+    /// Whether the client knows that there are other conversations.
+    pub(super) knows_others: bool,
     /// The turn that runs for the client.
     pub(super) turn: Option<Turn>,
-    /// MCP servers that the client named: they go with the session.
-    pub(super) servers: Vec<String>,
-    /// Those that have not answered yet, for which a first prompt waits.
+    /// MCP servers of the client's that have not answered yet, for which a first prompt waits.
     pub(super) starting: Vec<String>,
+    /// Whether a prompt has waited for them in vain: no other one does.
+    pub(super) has_waited: bool,
     /// What went wrong at the beginning, to be told with the first prompt.
     pub(super) problems: Vec<String>,
     flush_at: Option<Instant>,
 }
 
 impl AcpSession {
-    pub(super) fn new(
-        sessions: Arc<Sessions>,
-        handle: Handle,
-        attachment: Attachment,
-        after: u64,
-        renderer: Renderer,
-        (out, inbox, stop): (Out, mpsc::Receiver<Order>, CancellationToken),
-    ) -> Self {
+    pub(super) fn new(parts: Parts) -> Self {
         Self {
-            reader: Reader::new(handle.clone(), after),
-            sessions,
-            handle,
-            attachment,
-            renderer,
-            out,
-            inbox,
-            stop,
+            reader: Reader::new(parts.handle.clone(), parts.after),
+            sessions: parts.sessions,
+            handle: parts.handle,
+            attachment: parts.attachment,
+            renderer: parts.renderer,
+            out: parts.out,
+            inbox: parts.inbox,
+            stop: parts.stop,
+            input: parts.input,
+            files: parts.files,
             options: None,
             workflows: Vec::new(),
             early: Vec::new(),
-            requests: 0,
+            requests: u64::try_from(Timestamp::now().as_microsecond()).unwrap_or_default(),
             pending: HashMap::new(),
             questions: HashMap::new(),
             asked: 0,
+            pages: Vec::new(),
+            knows_others: false,
             turn: None,
-            servers: Vec::new(),
             starting: Vec::new(),
+            has_waited: false,
             problems: Vec::new(),
             flush_at: None,
         }
@@ -148,49 +171,49 @@ impl AcpSession {
         loop {
             // Before the look, so that nothing that comes after it is missed.
             let grown = feed.grown();
-            if !self.read().await {
-                break;
-            }
+            let Some(is_more) = self.read().await else {
+                return self.lost("the session ended").await;
+            };
             let (flush_at, held_until) = (self.flush_at, self.held_until());
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => break,
+                () = self.stop.cancelled() => return,
                 order = self.inbox.recv() => match order {
                     Some(order) => if self.order(order).await.is_break() {
                         return;
                     },
-                    None => break,
+                    None => return,
                 },
                 () = taken_over.cancelled() => {
-                    self.fail("another client has taken the session over").await;
-                    break;
+                    return self.lost("another client has taken the session over").await;
                 }
-                () = sessions.lost(&handle) => {
-                    self.fail("the session ended").await;
-                    break;
-                }
+                () = sessions.lost(&handle) => return self.lost("the session ended").await,
                 () = sleep_until(flush_at) => self.flush().await,
-                () = sleep_until(held_until) => self.begin().await,
+                () = sleep_until(held_until) => self.go_on_waiting().await,
+                // The client's orders are looked at between any two batches, however much there is.
+                () = std::future::ready(()), if is_more => {}
                 () = grown => {}
             }
         }
-        self.end_servers().await;
     }
 
-    /// Takes all events that there are; returns whether the session goes on.
-    async fn read(&mut self) -> bool {
+    /// Ends what the client waits for, because the session is over for it.
+    async fn lost(&mut self, why: &str) {
+        self.withdraw_questions().await;
+        self.fail_turn(RpcError::internal(why, Some("session/load goes on in it")))
+            .await;
+    }
+
+    /// Takes the next events; returns whether there may be more, `None` where the session ended.
+    async fn read(&mut self) -> Option<bool> {
         let mut frames = Vec::new();
-        loop {
-            if !self.reader.read(BATCH, &mut frames).await {
-                return false;
-            }
-            if frames.is_empty() {
-                return true;
-            }
-            for frame in frames.drain(..) {
-                self.take(&frame).await;
-            }
+        if !self.reader.read(BATCH, &mut frames).await {
+            return None;
         }
+        for frame in &frames {
+            self.take(frame).await;
+        }
+        Some(!frames.is_empty())
     }
 
     async fn take(&mut self, frame: &str) {
@@ -206,80 +229,29 @@ impl AcpSession {
         }
     }
 
-    async fn event(&mut self, event: Event) {
-        for update in self.renderer.event(&event) {
+    pub(super) async fn event(&mut self, event: Event) {
+        let conversation = event.conversation();
+        if conversation.is_some_and(|id| id.as_str() != CONVERSATION) {
+            return self.elsewhere(&event).await;
+        }
+        if let Event::SessionError(error) = &event
+            && error.code == SessionCode::ReplayGap
+        {
+            return self.after_gap().await;
+        }
+        let text = match self.renderer.changes(&event) {
+            Some(path) => self.files.text(path.to_owned(), MAX_WHOLE).await,
+            None => None,
+        };
+        for update in self.renderer.event(&event, text.as_deref()) {
             self.update(update).await;
         }
         if self.renderer.is_dirty() {
             self.flush_at
                 .get_or_insert_with(|| Instant::now() + OUTPUT_EVERY);
         }
-        match event {
-            Event::ChatToolConfirm(confirm) => {
-                let cwd = self.cwd();
-                let unified = confirm.preview.as_deref();
-                let diff = tool_call::diff(&confirm.tool_name, &confirm.input, unified, &cwd);
-                let params = question::of_call(self.id(), &confirm, diff);
-                self.ask_client(
-                    "session/request_permission",
-                    params,
-                    Question::Call(confirm),
-                )
-                .await;
-            }
-            Event::ChatBudgetConfirm(confirm) => {
-                let params = question::of_money(self.id(), &confirm);
-                let question = Question::Money(confirm.request_id);
-                self.ask_client("session/request_permission", params, question)
-                    .await;
-            }
-            Event::ChatToolInputRequest(asked) => {
-                let params = question::of_input(self.id(), &asked);
-                let question = Question::Input(asked.request_id);
-                self.ask_client("elicitation/create", params, question)
-                    .await;
-            }
-            Event::ChatToolResolved(it) => {
-                let settled = Settled::Call(&it.tool_id, it.host.as_deref());
-                self.settled(&settled, it.by).await;
-            }
-            Event::ChatBudgetResolved(it) => {
-                self.settled(&Settled::Money(&it.request_id), it.by).await;
-            }
-            Event::ChatToolInputResolved(it) => {
-                self.settled(&Settled::Input(&it.request_id), it.by).await;
-            }
-            event => self.turn_event(event).await,
-        }
-    }
-
-    /// Asks the client something.
-    async fn ask_client(&mut self, method: &str, params: Value, question: Question) {
-        self.asked += 1;
-        let id = self.question_id(self.asked);
-        self.questions.insert(self.asked, question);
-        self.out.request(&id, method, params).await;
-    }
-
-    fn question_id(&self, number: u64) -> String {
-        format!("{}#{number}", self.id())
-    }
-
-    /// Takes back a question that was settled otherwise: nobody needs to answer it any more.
-    async fn settled(&mut self, settled: &Settled<'_>, by: By) {
-        let mut open = self.questions.iter();
-        let number = open
-            .find(|(_, question)| question.is(settled))
-            .map(|(number, _)| *number);
-        let Some(number) = number else {
-            return;
-        };
-        self.questions.remove(&number);
-        if by != By::User {
-            let id = self.question_id(number);
-            self.out
-                .notify("$/cancel_request", serde_json::json!({"requestId": id}))
-                .await;
+        if let Some(event) = self.question_event(event).await {
+            self.turn_event(event).await;
         }
     }
 
@@ -296,16 +268,17 @@ impl AcpSession {
                     self.cancel().await;
                 }
             }
-            Order::Answer { number, outcome } => {
-                // One that was settled meanwhile needs no answer.
-                if let Some(question) = self.questions.remove(&number) {
-                    self.send_quietly(question.answered(outcome)).await;
-                }
-            }
+            Order::Answer { number, outcome } => self.answered(number, outcome).await,
             Order::Close { id } => {
-                self.fail("the session was closed").await;
-                self.end_servers().await;
+                // As if the turn was cancelled before.
+                if let Some(turn) = &mut self.turn {
+                    turn.cancel();
+                }
+                self.withdraw_questions().await;
+                self.finish_turn("cancelled").await;
                 self.handle.discard().await;
+                // Nothing of it is left when the client hears of it.
+                self.stop.run_until_cancelled(self.handle.ended()).await;
                 self.out.answer(&id, Ok(serde_json::json!({}))).await;
                 return ControlFlow::Break(());
             }
@@ -313,10 +286,13 @@ impl AcpSession {
         ControlFlow::Continue(())
     }
 
-    /// Cancels the turn that runs; its prompt is answered when it has ended.
+    /// Cancels the turn that runs; its prompts are answered when it has ended.
     pub(super) async fn cancel(&mut self) {
-        if self.turn.as_ref().is_some_and(Turn::is_held) {
-            return self.finish_turn("cancelled").await;
+        if let Some(turn) = &mut self.turn {
+            turn.cancel();
+            if turn.is_held() {
+                return self.finish_turn("cancelled").await;
+            }
         }
         self.send_quietly(Command::ChatCancel(ChatCancel {
             conversation_id: ConversationId::new(CONVERSATION),

@@ -8,7 +8,7 @@ use futures::{SinkExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::{self, INCOMING, OUTGOING};
+use super::agent::{self, INCOMING, OUTGOING, TooLong};
 use crate::connection::LastActivity;
 use crate::session::Sessions;
 use crate::telemetry::metrics;
@@ -29,20 +29,26 @@ pub(crate) async fn socket(
     let (out, mut to_write) = mpsc::channel::<String>(OUTGOING);
     // Ends the other two where one of them ends.
     let ended = stop.child_token();
-    let reading = async {
-        while let Some(Ok(message)) = activity.unless_silent(stream.next()).await.flatten() {
-            match message {
-                Message::Text(text) => {
+    let stopping = ended.clone();
+    let reading = async move {
+        loop {
+            match activity.unless_silent(stream.next()).await.flatten() {
+                Some(Ok(Message::Text(text))) => {
                     if taken.send(Ok(text.to_string())).await.is_err() {
                         break;
                     }
                 }
-                Message::Close(_) => break,
                 // Binary frames are none of the protocol's.
-                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) => {}
+                Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
+                // Nothing can be read behind it; the client hears why, and the end of what there is to take ends the rest.
+                Some(Err(error)) if is_too_long(&error) => {
+                    drop(taken.send(Err(TooLong)).await);
+                    return;
+                }
+                Some(Ok(Message::Close(_)) | Err(_)) | None => break,
             }
         }
-        ended.cancel();
+        stopping.cancel();
     };
     let writing = async {
         let mut ping = tokio::time::interval(PING_EVERY);
@@ -65,4 +71,11 @@ pub(crate) async fn socket(
     let serving = agent::serve(sessions, lines, out, ended.clone());
     let reading = ended.run_until_cancelled(reading);
     tokio::join!(serving, reading, writing);
+}
+
+/// Returns whether a frame has more bytes than are taken (`server.max_frame_bytes`).
+fn is_too_long(error: &axum::Error) -> bool {
+    // The library's own error is not named by axum's.
+    let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |it| it.source());
+    causes.any(|cause| cause.to_string().contains("too long"))
 }

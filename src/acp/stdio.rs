@@ -22,11 +22,21 @@ pub(crate) async fn stdio(
 ) {
     let most = sessions.daemon().services.config().server.max_frame_bytes;
     let (taken, lines) = mpsc::channel(INCOMING);
+    let left = hung_up();
     // Left behind at the end: a read of stdin cannot be cancelled.
     drop(tokio::spawn(async move {
         let mut stdin = BufReader::new(tokio::io::stdin());
         while let Ok(Some(line)) = read_line(&mut stdin, most).await {
-            if taken.send(line).await.is_err() {
+            // Where nothing is taken because the client reads nothing, the end of stdin is behind what it wrote.
+            let given_up = async {
+                left.cancelled().await;
+                tokio::time::sleep(CLOSING).await;
+            };
+            let is_taken = tokio::select! {
+                sent = taken.send(line) => sent.is_ok(),
+                () = given_up => false,
+            };
+            if !is_taken {
                 break;
             }
         }
@@ -37,6 +47,45 @@ pub(crate) async fn stdio(
     agent::serve(sessions, lines, out, stop).await;
     // All senders are gone, so it ends with the last line; a client that does not read is not waited for.
     drop(tokio::time::timeout(CLOSING, writing).await);
+}
+
+/// Returns a token that is cancelled when nobody holds the other end of stdin any more, however much of it is unread.
+fn hung_up() -> CancellationToken {
+    let left = CancellationToken::new();
+    let token = left.clone();
+    // A thread of its own: it ends with the process.
+    let watching = std::thread::Builder::new()
+        .name("stdin-end".to_owned())
+        .spawn(move || {
+            if is_hung_up() {
+                token.cancel();
+            }
+        });
+    if let Err(error) = watching {
+        tracing::warn!(%error, "the end of stdin is noticed only when all before it was taken");
+    }
+    left
+}
+
+/// Waits for the other end of stdin to be closed; returns false where the system cannot tell.
+#[cfg(target_os = "linux")]
+fn is_hung_up() -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    let stdin = rustix::stdio::stdin();
+    let mut watched = [PollFd::new(&stdin, PollFlags::RDHUP)];
+    loop {
+        match poll(&mut watched, None) {
+            Ok(_) => return true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_hung_up() -> bool {
+    false
 }
 
 async fn write(mut lines: mpsc::Receiver<String>) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! How a tool call looks in an editor: its kind, title, places and difference. Pure.
+//! How a tool call looks in an editor: its kind, title and places. Pure.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -102,51 +102,6 @@ fn absolute(path: &str, cwd: &Path) -> PathBuf {
     whole
 }
 
-/// Returns the difference that a call is about to make, or has made: of its unified diff where there is one, else of its
-/// input. Text without its surroundings stands for the whole file, which the protocol would have.
-pub(super) fn diff(
-    tool: &str,
-    input: &Map<String, Value>,
-    unified: Option<&str>,
-    cwd: &Path,
-) -> Option<Value> {
-    let path = path(tool, input, cwd)?;
-    let text = |name: &str| input.get(name).and_then(Value::as_str);
-    let (old, new) = match (unified, tool) {
-        (Some(unified), _) => of_unified(unified),
-        (None, "file_edit") => (
-            Some(text("oldText")?.to_owned()),
-            text("newText")?.to_owned(),
-        ),
-        _ => return None,
-    };
-    Some(json!({"type": "diff", "path": path, "oldText": old, "newText": new}))
-}
-
-/// Returns both sides of a unified diff; `None` for the old one where there was no file.
-fn of_unified(unified: &str) -> (Option<String>, String) {
-    let (mut old, mut new) = (String::new(), String::new());
-    let (mut is_new_file, mut is_in_hunk) = (false, false);
-    for line in unified.lines() {
-        if line.starts_with("@@") {
-            is_in_hunk = true;
-        } else if !is_in_hunk {
-            is_new_file |= line.starts_with("--- /dev/null");
-        } else {
-            let (mark, rest) = line.split_at_checked(1).unwrap_or((line, ""));
-            for (side, marks) in [(&mut old, "- "), (&mut new, "+ ")] {
-                // An empty line of the surroundings may have lost its mark.
-                if mark.is_empty() || marks.contains(mark) {
-                    side.push_str(rest);
-                    side.push('\n');
-                }
-            }
-        }
-    }
-    is_new_file |= old.is_empty();
-    ((!is_new_file).then_some(old), new)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,28 +174,5 @@ mod tests {
             );
         }
         assert!(locations("bash", &input(&json!({"path": "x"})), cwd).is_empty());
-    }
-
-    #[test]
-    fn a_difference_has_both_sides() {
-        let cwd = Path::new("/p");
-        let edit = input(&json!({"path": "a", "oldText": "x", "newText": "y"}));
-        assert_eq!(
-            diff("file_edit", &edit, None, cwd),
-            Some(json!({"type": "diff", "path": "/p/a", "oldText": "x", "newText": "y"}))
-        );
-        let unified = "--- a\n+++ a\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";
-        let found = diff("file_edit", &edit, Some(unified), cwd).unwrap();
-        assert_eq!(found["oldText"], "one\ntwo\nthree\n");
-        assert_eq!(found["newText"], "one\nTWO\nthree\n");
-        let write = input(&json!({"path": "a", "content": "n"}));
-        assert_eq!(diff("file_write", &write, None, cwd), None);
-        let unified = "--- /dev/null\n+++ a\n@@ -0,0 +1 @@\n+n\n";
-        let found = diff("file_write", &write, Some(unified), cwd).unwrap();
-        assert_eq!(
-            (&found["oldText"], &found["newText"]),
-            (&Value::Null, &json!("n\n"))
-        );
-        assert_eq!(diff("bash", &edit, Some(unified), cwd), None);
     }
 }

@@ -1,62 +1,119 @@
-//! A turn of the protocol: from a prompt to its answer. It is one exchange of the daemon's, or what a slash command does.
+//! A turn of the protocol: from a prompt to its answer. Each prompt is answered by the end of the exchange that took it in;
+//! with what was steered, a turn may have several of both.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::blocks;
 use super::open::CONVERSATION;
-use super::options::{Choice, Options, model};
+use super::options::Options;
 use super::render::Renderer;
 use super::replies::Pending;
 use super::rpc::{Id, RpcError};
+use super::servers::Held;
 use super::session::AcpSession;
 use super::slash::{self, Slash};
 use super::wire::Block;
 use crate::message::{ConversationId, MessageId, Part};
-use crate::protocol::command::{ChatCompact, ChatSend, Command, Empty, FilesChanges, WhenBusy};
+use crate::protocol::answer::{SendState, Sent};
+use crate::protocol::command::{ChatSend, Command, WhenBusy};
 use crate::protocol::content::Content;
 use crate::protocol::event::{ChatError, CompactionPhase, Event, StopReason, StreamEnd};
 use crate::protocol::word;
 
-/// How long a first prompt waits for MCP servers that the client named.
-const SERVERS_TIME: Duration = Duration::from_secs(10);
+/// The most prompts of a turn: the daemon refuses more, too.
+const MAX_ASKED: usize = 64;
 
 /// What runs for the client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// The prompt, and those that went into it.
-    ids: Vec<Id>,
-    /// The exchange, once it has begun.
-    message_id: Option<MessageId>,
-    /// What is sent when the servers are there, and how long it waits for them.
-    held: Option<(Box<ChatSend>, Instant)>,
-    error: Option<ChatError>,
-    /// Whether the client got any text.
+    /// Prompts without an answer, in their order.
+    asked: Vec<Asked>,
+    /// What is sent when the servers are there.
+    pub(super) held: Option<Held>,
+    /// Why exchanges failed that have not ended yet.
+    errors: HashMap<MessageId, ChatError>,
+    /// Whether the client got any text since the last answer.
     has_said: bool,
-    is_compaction: bool,
+    /// Whether it is what a slash command does, into which nothing can be steered.
+    is_own: bool,
+    pub(super) is_compaction: bool,
+}
+
+/// A prompt without an answer.
+#[derive(Debug)]
+struct Asked {
+    id: Id,
+    place: Place,
+    is_cancelled: bool,
+}
+
+/// Where a prompt went.
+#[derive(Debug, PartialEq)]
+enum Place {
+    /// The daemon has not said.
+    Sent,
+    /// It is of this exchange, and answered with it.
+    Of(MessageId),
+    /// It was admitted as steered. Of which exchange it will be is open until `chat:steered`: the one that runs may end
+    /// without it, and another one begins with it.
+    Steered,
 }
 
 impl Turn {
     fn new(id: Id) -> Self {
         Self {
-            ids: vec![id],
-            message_id: None,
-            held: None,
-            error: None,
-            has_said: false,
-            is_compaction: false,
+            asked: vec![Asked::new(id)],
+            ..Self::default()
         }
     }
 
     pub(super) fn is_of(&self, id: &Value) -> bool {
-        self.ids.iter().any(|own| own.is(id))
+        self.asked.iter().any(|asked| asked.id.is(id))
     }
 
     pub(super) fn is_held(&self) -> bool {
         self.held.is_some()
+    }
+
+    fn takes_more(&self) -> bool {
+        !self.is_held() && !self.is_own && self.asked.len() < MAX_ASKED
+    }
+
+    /// Notes that the client has cancelled all that was asked so far: it is answered so however it ends.
+    pub(super) fn cancel(&mut self) {
+        for asked in &mut self.asked {
+            asked.is_cancelled = true;
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.asked.iter().all(|asked| asked.is_cancelled)
+    }
+
+    /// Takes out the prompts for which this holds.
+    fn take(&mut self, is_it: impl Fn(&Asked) -> bool) -> Vec<Asked> {
+        let (taken, rest) = std::mem::take(&mut self.asked)
+            .into_iter()
+            .partition(|asked| is_it(asked));
+        self.asked = rest;
+        taken
+    }
+}
+
+impl Asked {
+    fn new(id: Id) -> Self {
+        Self {
+            id,
+            place: Place::Sent,
+            is_cancelled: false,
+        }
+    }
+
+    fn is_in(&self, exchange: &MessageId) -> bool {
+        matches!(&self.place, Place::Of(own) if own == exchange)
     }
 }
 
@@ -81,144 +138,68 @@ impl AcpSession {
         blocks: Vec<Block>,
         steers: bool,
     ) -> Result<(), RpcError> {
-        let steers = steers
-            && self
-                .turn
-                .as_ref()
-                .is_some_and(|turn| turn.message_id.is_some());
-        if self.turn.is_some() && !steers {
+        if let Some(turn) = &self.turn
+            && !(steers && turn.takes_more())
+        {
             return Err(RpcError::invalid_request(
                 "a turn runs in this session: wait for its end, or cancel it with session/cancel",
             ));
         }
-        let first = blocks.first();
-        let slash = match first {
-            Some(Block::Text { text }) if !steers => slash::read(text, &self.workflows),
+        let slash = match blocks.first() {
+            Some(Block::Text { text }) if self.turn.is_none() => slash::read(text, &self.workflows),
             _ => None,
         };
-        let mut parts = blocks::parts(blocks, &self.cwd())?;
+        let is_alone = blocks.len() == 1;
+        let mut parts = blocks::parts(blocks, &[self.renderer.cwd(), &self.cwd()])?;
         let mut workflow = None;
         match slash {
+            Some(Slash::Workflow { name, prompt }) if prompt.is_empty() && is_alone => {
+                self.turn = Some(Turn::own(id.clone()));
+                let text = format!("Say what is to be done, too: `/{name} look at src/main.rs`.");
+                self.say_and_finish(&text).await;
+                return Ok(());
+            }
             Some(Slash::Workflow { name, prompt }) => {
                 workflow = Some(name);
-                if let Some(first) = parts.first_mut() {
-                    *first = Part::Text { text: prompt };
+                match parts.first_mut() {
+                    Some(_) if prompt.is_empty() => drop(parts.remove(0)),
+                    Some(first) => *first = Part::Text { text: prompt },
+                    None => {}
                 }
             }
             Some(slash) => {
-                self.turn = Some(Turn::new(id.clone()));
+                self.turn = Some(Turn::own(id.clone()));
                 self.slash(slash).await;
                 return Ok(());
             }
             None => {}
         }
-        let send = ChatSend {
+        let when_busy = match steers {
+            true => WhenBusy::Steer,
+            false => WhenBusy::Queue,
+        };
+        let send = Box::new(ChatSend {
             content: Content::Parts(parts),
             workflow,
             thinking: self.options.as_ref().and_then(Options::thinking),
-            when_busy: if steers {
-                WhenBusy::Steer
-            } else {
-                WhenBusy::Queue
-            },
+            when_busy,
             ..ChatSend::text(ConversationId::new(CONVERSATION), String::new())
-        };
-        if let Some(turn) = self.turn.as_mut().filter(|_| steers) {
-            turn.ids.push(id.clone());
-            self.send(
-                Command::ChatSend(Box::new(send)),
-                Pending::Steer(id.clone()),
-            )
-            .await;
+        });
+        if let Some(turn) = &mut self.turn {
+            turn.asked.push(Asked::new(id.clone()));
+            self.send(Command::ChatSend(send), Pending::Prompt(id.clone()))
+                .await;
             return Ok(());
         }
-        let until = Instant::now() + SERVERS_TIME;
         self.turn = Some(Turn {
-            held: Some((Box::new(send), until)),
+            held: Some(Held::new(send, id.clone())),
             ..Turn::new(id.clone())
         });
         for problem in std::mem::take(&mut self.problems) {
             self.say(&format!("*{problem}*\n\n")).await;
         }
-        match self.starting.is_empty() {
-            true => self.begin().await,
-            false => {
-                self.send(Command::McpList(Empty {}), Pending::Servers)
-                    .await;
-            }
-        }
+        self.look_at_servers().await;
         Ok(())
-    }
-
-    /// When a prompt is sent whether or not its servers are there.
-    pub(super) fn held_until(&self) -> Option<Instant> {
-        let held = self.turn.as_ref()?.held.as_ref()?;
-        Some(held.1)
-    }
-
-    /// Sends the prompt that was held back.
-    pub(super) async fn begin(&mut self) {
-        self.starting.clear();
-        let held = self.turn.as_mut().and_then(|turn| turn.held.take());
-        if let Some((send, _)) = held {
-            self.send(Command::ChatSend(send), Pending::Prompt).await;
-        }
-    }
-
-    async fn slash(&mut self, slash: Slash) {
-        match slash {
-            Slash::Compact(instructions) => {
-                if let Some(turn) = &mut self.turn {
-                    turn.is_compaction = true;
-                }
-                let compact = ChatCompact {
-                    conversation_id: ConversationId::new(CONVERSATION),
-                    instructions: Some(instructions).filter(|it| !it.is_empty()),
-                    mode: None,
-                    when_busy: WhenBusy::Reject,
-                };
-                self.send(Command::ChatCompact(compact), Pending::Compact)
-                    .await;
-            }
-            Slash::Undo => {
-                let last = FilesChanges {
-                    conversation_id: Some(ConversationId::new(CONVERSATION)),
-                    limit: Some(1),
-                    ..FilesChanges::default()
-                };
-                self.send(Command::FilesChanges(last), Pending::UndoWhat)
-                    .await;
-            }
-            Slash::Cost => {
-                let text = format!(
-                    "This session has cost {} since it was opened here.",
-                    self.renderer.cost()
-                );
-                self.say_and_finish(&text).await;
-            }
-            Slash::Model(name) if name.is_empty() => {
-                let options = self.options.as_ref().map(|it| &it.in_force);
-                let text = options.map(|it| format!("{} {}", it.provider, it.model));
-                self.say_and_finish(&text.unwrap_or_default()).await;
-            }
-            Slash::Model(name) => {
-                let configure = Command::SessionConfigure(model(&name));
-                self.send(configure, Pending::Told).await;
-            }
-            Slash::Trust(level) => match self.options.as_ref().map(|options| options.trust(&level))
-            {
-                Some(Ok(Choice::Configure(configure))) => {
-                    self.send(Command::SessionConfigure(*configure), Pending::Told)
-                        .await;
-                }
-                _ => {
-                    let text = "Trust is supervised, guided or autonomous: `/trust guided`.";
-                    self.say_and_finish(text).await;
-                }
-            },
-            // A prompt, and no command of this agent's.
-            Slash::Workflow { .. } => {}
-        }
     }
 
     /// Takes an event that is no question's.
@@ -229,13 +210,12 @@ impl AcpSession {
                     turn.has_said = true;
                 }
             }
-            Event::ChatError(error) if error.message_id.is_some() => {
-                if let Some(turn) = self
-                    .turn
-                    .as_mut()
-                    .filter(|it| it.message_id == error.message_id)
+            Event::ChatSteered(steered) => self.steered(steered.message_id),
+            Event::ChatError(error) => {
+                if let (Some(turn), Some(id)) = (&mut self.turn, error.message_id.clone())
+                    && turn.asked.iter().any(|asked| asked.is_in(&id))
                 {
-                    turn.error = Some(*error);
+                    turn.errors.insert(id, *error);
                 }
             }
             Event::ChatStreamEnd(end) => self.ended(&end).await,
@@ -260,46 +240,88 @@ impl AcpSession {
                     self.update(update).await;
                 }
             }
-            Event::SessionNotice(notice)
-                if !self.starting.is_empty() && notice.code.starts_with("mcp_") =>
-            {
-                self.send(Command::McpList(Empty {}), Pending::Servers)
-                    .await;
+            Event::SessionNotice(notice) if notice.code.starts_with("mcp_") => {
+                self.look_at_servers().await;
             }
             _ => {}
         }
     }
 
-    /// Notes which exchange the prompt became.
-    pub(super) fn began(&mut self, message_id: MessageId) {
-        if let Some(turn) = &mut self.turn {
-            turn.message_id = Some(message_id);
+    /// Notes where a prompt went.
+    pub(super) async fn sent(&mut self, id: &Id, sent: Sent) {
+        if sent.duplicate {
+            let why = "the session takes it for a prompt that was sent before, and did nothing";
+            let error = RpcError::internal(why, Some("send it again"));
+            return self.refuse(id, error).await;
+        }
+        let Some(turn) = &mut self.turn else {
+            return;
+        };
+        let is_alone = turn.asked.len() == 1;
+        if let Some(asked) = turn.asked.iter_mut().find(|asked| asked.id == *id) {
+            asked.place = match sent.state {
+                SendState::Steered => Place::Steered,
+                SendState::Started | SendState::Queued => Place::Of(sent.message_id),
+            };
+            if sent.state == SendState::Queued && is_alone {
+                let text =
+                    "*Something else runs in this session; the prompt waits for its end.*\n\n";
+                self.update(Renderer::say(text)).await;
+            }
         }
     }
 
+    /// Notes that an exchange took in what was steered: the first of those that wait for that, since they are taken in their
+    /// order.
+    fn steered(&mut self, exchange: MessageId) {
+        let asked = self.turn.iter_mut().flat_map(|turn| &mut turn.asked);
+        let mut waiting = asked.filter(|asked| asked.place == Place::Steered);
+        if let Some(first) = waiting.next() {
+            first.place = Place::Of(exchange);
+        }
+    }
+
+    /// Answers the prompts of an exchange that has ended.
     async fn ended(&mut self, end: &StreamEnd) {
-        let is_ours = |turn: &Turn| turn.message_id.as_ref() == Some(&end.message_id);
-        if !self.turn.as_ref().is_some_and(is_ours) {
+        let Some(turn) = &mut self.turn else {
+            return;
+        };
+        let error = turn.errors.remove(&end.message_id);
+        let answered = turn.take(|asked| asked.is_in(&end.message_id));
+        if answered.is_empty() {
             return;
         }
-        if end.stop_reason == StopReason::Error {
-            let error = self.turn.as_mut().and_then(|turn| turn.error.take());
-            let error = match error {
-                Some(error) => RpcError::internal(error.message, error.hint.as_deref()),
-                None => RpcError::internal("the turn failed", None),
-            };
-            return self.fail_turn(error).await;
-        }
+        let has_said = std::mem::take(&mut turn.has_said);
+        let is_cancelled = answered.iter().all(|asked| asked.is_cancelled);
         let (reason, why) = stop_reason(end.stop_reason);
-        if !why.is_empty() {
-            self.say(why).await;
+        let outcome = match (end.stop_reason, error) {
+            (StopReason::Error, Some(error)) => {
+                Err(RpcError::internal(error.message, error.hint.as_deref()))
+            }
+            (StopReason::Error, None) => Err(RpcError::internal("the turn failed", None)),
+            _ => Ok(reason),
+        };
+        if !is_cancelled && !why.is_empty() {
+            self.update(Renderer::say(why)).await;
+        } else if !is_cancelled && !has_said && outcome == Ok("end_turn") {
+            // A turn without any text looks to some editors as if it went on.
+            self.update(Renderer::say("")).await;
         }
-        // A turn without any text looks to some editors as if it went on.
-        let is_silent = self.turn.as_ref().is_some_and(|turn| !turn.has_said);
-        if is_silent && reason == "end_turn" {
-            self.say("").await;
+        self.answer_all(answered, &outcome).await;
+        if self.turn.as_ref().is_some_and(|turn| turn.asked.is_empty()) {
+            self.turn = None;
         }
-        self.finish_turn(reason).await;
+    }
+
+    async fn answer_all(&self, answered: Vec<Asked>, outcome: &Result<&str, RpcError>) {
+        for asked in answered {
+            let outcome = match outcome {
+                _ if asked.is_cancelled => Ok(json!({"stopReason": "cancelled"})),
+                Ok(reason) => Ok(json!({ "stopReason": reason })),
+                Err(error) => Err(error.clone()),
+            };
+            self.out.answer(&asked.id, outcome).await;
+        }
     }
 
     pub(super) async fn say(&mut self, text: &str) {
@@ -309,35 +331,46 @@ impl AcpSession {
         self.update(Renderer::say(text)).await;
     }
 
+    /// Says what a slash command came to, unless nobody wants to hear it any more.
     pub(super) async fn say_and_finish(&mut self, text: &str) {
-        self.say(text).await;
+        if self.turn.as_ref().is_some_and(|turn| !turn.is_cancelled()) {
+            self.say(text).await;
+        }
         self.finish_turn("end_turn").await;
     }
 
-    /// Answers the prompts of the turn.
+    /// Answers all prompts of the turn.
     pub(super) async fn finish_turn(&mut self, reason: &str) {
-        let Some(turn) = self.turn.take() else {
-            return;
-        };
-        for id in turn.ids {
-            let result = json!({"stopReason": reason});
-            self.out.answer(&id, Ok(result)).await;
+        if let Some(turn) = self.turn.take() {
+            self.answer_all(turn.asked, &Ok(reason)).await;
         }
     }
 
     pub(super) async fn fail_turn(&mut self, error: RpcError) {
-        let Some(turn) = self.turn.take() else {
-            return;
-        };
-        for id in turn.ids {
-            self.out.answer(&id, Err(error.clone())).await;
+        if let Some(turn) = self.turn.take() {
+            self.answer_all(turn.asked, &Err(error)).await;
         }
     }
 
-    /// Ends the turn, where one runs, because the session is over for this client.
-    pub(super) async fn fail(&mut self, why: &str) {
-        self.fail_turn(RpcError::internal(why, Some("session/load goes on in it")))
-            .await;
+    /// Answers one prompt with an error.
+    pub(super) async fn refuse(&mut self, id: &Id, error: RpcError) {
+        let Some(turn) = &mut self.turn else {
+            return;
+        };
+        let refused = turn.take(|asked| asked.id == *id);
+        if turn.asked.is_empty() {
+            self.turn = None;
+        }
+        self.answer_all(refused, &Err(error)).await;
+    }
+}
+
+impl Turn {
+    fn own(id: Id) -> Self {
+        Self {
+            is_own: true,
+            ..Self::new(id)
+        }
     }
 }
 
@@ -346,9 +379,18 @@ fn stop_reason(reason: StopReason) -> (&'static str, &'static str) {
     match reason {
         StopReason::EndTurn | StopReason::StopSequence | StopReason::Error => ("end_turn", ""),
         StopReason::MaxTokens => ("max_tokens", ""),
-        StopReason::MaxTurns | StopReason::ContextBudget | StopReason::Budget => {
-            ("max_turn_requests", "")
-        }
+        StopReason::MaxTurns => (
+            "max_turn_requests",
+            "\n\n*The most turns that one prompt may take are used (limits.max_turns); prompt again to go on.*",
+        ),
+        StopReason::ContextBudget => (
+            "max_turn_requests",
+            "\n\n*What the model has to read for this prompt has grown beyond its cap.*",
+        ),
+        StopReason::Budget => (
+            "max_turn_requests",
+            "\n\n*No more may be spent: a cap on money is reached.*",
+        ),
         StopReason::Cancelled => ("cancelled", ""),
         // The protocol's `refusal` promises that the prompt is forgotten, which it is not.
         StopReason::Refusal => ("end_turn", "\n\n*The model refused to go on.*"),

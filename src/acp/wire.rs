@@ -2,15 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::rpc::RpcError;
+use crate::protocol::input::InputMode;
 
 /// Reads the parameters of a method; says which field is wrong.
 pub(super) fn params<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, RpcError> {
     serde_path_to_error::deserialize(params)
         .map_err(|error| RpcError::invalid_params(format!("`{}`: {}", error.path(), error.inner())))
+}
+
+/// Reads a field that may be absent or null, which is the same.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[derive(Debug, Deserialize)]
@@ -23,63 +33,65 @@ pub(super) struct Initialize {
     pub client_capabilities: Capabilities,
 }
 
-/// What the client can do, as far as it matters here.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+/// What the client can do, as far as it matters here. What is of another form than the protocol has it is not announced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Value")]
 pub(super) struct Capabilities {
-    pub session: SessionCapabilities,
-    pub elicitation: Option<Elicitation>,
-    #[serde(rename = "_meta")]
-    pub meta: Option<Value>,
+    pub terminal: Terminal,
+    pub notices: bool,
+    pub compaction: bool,
+    pub input: Input,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct SessionCapabilities {
-    pub notices: Option<Value>,
-    pub compaction: Option<Value>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Elicitation {
-    pub form: Option<Value>,
-    pub url: Option<Value>,
+/// How a client asks the user for what MCP servers want.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Input {
+    pub forms: bool,
+    pub pages: bool,
 }
 
 /// How a client shows a command's output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Terminal {
     /// As text of the call.
+    #[default]
     None,
     /// In a terminal of its own, by this key of `_meta`.
     Output(&'static str),
 }
 
-impl Capabilities {
-    pub(super) fn terminal(&self) -> Terminal {
-        let has = |key: &str| {
-            self.meta.as_ref().and_then(|meta| meta.get(key)) == Some(&Value::Bool(true))
-        };
-        let keys = ["terminal_output", "terminal_output_delta"];
-        keys.into_iter()
-            .find(|key| has(key))
-            .map_or(Terminal::None, Terminal::Output)
+impl From<Value> for Capabilities {
+    fn from(announced: Value) -> Self {
+        let has = |path: &str| is_announced(announced.pointer(path));
+        let meta = announced.get("_meta");
+        let is_true = |key: &&str| meta.and_then(|meta| meta.get(key)) == Some(&Value::Bool(true));
+        let terminal = ["terminal_output", "terminal_output_delta"];
+        Self {
+            terminal: terminal
+                .into_iter()
+                .find(is_true)
+                .map_or(Terminal::None, Terminal::Output),
+            notices: has("/session/notices"),
+            compaction: has("/session/compaction"),
+            input: Input {
+                forms: has("/elicitation/form"),
+                pages: has("/elicitation/url"),
+            },
+        }
+    }
+}
+
+impl Input {
+    /// Whether anything can be asked. Which form comes is the server's choice.
+    pub(super) fn is_any(self) -> bool {
+        self.forms || self.pages
     }
 
-    pub(super) fn takes_notices(&self) -> bool {
-        is_announced(self.session.notices.as_ref())
-    }
-
-    pub(super) fn takes_compaction(&self) -> bool {
-        is_announced(self.session.compaction.as_ref())
-    }
-
-    /// Whether the client shows what MCP servers ask of the user. Both forms are needed: which one comes is the server's.
-    pub(super) fn takes_input(&self) -> bool {
-        self.elicitation
-            .as_ref()
-            .is_some_and(|it| is_announced(it.form.as_ref()) && is_announced(it.url.as_ref()))
+    pub(super) fn has(self, mode: InputMode) -> bool {
+        match mode {
+            InputMode::Form => self.forms,
+            InputMode::Url => self.pages,
+        }
     }
 }
 
@@ -95,9 +107,9 @@ pub(super) struct Open {
     #[serde(default)]
     pub session_id: Option<String>,
     pub cwd: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub mcp_servers: Vec<McpServer>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub additional_directories: Vec<String>,
 }
 
@@ -109,13 +121,13 @@ pub(super) struct McpServer {
     pub kind: Option<String>,
     #[serde(default)]
     pub command: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub args: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub env: Vec<Pair>,
     #[serde(default)]
     pub url: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub headers: Vec<Pair>,
 }
 
@@ -214,10 +226,10 @@ pub(super) struct Resource {
     pub uri: String,
     #[serde(default)]
     pub text: Option<String>,
-    /// In base64.
+    /// What is no text, in base64.
     #[serde(default)]
     pub blob: Option<String>,
-    #[serde(default, rename = "mimeType")]
+    #[serde(rename = "mimeType", default)]
     pub mime_type: Option<String>,
 }
 
@@ -246,17 +258,36 @@ mod tests {
     #[test]
     fn what_a_client_can_do_is_what_it_announces() {
         let read = |value| params::<Capabilities>(value).unwrap();
-        let nothing = read(json!({"elicitation": {}, "session": {"notices": null}}));
-        assert!(!nothing.takes_input() && !nothing.takes_notices());
-        assert_eq!(nothing.terminal(), Terminal::None);
+        for nothing in [
+            json!({"elicitation": {}, "session": {"notices": null}}),
+            json!({"session": null, "elicitation": null, "_meta": null}),
+            json!({"session": {"notices": 3}, "elicitation": [], "_meta": {"terminal_output": "yes"}}),
+            Value::Null,
+        ] {
+            assert_eq!(read(nothing), Capabilities::default());
+        }
         let all = read(
             json!({"elicitation": {"form": {}, "url": {}}, "session": {"notices": {}, "compaction": {}},
             "_meta": {"terminal_output": true, "other": 1}, "fs": {"readTextFile": true}}),
         );
-        assert!(all.takes_input() && all.takes_notices() && all.takes_compaction());
-        assert_eq!(all.terminal(), Terminal::Output("terminal_output"));
-        let delta = read(json!({"_meta": {"terminal_output_delta": true}}));
-        assert_eq!(delta.terminal(), Terminal::Output("terminal_output_delta"));
+        assert!(all.input.is_any() && all.notices && all.compaction);
+        assert_eq!(all.terminal, Terminal::Output("terminal_output"));
+        let some =
+            read(json!({"elicitation": {"form": {}}, "_meta": {"terminal_output_delta": true}}));
+        assert_eq!(some.terminal, Terminal::Output("terminal_output_delta"));
+        assert!(some.input.has(InputMode::Form) && !some.input.has(InputMode::Url));
+    }
+
+    #[test]
+    fn null_is_what_is_absent() {
+        let open = json!({"cwd": "/", "mcpServers": null, "additionalDirectories": null});
+        let open = params::<Open>(open).unwrap();
+        assert!(open.mcp_servers.is_empty() && open.additional_directories.is_empty());
+        let server =
+            json!({"name": "x", "command": "y", "args": null, "env": null, "headers": null});
+        assert!(params::<McpServer>(server).is_ok());
+        let hello = json!({"protocolVersion": 1, "clientCapabilities": null});
+        assert!(params::<Initialize>(hello).is_ok());
     }
 
     #[test]

@@ -162,3 +162,19 @@ fn whose_arguments_they_were() {
         assert_eq!(is_serve(words), expected, "{line}");
     }
 }
+
+#[test]
+fn an_editor_has_time_to_read_a_change_unless_the_operator_says_how_much() {
+    let mut sources = Sources::default();
+    match parsed("acp") {
+        Command::Acp(acp) => acp.apply(&mut sources),
+        other => panic!("{other:?}"),
+    }
+    let defaults = sources.defaults.iter();
+    let defaults: Vec<_> = defaults.map(|it| (it.key, it.value.clone())).collect();
+    let expected = [
+        ("mcp.allow_runtime_add", Value::from(true)),
+        ("approval.timeout", Value::from("10m")),
+    ];
+    assert_eq!(defaults, expected);
+}

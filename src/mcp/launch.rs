@@ -58,6 +58,11 @@ impl Launcher {
         }
     }
 
+    /// Returns one for another project.
+    pub(super) fn within(&self, exec: Exec) -> Self {
+        Self::new(exec, self.unconfined.clone(), self.home.clone())
+    }
+
     /// Starts a server with its standard input open.
     pub(super) async fn start(
         &self,

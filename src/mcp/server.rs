@@ -53,6 +53,10 @@ pub(super) struct Handle {
     pub(super) stop: CancellationToken,
     /// Its row of `mcp:list`.
     row: Arc<Mutex<McpServer>>,
+    /// Whether it has no tools any more, whatever it still says. Held while they are put where the model sees them.
+    is_withdrawn: Arc<Mutex<bool>>,
+    /// Where its tools go.
+    registry: Arc<Registry>,
 }
 
 /// Whether calls can be made.
@@ -98,7 +102,13 @@ impl Server {
             name: name.to_string(),
             ..McpServer::default()
         };
+        let registry = match config.transport {
+            McpTransport::Stdio(_) => &context.registry,
+            McpTransport::Http(_) => &context.everywhere,
+        };
         let handle = Handle {
+            registry: Arc::clone(registry),
+            is_withdrawn: Arc::default(),
             elicitations: Elicitations::new(Arc::clone(&name), notices, redactor),
             name,
             config: Arc::new(config),
@@ -269,8 +279,7 @@ impl Server {
             let clean = listed.iter().map(|it| redactor.redact(it).into_owned());
             clean.collect()
         };
-        let origin = format!("mcp:{name}");
-        self.registry().replace(&origin, tools);
+        self.handle.show(tools);
         let now: Vec<String> = seen.into_iter().collect();
         let (count, error) = (now.len(), left_out.clone());
         let row = McpServer {
@@ -331,19 +340,11 @@ impl Server {
     }
 
     fn withdraw(&self) {
-        let origin = format!("mcp:{}", self.handle.name);
-        self.registry().replace(&origin, []);
+        self.handle.show(Vec::new());
         let mut row = self.handle.row.lock();
         row.tools.clear();
         row.resources.clear();
         row.prompts.clear();
-    }
-
-    fn registry(&self) -> &Registry {
-        match self.handle.config.transport {
-            McpTransport::Stdio(_) => &self.context.registry,
-            McpTransport::Http(_) => &self.context.everywhere,
-        }
     }
 
     fn notify(&self, severity: Severity, code: &str, message: String) {
@@ -358,6 +359,25 @@ impl Server {
 }
 
 impl Handle {
+    /// Replaces its tools, unless it was ended.
+    fn show(&self, tools: Vec<Arc<dyn Tool>>) {
+        self.replace(&self.is_withdrawn.lock(), tools);
+    }
+
+    /// Ends the server. Its tools are gone when this returns, so that another one may have its name at once.
+    pub(super) fn end(&self) {
+        self.stop.cancel();
+        let mut is_withdrawn = self.is_withdrawn.lock();
+        self.replace(&is_withdrawn, Vec::new());
+        *is_withdrawn = true;
+    }
+
+    fn replace(&self, is_withdrawn: &bool, tools: Vec<Arc<dyn Tool>>) {
+        if !*is_withdrawn {
+            self.registry.replace(&format!("mcp:{}", self.name), tools);
+        }
+    }
+
     /// Returns the server's row of `mcp:list`.
     pub(super) fn row(&self) -> McpServer {
         self.row.lock().clone()

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
 use axum::extract::{Query, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -42,6 +42,9 @@ const READ_CHUNK: usize = 8 * 1024;
 
 /// Bytes written to a socket before the system is called.
 const WRITE_CHUNK: usize = 64 * 1024;
+
+/// Names a socket for the Agent Client Protocol.
+const ACP_CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 
 /// RFC 6455: try again later.
 const TRY_LATER: u16 = 1013;
@@ -320,14 +323,20 @@ async fn upgrade_to_acp(
     // Taken before the upgrade, so that no socket slips between it and the handler.
     let tracked = shared.daemon.tasks.token();
     let place = Arc::clone(&shared.sockets).try_acquire_owned();
-    upgrade.on_upgrade(move |socket| async move {
+    let mut response = upgrade.on_upgrade(move |socket| async move {
         let _tracked = tracked;
         let Ok(_place) = place else {
             return turn_away(socket).await;
         };
         let (sessions, stop) = (Arc::clone(&shared.sessions), shared.stop.child_token());
         acp::socket(socket, activity, sessions, stop).await;
-    })
+    });
+    // Nothing is asked for by it; clients want to know it.
+    let id = SessionId::random().map(|id| HeaderValue::from_str(id.as_str()));
+    if let Some(Ok(id)) = id {
+        response.headers_mut().insert(ACP_CONNECTION_ID, id);
+    }
+    response
 }
 
 async fn turn_away(mut socket: axum::extract::ws::WebSocket) {

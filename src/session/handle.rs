@@ -8,10 +8,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Feed;
 use crate::exchange::executions::Executions;
-use crate::message::SessionId;
+use crate::message::{Money, SessionId, ToolId};
 use crate::protocol::Request;
+use crate::protocol::answer::McpServer;
+use crate::protocol::command::McpAdd;
 use crate::protocol::envelope::SocketId;
-use crate::protocol::event::Ready;
+use crate::protocol::event::{Ready, SessionError};
+use crate::protocol::record::ExecutionRecord;
 use crate::protocol::roles::SocketRole;
 
 /// A way to one session.
@@ -36,6 +39,13 @@ pub(super) enum Message {
     Attach(Entrance, oneshot::Sender<Result<Attachment, AttachRefused>>),
     /// Resyncs a reader that has everything up to this number.
     Resync(u64, Option<SocketId>, oneshot::Sender<u64>),
+    /// Starts an MCP server for the client on it.
+    AddServer(
+        Box<McpAdd>,
+        oneshot::Sender<Result<McpServer, SessionError>>,
+    ),
+    /// What it has cost.
+    Spent(oneshot::Sender<Money>),
     Discard,
     /// Ends it where nobody has come back to it.
     MakeRoom,
@@ -125,6 +135,26 @@ impl Handle {
     pub(crate) async fn resync(&self, after: u64, socket: Option<SocketId>) -> Option<u64> {
         self.ask(|reply| Message::Resync(after, socket, reply))
             .await
+    }
+
+    /// Starts an MCP server whose tools this session has alone, and which ends when its client is gone. It gets another name
+    /// where its own is taken. `None` where the session ended.
+    pub(crate) async fn add_server(
+        &self,
+        wanted: McpAdd,
+    ) -> Option<Result<McpServer, SessionError>> {
+        self.ask(|reply| Message::AddServer(Box::new(wanted), reply))
+            .await
+    }
+
+    /// Returns what the session has cost; `None` where it ended.
+    pub(crate) async fn spent(&self) -> Option<Money> {
+        self.ask(Message::Spent).await
+    }
+
+    /// Returns what is kept of a call.
+    pub(crate) fn record(&self, id: &ToolId) -> Option<ExecutionRecord> {
+        self.executions.get(id)
     }
 
     async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {

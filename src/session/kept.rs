@@ -170,6 +170,26 @@ impl Sessions {
         delete(&self.store()?, Some(Arc::clone(self)), updates, id).await
     }
 
+    /// Puts a kept session away, or takes it back, for who is on none.
+    pub(crate) async fn archive(&self, id: &SessionId, archived: bool) -> Result<(), SessionError> {
+        let store = self.store()?;
+        exists(&store, id).await?;
+        let at_ms = archived.then(now);
+        let changed = write(
+            &store,
+            &self.daemon().updates,
+            id,
+            Change::Archived { at_ms },
+        )
+        .await;
+        changed.map_err(|error| unchanged(&error))
+    }
+
+    /// Fails where no such session is kept.
+    pub(crate) async fn is_kept(&self, id: &SessionId) -> Result<(), SessionError> {
+        exists(&self.store()?, id).await
+    }
+
     /// Makes a session of what was said in another one, all of it.
     pub(crate) async fn fork(&self, from: &SessionId) -> Result<SessionId, SessionError> {
         let updates = &self.daemon().updates;

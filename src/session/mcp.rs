@@ -1,12 +1,15 @@
 //! Requests about MCP servers.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use secrecy::ExposeSecret as _;
 
 use super::Session;
-use crate::config::{self, HttpServer, McpTransport, NamedValue, StdioServer};
+use crate::config::{self, HttpServer, McpServerConfig, McpTransport, NamedValue, StdioServer};
+use crate::mcp::{self, McpError};
+use crate::protocol::answer::McpServer;
 use crate::protocol::command::{McpAdd, McpGetPrompt, McpReadResource};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode};
@@ -14,6 +17,36 @@ use crate::protocol::{RequestId, SessionCode};
 impl Session {
     /// Starts a server that a client names, where the operator lets clients.
     pub(super) fn add_server(&self, wanted: McpAdd) -> Result<Event, SessionError> {
+        let name = wanted.name.clone();
+        let server = self.wanted_server(wanted, None)?;
+        let added = self.daemon.mcp.add(&name, server);
+        added
+            .map(Event::McpAddResult)
+            .map_err(|problem| refused(&problem))
+    }
+
+    /// Starts one for the client that is on the session now, and for the session alone. It works in the session's project.
+    pub(super) fn add_own_server(&self, wanted: McpAdd) -> Result<McpServer, SessionError> {
+        let name = wanted.name.clone();
+        let workspace = &self.shared.workspace;
+        let cwd = workspace.project().ok().map(|project| project.root.clone());
+        let server = self.wanted_server(wanted, cwd)?;
+        let own = mcp::Own {
+            owner: self.shared.id.clone(),
+            registry: Arc::clone(&self.shared.tools),
+            exec: workspace.exec().ok().cloned(),
+            notices: self.own_notices.clone(),
+        };
+        let added = self.daemon.mcp.add_own(&name, server, own);
+        added.map_err(|problem| refused(&problem))
+    }
+
+    /// Reads what a client wants, where the operator lets clients.
+    fn wanted_server(
+        &self,
+        wanted: McpAdd,
+        cwd: Option<PathBuf>,
+    ) -> Result<McpServerConfig, SessionError> {
         self.may_change_servers()?;
         let invalid = |message| SessionError::new(SessionCode::InvalidPayload, message);
         let McpAdd {
@@ -31,6 +64,7 @@ impl Session {
                     args,
                     env: secret(env),
                     network: true,
+                    cwd,
                     ..StdioServer::default()
                 })
             }
@@ -47,11 +81,7 @@ impl Session {
         for secret in server.secrets() {
             self.daemon.services.redactor.add(secret.expose_secret());
         }
-        self.daemon
-            .mcp
-            .add(&name, server)
-            .map(Event::McpAddResult)
-            .map_err(|problem| SessionError::new(SessionCode::McpError, problem.to_string()))
+        Ok(server)
     }
 
     /// Ends a server and answers when nothing of it is left.
@@ -97,13 +127,12 @@ impl Session {
     }
 }
 
-fn answered(outcome: Result<Event, crate::mcp::McpError>) -> Event {
-    outcome.unwrap_or_else(|problem| {
-        Event::SessionError(SessionError::new(
-            SessionCode::McpError,
-            problem.to_string(),
-        ))
-    })
+fn answered(outcome: Result<Event, McpError>) -> Event {
+    outcome.unwrap_or_else(|problem| Event::SessionError(refused(&problem)))
+}
+
+fn refused(problem: &McpError) -> SessionError {
+    SessionError::new(SessionCode::McpError, problem.to_string())
 }
 
 fn secret(texts: BTreeMap<String, String>) -> BTreeMap<String, NamedValue> {

@@ -166,6 +166,7 @@ impl Session {
             return;
         };
         self.transfers = Transfers::default();
+        self.daemon.mcp.end_own(&self.shared.id);
         match before.id.filter(|_| has_role) {
             Some(id) => {
                 self.further.push(Socket {
@@ -220,6 +221,7 @@ impl Session {
         let is_gone = |socket: &Socket| socket.disconnected.is_cancelled();
         if let Some(driver) = self.driver.take_if(|it| is_gone(it)) {
             self.transfers = Transfers::default();
+            self.daemon.mcp.end_own(&self.shared.id);
             self.forget(&driver);
         }
         let (gone, here) = std::mem::take(&mut self.further)

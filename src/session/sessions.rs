@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 use super::defaults::Defaults;
 use super::log::Log;
 use super::resolve::LAYERS;
-use super::{Feed, Handle, INBOX, Message, Session, projects, providers};
+use super::{Feed, Handle, INBOX, Message, ProjectFiles, Session, projects, providers};
 use crate::config::{Config, ExposePolicy, Shown, Sources};
 use crate::exchange::context::Services;
 use crate::exchange::executions::Executions;
@@ -322,9 +322,15 @@ impl Sessions {
         &self.daemon
     }
 
-    /// Returns why a session may not work in a folder, where it may not.
-    pub(crate) async fn refused(&self, project: &str) -> Option<SessionError> {
-        self.daemon.workspace(Some(project)).await.1
+    /// Returns the files of a folder that a session may work in. Fails where it may not.
+    pub(crate) async fn files(&self, project: &str) -> Result<ProjectFiles, SessionError> {
+        match self.daemon.workspace(Some(project)).await {
+            (workspace, None) => Ok(ProjectFiles::new(
+                workspace,
+                self.daemon.services.redactor.clone(),
+            )),
+            (_, Some(refused)) => Err(refused),
+        }
     }
 
     /// Finds a session that lives.

@@ -45,7 +45,7 @@ impl Account {
         sums.add(amount);
     }
 
-    #[cfg(test)]
+    /// Returns what was spent.
     pub(crate) fn spent(&self) -> Money {
         self.sums.lock().spent()
     }

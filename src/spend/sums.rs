@@ -113,7 +113,6 @@ impl Sums {
         });
     }
 
-    #[cfg(test)]
     pub(super) fn spent(&self) -> Money {
         self.spent
     }

@@ -80,7 +80,7 @@ fn bare_line_feed(old: &str, new: &str) -> bool {
 }
 
 /// Escapes what would be invisible, or would change the order of what is seen.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     text.chars()
         .fold(String::with_capacity(text.len()), |mut shown, letter| {
             if is_hidden(letter) {

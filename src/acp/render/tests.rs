@@ -16,7 +16,7 @@ fn updates(renderer: &mut Renderer, kind: &str, payload: &Value) -> Vec<Value> {
         .unwrap()
         .extend(payload.as_object().unwrap().clone());
     let event: Event = serde_json::from_value(json!({"type": kind, "payload": whole})).unwrap();
-    let updates = renderer.event(&event);
+    let updates = renderer.event(&event, None);
     checked(updates)
 }
 
@@ -77,7 +77,110 @@ fn a_command_is_shown_in_the_clients_terminal() {
     let settled = updates(&mut renderer, "chat:tool-result", &result);
     assert_eq!(settled[0]["status"], "completed");
     assert_eq!(settled[0]["_meta"]["terminal_exit"]["exit_code"], 0);
-    assert!(settled[0].get("content").is_none(), "{settled:?}");
+}
+
+/// Folds updates of a call as clients do: fields that are there replace those that were.
+fn fold(call: &mut Value, updates: impl IntoIterator<Item = Value>) {
+    for update in updates {
+        let fields = update.as_object().unwrap().clone();
+        let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+        call.as_object_mut().unwrap().extend(fields);
+    }
+}
+
+#[test]
+fn a_command_that_was_asked_for_is_still_shown_in_its_terminal() {
+    let mut renderer = renderer(all());
+    let call = json!({"toolId": "t1", "toolName": "bash", "input": {"command": "ls"}, "reason": "r", "turn": 0,
+        "danger": {"level": "safe", "reasons": []}});
+    let terminal = terminal_content(&ToolId::new("t1"));
+    let mut shown = json!({});
+    fold(
+        &mut shown,
+        updates(&mut renderer, "chat:tool-confirm", &call),
+    );
+    assert_eq!(shown["content"], json!([terminal]));
+    let whole = json!({"type": "chat:tool-confirm", "payload": {"conversationId": "default", "messageId": "m1",
+        "toolId": "t1", "toolName": "bash", "input": {"command": "ls"}, "reason": "r",
+        "danger": {"level": "safe", "reasons": []}}});
+    let Event::ChatToolConfirm(confirm) = serde_json::from_value(whole).unwrap() else {
+        panic!("another event");
+    };
+    let asked = question::of_call("s", &confirm, renderer.shown(&confirm.tool_id));
+    fold(&mut shown, [asked["toolCall"].clone()]);
+    assert_eq!(shown["content"][0], terminal);
+    assert_eq!(shown["content"][1]["type"], "content");
+    fold(&mut shown, updates(&mut renderer, "chat:tool-start", &call));
+    assert_eq!(shown["content"], json!([terminal]));
+    let result = json!({"toolId": "t1", "toolName": "bash", "status": "success", "result": "a", "durationMs": 1,
+        "metadata": {"exitCode": 0}});
+    fold(
+        &mut shown,
+        updates(&mut renderer, "chat:tool-result", &result),
+    );
+    assert_eq!(shown["content"], json!([terminal]));
+    assert_eq!(shown["status"], "completed");
+}
+
+#[test]
+fn a_host_and_money_are_calls_of_their_own_that_end() {
+    let mut renderer = renderer(all());
+    let start =
+        json!({"turn": 0, "toolId": "t1", "toolName": "bash", "input": {"command": "npm i"}});
+    updates(&mut renderer, "chat:tool-start", &start);
+    let host = json!({"toolId": "t1", "toolName": "bash", "input": {"command": "npm i"}, "reason": "r", "host": "h",
+        "danger": {"level": "safe", "reasons": []}});
+    let resolved =
+        |outcome: &str| json!({"toolId": "t1", "host": "h", "outcome": outcome, "by": "user"});
+    let cap = json!({"requestId": "b1", "scope": "session", "spentUsd": 1.0, "limitUsd": 1.0, "nextUsd": 0.1, "turn": 0,
+        "choices": []});
+    let raised = |outcome: &str| json!({"requestId": "b1", "outcome": outcome, "by": "user"});
+    for (asks, ask, ends, end, id, status) in [
+        (
+            "chat:tool-confirm",
+            &host,
+            "chat:tool-resolved",
+            resolved("approved"),
+            "t1/host/h",
+            "completed",
+        ),
+        (
+            "chat:tool-confirm",
+            &host,
+            "chat:tool-resolved",
+            resolved("denied"),
+            "t1/host/h",
+            "failed",
+        ),
+        (
+            "chat:budget-confirm",
+            &cap,
+            "chat:budget-resolved",
+            raised("extended"),
+            "budget-b1",
+            "completed",
+        ),
+        (
+            "chat:budget-confirm",
+            &cap,
+            "chat:budget-resolved",
+            raised("stopped"),
+            "budget-b1",
+            "failed",
+        ),
+    ] {
+        let asked = updates(&mut renderer, asks, ask);
+        assert_eq!(
+            (asked.len(), &asked[0]["sessionUpdate"]),
+            (1, &json!("tool_call"))
+        );
+        assert_eq!(asked[0]["toolCallId"], id);
+        let ended = updates(&mut renderer, ends, &end);
+        let expected =
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status});
+        assert_eq!(ended, [expected]);
+        assert!(updates(&mut renderer, ends, &end).is_empty());
+    }
 }
 
 #[test]
@@ -128,6 +231,7 @@ fn a_changed_file_is_a_difference() {
         "danger": {"level": "dangerous", "reasons": []}, "preview": preview});
     let asked = updates(&mut renderer, "chat:tool-confirm", &confirm);
     let diff = json!({"type": "diff", "path": "/p/a.rs", "oldText": "old\n", "newText": "new\n"});
+    // What is to be written is known, and what is there follows from the difference.
     assert_eq!(asked[0]["content"], json!([diff]));
     assert_eq!(asked[0]["locations"], json!([{"path": "/p/a.rs"}]));
     let result = |status: &str| {

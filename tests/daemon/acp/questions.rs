@@ -121,12 +121,51 @@ async fn more_money_is_asked_for_as_a_call_is() {
     let session = editor.open(json!({})).await;
     let prompt = editor.prompt(&session, "hi").await;
     let question = editor.until(is_question).await;
-    assert_eq!(question["params"]["toolCall"]["title"], "Spend more");
+    let asked = &question["params"]["toolCall"];
+    assert_eq!(asked["title"], "Spend more");
+    let id = asked["toolCallId"].clone();
     editor.answer(&question["id"], selected("once")).await;
     assert_eq!(
         editor.outcome(prompt).await["result"]["stopReason"],
         "end_turn"
     );
+    let of_it: Vec<_> = editor
+        .seen
+        .iter()
+        .map(|frame| &frame["params"]["update"])
+        .filter(|update| update["toolCallId"] == id)
+        .map(|update| (update["sessionUpdate"].clone(), update["status"].clone()))
+        .collect();
+    let expected = [
+        (json!("tool_call"), json!("in_progress")),
+        (json!("tool_call_update"), json!("completed")),
+    ];
+    assert_eq!(of_it, expected);
+}
+
+#[tokio::test]
+async fn a_change_is_shown_whole_before_and_after_it() {
+    let provider = Provider::start().await;
+    let lines: Vec<String> = (0..40).map(|line| format!("line {line}\n")).collect();
+    let before = lines.concat();
+    let edit = json!({"path": "a.txt", "oldText": "line 20\n", "newText": "LINE 20\n"});
+    provider.then(Turn::call("file_edit", &edit));
+    provider.then(Turn::text("Done."));
+    let mut editor = Editor::start(&provider, json!({})).await;
+    std::fs::write(editor.folder.path().join("project/a.txt"), &before).unwrap();
+    let session = editor.open(json!({})).await;
+    let prompt = editor.prompt(&session, "edit").await;
+    let question = editor.until(is_question).await;
+    let asked = &question["params"]["toolCall"];
+    let after = before.replace("line 20", "LINE 20");
+    let whole = json!({"type": "diff", "path": format!("{}/a.txt", editor.cwd()), "oldText": before, "newText": after});
+    assert_eq!(asked["content"][0], whole);
+    let text = asked["content"][1]["content"]["text"].as_str().unwrap();
+    assert!(text.contains("Refused unless answered by "), "{text}");
+    editor.answer(&question["id"], selected("once")).await;
+    editor.outcome(prompt).await;
+    let last = *editor.updates("tool_call_update").last().unwrap();
+    assert_eq!(last["content"], json!([whole]));
 }
 
 #[tokio::test]

@@ -35,7 +35,18 @@ async fn it_takes_the_token_and_speaks_the_protocol() {
         Some(403)
     );
 
-    let (mut socket, _) = tokio_tungstenite::connect_async(&with_token).await.unwrap();
+    let mut elsewhere = with_token.as_str().into_client_request().unwrap();
+    let host = "evil.example".parse().unwrap();
+    elsewhere.headers_mut().insert("host", host);
+    let refused = tokio_tungstenite::connect_async(elsewhere).await;
+    assert!(
+        matches!(&refused, Err(Error::Http(response)) if response.status() == 403),
+        "{refused:?}"
+    );
+
+    let connected = tokio_tungstenite::connect_async(&with_token).await;
+    let (mut socket, response) = connected.unwrap();
+    assert!(response.headers().contains_key("acp-connection-id"));
     let cwd = daemon.project().canonicalize().unwrap();
     let mut session = String::new();
     let frames = [
@@ -72,4 +83,24 @@ async fn it_takes_the_token_and_speaks_the_protocol() {
             .to_owned();
     }
     assert_eq!(said, "hello");
+}
+
+#[tokio::test]
+async fn a_frame_that_is_too_long_is_answered_before_the_end() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::with(&provider, json!({"server": {"max_frame_bytes": 65_536}})).await;
+    let url = format!("ws://127.0.0.1:{}/acp?token={}", daemon.port, daemon.token);
+    let (mut socket, _) = tokio_tungstenite::connect_async(&url).await.unwrap();
+    // The end may come before all of it is sent.
+    drop(socket.send(Message::text("x".repeat(100_000))).await);
+    let text = loop {
+        let read = tokio::time::timeout(super::DEADLINE, socket.next()).await;
+        if let Message::Text(text) = read.expect("no frame came").unwrap().unwrap() {
+            break text;
+        }
+    };
+    let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(answer["error"]["code"], -32_600, "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("server.max_frame_bytes"), "{message}");
 }

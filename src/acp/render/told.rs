@@ -1,0 +1,97 @@
+//! What a session says of itself: notices, compactions, context and cost. Pure.
+
+use serde_json::{Value, json};
+
+use super::Renderer;
+use crate::message::{Money, Notice, Severity};
+use crate::protocol::event::{Compaction, CompactionPhase, Context, StreamEnd};
+use crate::protocol::word;
+
+impl Renderer {
+    pub(in crate::acp) fn cost(&self) -> Money {
+        self.cost
+    }
+
+    /// Notes what the session had cost before it was opened here.
+    pub(in crate::acp) fn spent(&mut self, cost: Money) {
+        self.cost = cost;
+    }
+
+    pub(super) fn usage(&mut self, context: &Context) -> Vec<Value> {
+        self.context = context.window.map(|window| (context.used, window));
+        self.shown_usage().into_iter().collect()
+    }
+
+    /// Returns what a client shows of context and cost; `None` where the context is not known.
+    pub(in crate::acp) fn shown_usage(&self) -> Option<Value> {
+        let (used, size) = self.context?;
+        let mut update = json!({"sessionUpdate": "usage_update", "used": used, "size": size});
+        if let Some(fields) = update.as_object_mut().filter(|_| self.cost > Money::ZERO) {
+            let cost = json!({"amount": self.cost.dollars(), "currency": "USD"});
+            fields.insert("cost".to_owned(), cost);
+        }
+        Some(update)
+    }
+
+    pub(super) fn end(&mut self, end: &StreamEnd) -> Vec<Value> {
+        let mut updates = self.close("the turn ended before it did");
+        if let Some(cost) = end
+            .spent_usd
+            .or(end.cost_usd)
+            .filter(|it| *it > Money::ZERO)
+        {
+            self.cost = self.cost.plus(cost);
+            updates.extend(self.shown_usage());
+        }
+        updates
+    }
+
+    pub(super) fn told(&self, notice: &Notice) -> Vec<Value> {
+        let severity = match notice.severity {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        self.notice(severity, &notice.message, None)
+    }
+
+    pub(super) fn notice(
+        &self,
+        severity: &str,
+        title: &str,
+        description: Option<&str>,
+    ) -> Vec<Value> {
+        if !self.notices {
+            return Vec::new();
+        }
+        let mut update = json!({"sessionUpdate": "notice", "severity": severity, "title": title});
+        if let (Some(text), Some(fields)) = (description, update.as_object_mut()) {
+            fields.insert("description".to_owned(), json!(text));
+        }
+        vec![update]
+    }
+
+    pub(super) fn compact(&self, compaction: &Compaction) -> Vec<Value> {
+        if !self.compaction {
+            return Vec::new();
+        }
+        let status = match compaction.phase {
+            CompactionPhase::Started => "in_progress",
+            CompactionPhase::Done => "completed",
+            CompactionPhase::Failed => "failed",
+        };
+        let mut update = json!({"sessionUpdate": "compaction_update",
+            "compactionId": compaction.compaction_id, "status": status});
+        if let Some(fields) = update.as_object_mut() {
+            let result = compaction.result.as_ref();
+            if let Some(summary) = result.and_then(|it| it.summary.as_deref()) {
+                let summary = [json!({"type": "text", "text": summary})];
+                fields.insert("summary".to_owned(), json!(summary));
+            }
+            if let Some(reason) = &compaction.reason {
+                fields.insert("error".to_owned(), json!(word(reason)));
+            }
+        }
+        vec![update]
+    }
+}

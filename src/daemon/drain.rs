@@ -1,0 +1,66 @@
+//! The end of a daemon: what runs is ended, what was said is kept, and then the clients know.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::lifecycle::Ending;
+use crate::sandbox;
+use crate::session::Daemon;
+use crate::store::{self, Store as _};
+
+/// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when
+/// their clients can know.
+pub(super) async fn drain(
+    daemon: &Daemon,
+    why: Ending,
+    close: &CancellationToken,
+    moments: Duration,
+) {
+    let grace = daemon.services.config().shutdown_grace;
+    let exchanges = &daemon.services.exchanges;
+    exchanges.close();
+    // With nobody left to see it, an answer is not worth the wait.
+    if matches!(why, Ending::Signal | Ending::TerminalClosed)
+        && tokio::time::timeout(grace, exchanges.wait()).await.is_err()
+    {
+        tracing::info!(left = exchanges.len(), "exchanges are cancelled");
+    }
+    sandbox::output::hurry();
+    daemon.stop.cancel();
+    end_soon(exchanges, "exchanges", moments).await;
+    // Nobody calls them any more.
+    daemon.mcp.shut_down();
+    // What clients are told last is held back until it is in the store.
+    settle(daemon.store.as_ref().map(|store| store.flush()), moments).await;
+    close.cancel();
+    daemon.tasks.close();
+    end_soon(&daemon.tasks, "tasks", moments).await;
+    // All that the sessions had to say is said.
+    settle(daemon.store.as_ref().map(|store| store.close()), moments).await;
+    // Theirs were the last.
+    let removed = daemon.pods_removed.clone();
+    if tokio::time::timeout(moments, removed).await.is_err() {
+        tracing::info!("files of conversations are left; the next start removes them");
+    }
+}
+
+/// Waits until the store has all that was said so far.
+async fn settle(work: Option<BoxFuture<'static, Result<(), store::Error>>>, moments: Duration) {
+    let Some(work) = work else {
+        return;
+    };
+    let settled = tokio::time::timeout(moments, work).await;
+    if !matches!(settled, Ok(Ok(()))) {
+        tracing::error!("not all that was said is in the store");
+    }
+}
+
+async fn end_soon(tasks: &TaskTracker, what: &str, moments: Duration) {
+    let ended = tokio::time::timeout(moments, tasks.wait()).await;
+    if ended.is_err() {
+        tracing::warn!(left = tasks.len(), "{what} did not end in time");
+    }
+}
