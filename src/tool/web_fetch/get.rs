@@ -32,7 +32,7 @@ fn why(error: &reqwest::Error) -> String {
     let what = match error {
         error if error.is_timeout() => "did not answer in time",
         error if error.is_connect() => "cannot be reached",
-        error if error.is_decode() => "sent what cannot be unpacked",
+        error if error.is_decode() => "sent an answer that is cut off or cannot be unpacked",
         _ => "broke off its answer",
     };
     // The innermost cause says most; it holds no address of the page.

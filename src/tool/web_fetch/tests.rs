@@ -155,9 +155,9 @@ async fn what_is_no_page_is_read_as_text_or_not_at_all() {
         ),
         ("/missing", true, "answered with status 404"),
         ("/no", true, "broke off its answer"),
-        ("/short", true, "broke off its answer"),
+        ("/short", true, "cut off or cannot be unpacked"),
         ("/nowhere", true, "answered with status 302"),
-        ("/unpacked", true, "sent what cannot be unpacked"),
+        ("/unpacked", true, "cut off or cannot be unpacked"),
     ] {
         let output = site.fetch(path).await;
         assert!(text(&output).contains(expected), "{path}: {output:?}");
