@@ -1,4 +1,4 @@
-//! Questions to the user as requests to the client, and what its answers mean. Pure.
+//! Questions to the user as requests to the client, and what its answers mean. Pure, but for the zone of the time that is shown.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

@@ -15,6 +15,9 @@ use crate::telemetry::metrics;
 
 const PING_EVERY: Duration = Duration::from_secs(20);
 
+/// How long a client has to read why its socket is about to be closed.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// Serves a socket until either side ends it. `activity` is noted by whoever reads its connection.
 pub(crate) async fn socket(
     socket: WebSocket,
@@ -43,6 +46,8 @@ pub(crate) async fn socket(
                 // Nothing can be read behind it; the client hears why, and the end of what there is to take ends the rest.
                 Some(Err(error)) if is_too_long(&error) => {
                     drop(taken.send(Err(TooLong)).await);
+                    // A socket that is closed with something unread is reset, and what was sent last is lost.
+                    tokio::time::sleep(LINGER).await;
                     return;
                 }
                 Some(Ok(Message::Close(_)) | Err(_)) | None => break,
