@@ -28,7 +28,7 @@ impl AcpSession {
     /// that was said before.
     pub(super) async fn catch_up(&mut self, tells: bool) -> Result<(), RpcError> {
         let ended = || RpcError::internal("the session ended", None);
-        let before = self.handle.resync(self.handle.last()).await;
+        let before = self.handle.resync(self.handle.last(), None).await;
         let before = before.ok_or_else(ended)?;
         self.reader = Reader::new(self.handle.clone(), before);
         self.early.clear();

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 4fb14cca82fb6b6faf88f80a784cd7f1d3c11462314257d3f8c9e9fc06c53e33
+// SHA-256 of it: cfa393db2607d2ee185864ca6a4981be6d57db83644152b3069c25903da91a7c
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -97,6 +97,29 @@ export type Part =
        * The bytes in standard base64.
        */
       data: string;
+    }
+  | {
+      type: "document";
+      /**
+       * Media type: `application/pdf`, `text/plain`, `text/markdown`, `text/csv`, or another kind of text.
+       */
+      mediaType: string;
+      /**
+       * The bytes in standard base64. A text file's are gone once they are read: `text` has all of it.
+       */
+      data?: string | null;
+      /**
+       * Its text. Of a PDF that is what models read that do not take PDFs themselves; empty where it has none, as scans do.
+       */
+      text?: string | null;
+      /**
+       * The file's name.
+       */
+      name?: string | null;
+      /**
+       * How many pages a PDF has. The daemon counts them.
+       */
+      pages?: number | null;
     };
 /**
  * Who a message is from.
@@ -612,10 +635,11 @@ export type ChatCode =
  * - `file`: Reads or writes files of the project.
  * - `exec`: Runs a program.
  * - `search`: Asks a search engine.
+ * - `network`: Reads what is on other machines.
  * - `mcp`: Belongs to an MCP server.
  * - `client`: The client runs it.
  */
-export type ToolCategory = "file" | "exec" | "search" | "mcp" | "client";
+export type ToolCategory = "file" | "exec" | "search" | "network" | "mcp" | "client";
 /**
  * Whether a tool is another one than before.
  *
@@ -3735,9 +3759,13 @@ export interface ToolOutcome {
    */
   status: ResultStatus;
   /**
-   * What the model reads.
+   * What the model reads, as text; each picture is named in it.
    */
   result: string;
+  /**
+   * The same in parts, where it has pictures: they are shown up to 5 MB of base64 together, and named beyond it.
+   */
+  content?: Part[];
   /**
    * From `tool-start` to the end; 0 for a call that never ran.
    */
