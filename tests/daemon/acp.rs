@@ -122,7 +122,7 @@ impl Editor {
                 "session/request_permission" => read::<schema::RequestPermissionRequest>(&params()),
                 "elicitation/create" => read::<schema::CreateElicitationRequest>(&params()),
                 "elicitation/complete" => {
-                    read::<schema::CompleteElicitationNotification>(&params())
+                    read::<schema::CompleteElicitationNotification>(&params());
                 }
                 "$/cancel_request" => assert!(params()["requestId"].is_string()),
                 other => panic!("a method that is none of the protocol's: {other}"),
