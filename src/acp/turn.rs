@@ -93,6 +93,15 @@ impl Turn {
         self.asked.iter().all(|asked| asked.is_cancelled)
     }
 
+    /// Notes that a prompt that waited is steered, behind those that were before.
+    fn sent_now(&mut self, waited: &MessageId) {
+        let sent = self.take(|asked| asked.is_in(waited));
+        self.asked.extend(sent.into_iter().map(|asked| Asked {
+            place: Place::Steered,
+            ..asked
+        }));
+    }
+
     /// Takes out the prompts for which this holds.
     fn take(&mut self, is_it: impl Fn(&Asked) -> bool) -> Vec<Asked> {
         let (taken, rest) = std::mem::take(&mut self.asked)
@@ -211,6 +220,12 @@ impl AcpSession {
                 }
             }
             Event::ChatSteered(steered) => self.steered(steered.message_id),
+            // Another client has it be part of the exchange that runs.
+            Event::ChatQueued(queued) if queued.position == 0 => {
+                if let Some(turn) = &mut self.turn {
+                    turn.sent_now(&queued.message_id);
+                }
+            }
             Event::ChatError(error) => {
                 if let (Some(turn), Some(id)) = (&mut self.turn, error.message_id.clone())
                     && turn.asked.iter().any(|asked| asked.is_in(&id))
