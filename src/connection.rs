@@ -78,7 +78,11 @@ pub async fn serve(
 ) {
     let text = options.text.then(|| Mutex::new(Text::default()));
     let (mut sink, mut stream) = socket.split();
-    let entrance = options.entrance;
+    let entrance = Entrance {
+        // That was asked for this session, not for those that it opens later.
+        take_over: false,
+        ..options.entrance.clone()
+    };
     let attached = match Attached::find(&sessions, options).await {
         Ok(attached) => attached,
         Err(NoPlace::Driven) => {
@@ -174,7 +178,7 @@ impl Attached {
     async fn find(sessions: &Arc<Sessions>, options: UpgradeOptions) -> Result<Self, NoPlace> {
         let entrance = options.entrance;
         let problem = match options.resume {
-            Some(resume) => match Self::resume(sessions, &resume, entrance, None).await {
+            Some(resume) => match Self::resume(sessions, &resume, &entrance, None).await {
                 Ok(attached) => return Ok(attached),
                 Err(Unopened::NoPlace(refused)) => return Err(refused),
                 Err(Unopened::Problem(problem)) => Some(problem),
@@ -203,18 +207,23 @@ impl Attached {
     async fn resume(
         sessions: &Arc<Sessions>,
         resume: &Resume,
-        entrance: Entrance,
+        entrance: &Entrance,
         reply_to: Option<&RequestId>,
     ) -> Result<Self, Unopened> {
         let unknown = || Unopened::Problem(not_found(&resume.session_id));
+        let drives = entrance.role.is_none_or(|role| role == SocketRole::Driver);
         let (session, attachment) = loop {
-            let session = sessions.open(&resume.session_id).await;
+            let session = match drives {
+                true => sessions.open(&resume.session_id).await,
+                // To begin one anew may have what waits in it run.
+                false => Ok(sessions.find(&resume.session_id)),
+            };
             let session = session.map_err(Unopened::Problem)?.ok_or_else(unknown)?;
             // One that ends just now is opened anew, where it is kept.
-            if let Some(entered) = session.enter(entrance).await {
+            if let Some(entered) = session.enter(entrance.clone()).await {
                 break (session, entered?);
             }
-            if sessions.is_stopping() {
+            if sessions.is_stopping() || !drives {
                 return Err(unknown());
             }
             session.ended().await;
@@ -339,7 +348,7 @@ impl Connection<'_> {
         };
         if let Some(resume) = other.filter(|it| it.session_id != self.attached.session.id) {
             let id = request.id.as_ref();
-            let opened = Attached::resume(&self.sessions, resume, self.entrance, id).await;
+            let opened = Attached::resume(&self.sessions, resume, &self.entrance, id).await;
             return match opened {
                 Ok(attached) => ControlFlow::Break(DisconnectReason::Moved(Box::new(attached))),
                 Err(unopened) => self.refuse(id, unopened.into()),
@@ -354,8 +363,7 @@ impl Connection<'_> {
             Typed::Nothing => ControlFlow::Continue(()),
             Typed::Quit => ControlFlow::Break(DisconnectReason::Ended(close::NORMAL, "quit")),
             Typed::Notice(notice) => {
-                let feed = &self.attached.session.feed;
-                feed.append(Event::SessionNotice(notice), None);
+                self.say(Event::SessionNotice(notice), None);
                 ControlFlow::Continue(())
             }
             Typed::Request(command) => {
@@ -383,17 +391,20 @@ impl Connection<'_> {
         reply_to: Option<&RequestId>,
         error: SessionError,
     ) -> ControlFlow<DisconnectReason> {
+        self.say(Event::SessionError(error), reply_to);
+        ControlFlow::Continue(())
+    }
+
+    /// Says something to this socket, and to no other where it has a role.
+    fn say(&self, event: Event, reply_to: Option<&RequestId>) {
         let feed = &self.attached.session.feed;
-        let event = Event::SessionError(error);
         match self.attached.attachment.id {
-            // Whatever its role is: what it said is its own affair.
             Some(socket) => {
                 let to = RequestId::apart(reply_to.cloned(), socket);
                 feed.append(event, Some(&to));
             }
             None => feed.append(event, reply_to),
         }
-        ControlFlow::Continue(())
     }
 }
 

@@ -116,6 +116,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         daemon: Arc::clone(&daemon),
         stop: close.clone(),
         sockets: Arc::new(Semaphore::new(config.server.max_connections)),
+        guests: Arc::new(Semaphore::new(config.server.max_connections.div_ceil(2))),
         waiting: Arc::default(),
     });
     let signals = catch_signals()?;

@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     /// Cancelled when sockets have to close.
     pub stop: CancellationToken,
     pub sockets: Arc<Semaphore>,
+    /// Places for those whose token does not let them drive: half of all.
+    pub guests: Arc<Semaphore>,
     /// Connections that have not shown the token yet.
     pub waiting: Arc<Waiting>,
 }

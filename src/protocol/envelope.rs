@@ -7,10 +7,12 @@ mod tree;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use super::code::SessionCode;
 use super::command::{Command, examples};
@@ -49,9 +51,51 @@ pub struct RequestId {
     is_apart: bool,
 }
 
-/// A socket that was given a role; others have no name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SocketId(pub(crate) u64);
+/// A client with a role; sockets without one have no name. It keeps its name over its connections, so two of these are
+/// the same where the name is.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketId {
+    name: u64,
+    /// Which of its connections this is.
+    connection: u64,
+}
+
+impl SocketId {
+    /// Returns the id of a new connection of the client that calls itself this; of a client that nobody else is where it
+    /// gives no name.
+    pub(crate) fn new(name: Option<&str>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let connection = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = name.map(|name| {
+            let digest: [u8; 32] = Sha256::digest(name).into();
+            let [a, b, c, d, e, f, g, h, ..] = digest;
+            u64::from_be_bytes([a, b, c, d, e, f, g, h])
+        });
+        Self {
+            name: name.unwrap_or(connection),
+            connection,
+        }
+    }
+
+    /// Returns whether this is the same connection, not another one of the same client.
+    pub(crate) fn is_connection(self, other: Self) -> bool {
+        self.connection == other.connection
+    }
+}
+
+impl PartialEq for SocketId {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for SocketId {}
+
+impl std::hash::Hash for SocketId {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
 
 impl PartialEq for RequestId {
     fn eq(&self, other: &Self) -> bool {

@@ -23,7 +23,7 @@ use super::command::Layer;
 use super::input::{InputTaken, ToolInputRequest, ToolInputResolved};
 use super::queue::QueueListed;
 use super::record;
-use super::roles::{SessionRoles, TakenOver};
+use super::roles::{Resynced, SessionRoles, TakenOver};
 use super::settings::{ConfigReloaded, ConfigValues, SearchConfigured, Workflows};
 use super::status::SessionStatus;
 use crate::message::{ConversationId, Notice};
@@ -80,6 +80,9 @@ pub enum Event {
     /// Who is on the session.
     #[serde(rename = "session:roles")]
     SessionRoles(SessionRoles),
+    /// Ends a resync that one socket alone gets, and says up to which number that tells.
+    #[serde(rename = "session:resynced")]
+    SessionResynced(Resynced),
     /// Answers `session:state`.
     #[serde(rename = "session:state-result")]
     SessionStateResult(answer::SessionState),

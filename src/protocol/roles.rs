@@ -44,6 +44,13 @@ pub struct SessionRoles {
     pub role: Option<SocketRole>,
 }
 
+/// Payload of `session:resynced`: the end of a resync that one socket alone gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Resynced {
+    /// The number up to which the socket has everything now.
+    pub seq: u64,
+}
+
 /// Payload of `session:take-over-result`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TakenOver {

@@ -1,6 +1,7 @@
 //! The routes, each behind the gate it needs.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
@@ -165,9 +166,12 @@ async fn protocol_asyncapi() -> impl IntoResponse {
 }
 
 /// Names of what `/ws` may be asked for.
-const PARAMETERS: [&str; 7] = [
-    "token", "session", "after", "text", "project", "role", "takeOver",
+const PARAMETERS: [&str; 8] = [
+    "token", "session", "after", "text", "project", "role", "takeOver", "client",
 ];
+
+/// How long the name of a client may be: long enough that nobody guesses a random one.
+const CLIENT_CHARS: RangeInclusive<usize> = 16..=128;
 
 /// Returns a parameter that is none by one letter, and which one is. Others are ignored: a later client may have more.
 fn misspelt(names: &BTreeMap<String, IgnoredAny>) -> Option<(&str, &'static str)> {
@@ -192,14 +196,16 @@ struct Wanted {
     /// `1` to drive a session that another socket drives.
     #[serde(rename = "takeOver")]
     take_over: Option<String>,
+    /// A name that the client made up and that nobody can guess.
+    client: Option<String>,
 }
 
 impl Wanted {
-    /// Returns as what a socket comes, whose token allows `most`. An error says which word is wrong.
-    fn entrance(&self, most: SocketRole) -> Result<Entrance, String> {
+    /// Returns as what a socket comes, whose token allows this much. An error says which word is wrong.
+    fn entrance(&self, allowed: SocketRole) -> Result<Entrance, String> {
         let role = match self.role.as_deref() {
             // One that may not drive has a role all the same.
-            None => Some(most).filter(|most| *most < SocketRole::Driver),
+            None => Some(allowed).filter(|allowed| *allowed < SocketRole::Driver),
             Some(word) => {
                 let role = [
                     SocketRole::Driver,
@@ -213,10 +219,10 @@ impl Wanted {
                 })?)
             }
         };
-        if role.is_some_and(|role| role > most) {
+        if role.is_some_and(|role| role > allowed) {
             return Err(format!(
                 "this token is for the role `{}`, and no more",
-                most.word()
+                allowed.word()
             ));
         }
         if role.is_some_and(|role| role < SocketRole::Driver) && self.session.is_none() {
@@ -226,8 +232,9 @@ impl Wanted {
         }
         Ok(Entrance {
             role,
-            most,
+            allowed,
             take_over: self.take_over.as_deref() == Some("1"),
+            client: self.client.clone(),
         })
     }
 }
@@ -235,7 +242,7 @@ impl Wanted {
 async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
-    Extension(most): Extension<SocketRole>,
+    Extension(allowed): Extension<SocketRole>,
     Query(wanted): Query<Wanted>,
     Query(names): Query<BTreeMap<String, IgnoredAny>>,
     upgrade: WebSocketUpgrade,
@@ -245,10 +252,19 @@ async fn upgrade(
         let message = format!("there is no parameter `{name}`; did you mean `{near}`?");
         return refused("unknown_parameter", &message);
     }
-    let entrance = match wanted.entrance(most) {
+    let entrance = match wanted.entrance(allowed) {
         Ok(entrance) => entrance,
         Err(message) => return refused("invalid_role", &message),
     };
+    if let Some(client) = &wanted.client
+        && !CLIENT_CHARS.contains(&client.chars().count())
+    {
+        let (least, most) = (CLIENT_CHARS.start(), CLIENT_CHARS.end());
+        let message = format!(
+            "`client` is a name that nobody can guess, of {least} to {most} characters: make a random one, and give the same one whenever this client connects"
+        );
+        return refused("invalid_client", &message);
+    }
     let upgrade = match prepared(&shared, upgrade) {
         Ok(upgrade) => upgrade.protocols([SUBPROTOCOL]),
         Err(draining) => return *draining,
@@ -256,9 +272,14 @@ async fn upgrade(
     // Taken before the upgrade, so that no socket slips between it and the handler.
     let tracked = shared.daemon.tasks.token();
     let place = Arc::clone(&shared.sockets).try_acquire_owned();
+    // Who may not drive does not keep out who may.
+    let among_guests = match allowed {
+        SocketRole::Driver => Ok(None),
+        _ => Arc::clone(&shared.guests).try_acquire_owned().map(Some),
+    };
     upgrade.on_upgrade(move |socket| async move {
         let _tracked = tracked;
-        let Ok(_place) = place else {
+        let (Ok(_place), Ok(_among_guests)) = (place, among_guests) else {
             return turn_away(socket).await;
         };
         let after = wanted.after.and_then(|after| after.parse().ok());
@@ -307,10 +328,10 @@ fn prepared(shared: &Shared, upgrade: WebSocketUpgrade) -> Result<WebSocketUpgra
 async fn upgrade_to_acp(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
-    Extension(most): Extension<SocketRole>,
+    Extension(allowed): Extension<SocketRole>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if most < SocketRole::Driver {
+    if allowed < SocketRole::Driver {
         return refused(
             "invalid_role",
             "an editor drives its sessions, and this token is for less",

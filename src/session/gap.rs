@@ -50,18 +50,23 @@ impl Session {
         let begin = |log: &mut Log| log.begin_own_resync(socket, after, &gap(), now);
         let last = self.feed.grow(begin);
         let share = HISTORIES_BYTES / ids.len().max(1);
+        let mut open = Vec::new();
         for id in ids {
             let feed = Arc::clone(&self.feed);
-            self.look(id, move |view| {
+            let said = self.look(id, move |view| {
                 let say = |live| events(&view, share, live);
                 let conversation = &view.context.conversation.id;
                 let now = Timestamp::now();
                 feed.log().own_snapshot(socket, conversation, say, now);
-            })
-            .await;
+            });
+            if said.await.is_some() {
+                open.push(id.clone());
+            }
         }
-        let end = |log: &mut Log| log.finish_own_resync(socket, Timestamp::now());
-        self.feed.grow(end);
+        let rest = vec![Event::SessionRoles(self.roles(Some(socket)))];
+        let now = Timestamp::now();
+        self.feed
+            .grow(|log| log.finish_own_resync(socket, &open, rest, now));
         last
     }
 }

@@ -52,22 +52,25 @@ pub(super) enum Message {
 }
 
 /// As what a socket comes to a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entrance {
     /// The role that it asks for. One that asks for none drives, and throws out the driver before.
     pub role: Option<SocketRole>,
     /// The role that its token allows.
-    pub most: SocketRole,
+    pub allowed: SocketRole,
     /// Whether it drives also where another one does, which approves from then on.
     pub take_over: bool,
+    /// The name that its client gave itself. A client with a role that comes again takes the place of its own socket.
+    pub client: Option<String>,
 }
 
 impl Default for Entrance {
     fn default() -> Self {
         Self {
             role: None,
-            most: SocketRole::Driver,
+            allowed: SocketRole::Driver,
             take_over: false,
+            client: None,
         }
     }
 }
@@ -77,7 +80,7 @@ impl Default for Entrance {
 pub enum AttachRefused {
     /// Another one drives.
     Driven,
-    /// There are as many as there may be.
+    /// There are as many of its role as there may be.
     Full,
 }
 

@@ -37,6 +37,9 @@ const LARGE_PART: usize = 4;
 /// remembered (256), with an error each.
 const ENDINGS: usize = 2 * 256;
 
+/// Of those, structured answers: each may be as long as [`entry`] says.
+const OUTPUTS: usize = 16;
+
 /// Events by number.
 #[derive(Debug)]
 pub struct Log {
@@ -44,10 +47,14 @@ pub struct Log {
     first: u64,
     bytes: usize,
     bound: usize,
-    /// Numbers and sizes of large events that nobody has read, the oldest first.
+    /// Numbers and sizes of large events that the driver has not read, the oldest first.
     large: VecDeque<(u64, usize)>,
-    /// The highest number that a reader was given.
+    /// The highest number that a reader was given: what it read is changed no more.
     read: u64,
+    /// The highest number that the driver was given: what it has not read is not dropped for who looks on.
+    driver_read: u64,
+    /// The driver's name; `None` where it has none.
+    driver: Option<SocketId>,
     /// The layers whose events are numbered and sent.
     pub(crate) layers: Vec<Layer>,
     resync: Resync,
@@ -92,6 +99,8 @@ impl Log {
             bound,
             large: VecDeque::new(),
             read: last,
+            driver_read: last,
+            driver: None,
             layers,
             resync: Resync::default(),
             resyncing: None,
@@ -132,11 +141,16 @@ impl Log {
         let new = new.take_while(|(seq, _)| *seq > self.considered);
         let ends = new.filter_map(|(seq, ending)| match ending {
             Ending::End(end) => Some((*seq, (**end).clone())),
-            Ending::Error(_) => None,
+            Ending::Output(_) | Ending::Error(_) => None,
         });
         let mut ends: Vec<_> = ends.collect();
         ends.reverse();
         ends
+    }
+
+    /// Says who drives, and so for whom events are kept.
+    pub(super) fn set_driver(&mut self, driver: Option<SocketId>) {
+        self.driver = driver;
     }
 
     /// Returns the number of the newest event; 0 where there is none.
@@ -216,7 +230,7 @@ impl Log {
             true => None,
             false => event.conversation().cloned(),
         };
-        match event {
+        let is_new = match event {
             Event::ChatTextDelta(delta) => self.append_text(text(Kind::Answer, delta)),
             Event::ChatThinkingDelta(delta) => self.append_text(text(Kind::Thinking, delta)),
             event => {
@@ -228,9 +242,12 @@ impl Log {
                     None => Entry::Frame(self.frame_of(&event, timestamp)),
                 };
                 self.push(entry);
+                true
             }
+        };
+        if is_new {
+            self.apart.numbered(self.last(), noted.as_ref());
         }
-        self.apart.numbered(self.last(), noted.as_ref());
         self.evict();
     }
 
@@ -267,21 +284,27 @@ impl Log {
             if taken >= most || seq + 1 >= held {
                 break;
             }
-            let Some(frame) = self.frame(seq + 1, reader) else {
+            let Some(entry) = self.kept(seq + 1) else {
                 break;
             };
             seq += 1;
-            if !reader.is_some_and(|socket| self.apart.skips(socket, seq)) {
+            let frame = entry.frame(seq, reader);
+            let is_told = reader.is_some_and(|socket| self.apart.has_told(socket, seq));
+            if let Some(frame) = frame.filter(|_| !is_told) {
                 taken += frame.len();
                 out.push(frame);
             }
         }
         self.read = self.read.max(seq);
+        if reader == self.driver {
+            self.driver_read = self.driver_read.max(seq);
+        }
         self.evict();
         ReadResult::UpTo(seq)
     }
 
-    fn append_text(&mut self, text: Text) {
+    /// Returns whether the text got a number of its own, and was not merged into what has one.
+    fn append_text(&mut self, text: Text) -> bool {
         let read = self.read;
         let open = self.open.get(&text.delta.conversation_id).copied();
         if let Some(seq) = open.filter(|seq| *seq > read)
@@ -290,11 +313,12 @@ impl Log {
         {
             unread.delta.content.push_str(&text.delta.content);
             self.bytes += text.delta.content.len();
-            return;
+            return false;
         }
         let conversation = text.delta.conversation_id.clone();
         self.open.insert(conversation, self.last() + 1);
         self.push(Entry::Text(text));
+        true
     }
 
     fn entry(&mut self, seq: u64) -> Option<&mut Entry> {
@@ -322,6 +346,12 @@ impl Log {
             if self.endings.len() > ENDINGS {
                 self.endings.pop_front();
             }
+            let is_output = |(_, it): &(u64, Ending)| matches!(it, Ending::Output(_));
+            if self.endings.iter().filter(|it| is_output(it)).count() > OUTPUTS
+                && let Some(oldest) = self.endings.iter().position(is_output)
+            {
+                self.endings.remove(oldest);
+            }
         }
         let stamp = Stamp {
             seq: Some(seq),
@@ -334,17 +364,18 @@ impl Log {
         Utf8Bytes::from(frame)
     }
 
-    /// Returns the frame numbered `seq`.
-    fn frame(&mut self, seq: u64, reader: Option<SocketId>) -> Option<Utf8Bytes> {
-        if let Some(entry) = self.resync.entry(seq) {
-            return Some(entry.frame(seq, reader));
-        }
-        self.entry(seq).map(|entry| entry.frame(seq, reader))
+    /// Returns what is kept under this number, also of the last resync.
+    fn kept(&self, seq: u64) -> Option<&Entry> {
+        let entry = || {
+            let index = usize::try_from(seq.checked_sub(self.first)?).ok()?;
+            self.entries.get(index)
+        };
+        self.resync.entry(seq).or_else(entry)
     }
 
-    /// Returns the size of the largest event that nobody has read; 0 where none is large.
+    /// Returns the size of the largest event that the driver has not read; 0 where none is large.
     fn large_unread(&mut self) -> usize {
-        let gone = self.first.max(self.read + 1);
+        let gone = self.first.max(self.driver_read + 1);
         while self.large.front().is_some_and(|(seq, _)| *seq < gone) {
             self.large.pop_front();
         }
@@ -355,9 +386,9 @@ impl Log {
             .unwrap_or(0)
     }
 
-    /// Drops the oldest beyond the bound: a resync that was read first, one that was not read never.
+    /// Drops the oldest beyond the bound: a resync that the driver has read first, one that it has not read never.
     fn evict(&mut self) {
-        let resync_is_read = self.resync.end() <= self.read + 1;
+        let resync_is_read = self.resync.end() <= self.driver_read + 1;
         if resync_is_read && self.bytes + self.resync.bytes() > self.bound {
             self.resync = Resync::default();
         }

@@ -2,9 +2,7 @@
 //!
 //! The driver is the session's client: its answers are numbered events, and the session waits for it. Others read the
 //! same events, and what they ask is answered to them alone, so that they cost nobody a number. A socket without a role
-//! drives, and throws out the one before.
-
-use std::sync::atomic::{AtomicU64, Ordering};
+//! drives, and throws out the one before. A client that gives itself a name keeps its place over its connections.
 
 use tokio_util::sync::CancellationToken;
 
@@ -18,8 +16,8 @@ use crate::protocol::roles::{SessionRoles, SocketRole, TakenOver};
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::telemetry::metrics;
 
-/// The most sockets of a session besides its driver.
-const MAX_FURTHER: usize = 64;
+/// The most sockets that approve on a session, and the most that observe. Nobody keeps a driver out, nor one that drove.
+const MAX_OF_A_ROLE: usize = 64;
 
 /// What the session holds of one socket.
 pub(super) struct Socket {
@@ -27,20 +25,15 @@ pub(super) struct Socket {
     pub(super) id: Option<SocketId>,
     role: SocketRole,
     /// The role that its token allows.
-    most: SocketRole,
+    allowed: SocketRole,
     /// Fires when another one takes its place.
     pub(super) taken_over: CancellationToken,
     /// Fires when it is gone.
     pub(super) disconnected: CancellationToken,
 }
 
-/// Returns a name that no other socket has.
-pub(super) fn next_id() -> SocketId {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    SocketId(NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// Returns the least role that may ask for this.
+/// Returns the least role that may ask for this. Whatever is not named here takes a driver: a new request too, until
+/// somebody has thought about it.
 fn needed(command: &Command) -> SocketRole {
     match command {
         Command::SessionPing(_)
@@ -50,7 +43,6 @@ fn needed(command: &Command) -> SocketRole {
         | Command::SessionResume(_)
         | Command::SessionOpen(_)
         | Command::SessionList(_)
-        | Command::SessionExport(_)
         | Command::ChatHistory(_)
         | Command::ApprovalList(_)
         | Command::ProviderList(_)
@@ -89,7 +81,7 @@ impl Session {
         };
         let is_driver = self.driver.as_ref().is_some_and(|it| it.id == Some(from));
         let socket = self.sockets().find(|it| it.id == Some(from))?;
-        let (role, most) = (socket.role, socket.most);
+        let (role, allowed) = (socket.role, socket.allowed);
         request.id = match is_driver {
             true => request.id.map(|id| id.of(from)),
             false => Some(RequestId::apart(request.id, from)),
@@ -98,7 +90,7 @@ impl Session {
         if role >= needed {
             return Some(request);
         }
-        let further = match most >= needed {
+        let further = match allowed >= needed {
             true => "session:take-over makes it the driver",
             false => "its token allows no more",
         };
@@ -116,21 +108,30 @@ impl Session {
     pub(super) fn attach(&mut self, entrance: Entrance) -> Result<Attachment, AttachRefused> {
         let Entrance {
             role,
-            most,
+            allowed,
             take_over,
+            client,
         } = entrance;
-        if role == Some(SocketRole::Driver) && self.driver.is_some() && !take_over {
+        let id = role.map(|_| SocketId::new(client.as_deref()));
+        let is_its = |socket: &Socket| id.is_some() && socket.id == id;
+        let drives = self.driver.as_ref().is_some_and(is_its);
+        if role == Some(SocketRole::Driver) && self.driver.is_some() && !drives && !take_over {
             return Err(AttachRefused::Driven);
         }
-        if role.is_some() && self.further.len() >= MAX_FURTHER {
+        let others = |wanted| {
+            let further = self.further.iter();
+            further.filter(move |it| it.role == wanted && !is_its(it))
+        };
+        let is_further = role.filter(|role| *role < SocketRole::Driver);
+        if is_further.is_some_and(|role| others(role).count() >= MAX_OF_A_ROLE) {
             return Err(AttachRefused::Full);
         }
+        self.leave_for(id);
         let (taken_over, disconnected) = (CancellationToken::new(), CancellationToken::new());
-        let id = role.map(|_| next_id());
         let socket = Socket {
             id,
             role: role.unwrap_or(SocketRole::Driver),
-            most,
+            allowed,
             taken_over: taken_over.clone(),
             disconnected: disconnected.clone(),
         };
@@ -152,10 +153,29 @@ impl Session {
         Ok(attachment)
     }
 
+    /// Takes the socket off whose client comes again.
+    fn leave_for(&mut self, id: Option<SocketId>) {
+        let is_its = |socket: &mut Socket| id.is_some() && socket.id == id;
+        if let Some(before) = self.driver.take_if(is_its) {
+            before.taken_over.cancel();
+            self.end_what_is_the_drivers();
+        }
+        for before in self.further.extract_if(.., is_its) {
+            before.taken_over.cancel();
+        }
+    }
+
+    /// Ends what was a driver's own.
+    fn end_what_is_the_drivers(&mut self) {
+        self.transfers = Transfers::default();
+        self.daemon.mcp.end_own(&self.shared.id);
+    }
+
     /// Has a socket be the driver. One that drove and has a role approves from now on, where another one with a role takes
     /// its place; else it goes.
     fn drive(&mut self, socket: Socket) {
         let has_role = socket.id.is_some();
+        self.feed.log().set_driver(socket.id);
         let before = self.driver.replace(socket);
         if self.had_socket {
             metrics::resumed(before.is_some());
@@ -165,15 +185,14 @@ impl Session {
         let Some(before) = before else {
             return;
         };
-        self.transfers = Transfers::default();
-        self.daemon.mcp.end_own(&self.shared.id);
+        self.end_what_is_the_drivers();
         match before.id.filter(|_| has_role) {
             Some(id) => {
                 self.further.push(Socket {
                     role: SocketRole::Approver,
                     ..before
                 });
-                self.tell_role(id, SocketRole::Approver);
+                self.tell_role(id);
             }
             None => {
                 before.taken_over.cancel();
@@ -196,7 +215,7 @@ impl Session {
         if self
             .further
             .iter()
-            .any(|it| is_it(it) && it.most < SocketRole::Driver)
+            .any(|it| is_it(it) && it.allowed < SocketRole::Driver)
         {
             let message =
                 "this socket's token does not let it drive; connect with the daemon's own token";
@@ -210,7 +229,7 @@ impl Session {
             ..socket
         });
         if let Some(from) = from {
-            self.tell_role(from, SocketRole::Driver);
+            self.tell_role(from);
         }
         self.settle_presence();
         self.tell_roles(None);
@@ -220,8 +239,7 @@ impl Session {
     pub(super) fn leave(&mut self) {
         let is_gone = |socket: &Socket| socket.disconnected.is_cancelled();
         if let Some(driver) = self.driver.take_if(|it| is_gone(it)) {
-            self.transfers = Transfers::default();
-            self.daemon.mcp.end_own(&self.shared.id);
+            self.end_what_is_the_drivers();
             self.forget(&driver);
         }
         let (gone, here) = std::mem::take(&mut self.further)
@@ -254,44 +272,44 @@ impl Session {
         self.driver.iter().chain(&self.further)
     }
 
-    fn roles(&self) -> SessionRoles {
+    /// Returns who is there, with the role of this socket where one is named.
+    pub(super) fn roles(&self, to: Option<SocketId>) -> SessionRoles {
         let count = |role| self.further.iter().filter(|it| it.role == role).count();
+        let mut sockets = self.sockets();
+        let socket = to.and_then(|to| sockets.find(|it| it.id == Some(to)));
         SessionRoles {
             driver: self.driver.is_some(),
             approvers: count(SocketRole::Approver),
             observers: count(SocketRole::Observer),
-            role: None,
+            role: socket.map(|socket| socket.role),
         }
     }
 
-    /// Tells all who is there, where anybody has a role; a socket that is new is told its own first.
+    /// Tells who is there, where anybody has a role; a socket that is new is told its own first. Who observes comes and goes
+    /// without a number: that is told to those with a role alone.
     fn tell_roles(&mut self, new: Option<SocketId>) {
         if !self.has_roles {
             return;
         }
-        let roles = self.roles();
+        let roles = self.roles(None);
         if let Some(id) = new {
-            let role = self
-                .sockets()
-                .find(|it| it.id == Some(id))
-                .map(|it| it.role);
-            let own = Event::SessionRoles(SessionRoles {
-                role,
-                ..roles.clone()
-            });
+            let own = Event::SessionRoles(self.roles(Some(id)));
             self.feed.grow(|log| log.greet(id, &own, Timestamp::now()));
         }
-        if self.told_roles.as_ref() != Some(&roles) {
-            self.told_roles = Some(roles.clone());
+        let Some(told) = self.told_roles.replace(roles.clone()) else {
+            return self.shared.events.emit(Event::SessionRoles(roles));
+        };
+        if (told.driver, told.approvers) != (roles.driver, roles.approvers) {
             self.shared.events.emit(Event::SessionRoles(roles));
+        } else if told != roles {
+            let (event, now) = (Event::SessionRoles(roles), Timestamp::now());
+            self.feed.grow(|log| log.tell_named(&event, now));
         }
     }
 
-    fn tell_role(&self, id: SocketId, role: SocketRole) {
-        let own = Event::SessionRoles(SessionRoles {
-            role: Some(role),
-            ..self.roles()
-        });
+    /// Tells a socket its role, which is another one now.
+    fn tell_role(&self, id: SocketId) {
+        let own = Event::SessionRoles(self.roles(Some(id)));
         let to = RequestId::apart(None, id);
         self.feed.append(own, Some(&to));
     }

@@ -9,15 +9,19 @@ async fn join(daemon: &Daemon, session: &str, role: &str) -> Client {
     Client::connect(daemon, &format!("?session={session}&after=0&role={role}")).await
 }
 
-/// The numbered frames so far, without what is each socket's own.
+/// The numbered frames so far that answer nothing.
 fn numbered(client: &Client) -> Vec<Value> {
-    let frames = client.seen.iter().filter(|it| it.get("seq").is_some());
-    let bare = frames.map(|frame| {
-        let mut frame = frame.clone();
-        frame.as_object_mut().unwrap().remove("replyTo");
-        frame
-    });
-    bare.collect()
+    let is_one = |it: &&Value| it.get("seq").is_some() && it.get("replyTo").is_none();
+    client.seen.iter().filter(is_one).cloned().collect()
+}
+
+/// What a socket is closed with.
+async fn close_of(client: &mut Client) -> u16 {
+    loop {
+        if let Err(code) = client.next_or_close().await {
+            return code;
+        }
+    }
 }
 
 #[tokio::test]
@@ -56,10 +60,11 @@ async fn all_see_the_same_numbered_events_and_an_approver_answers_for_all() {
     assert_eq!(late["payload"]["code"], "approval_not_found", "{late}");
     for client in [&mut driver, &mut approver, &mut observer] {
         client.until("chat:stream-end").await;
-        client.check_numbers();
+        client.check_order();
     }
+    driver.check_numbers();
     assert!(daemon.project().join("made").exists());
-    // Each has read up to the end of the exchange, and what the driver asked for is in there without its name.
+    // Each has read up to the end of the exchange; what the driver asked for is its own.
     let end = |client: &Client| {
         let all = numbered(client);
         let at = all.iter().position(|it| it["type"] == "chat:stream-end");
@@ -106,12 +111,7 @@ async fn one_drives_at_a_time_and_another_one_takes_over() {
         .find(|it| it["type"] == "session:roles" && it["payload"]["role"] == "approver")
         .await;
     let mut plain = Client::connect(&daemon, &format!("?session={session}")).await;
-    let closed = loop {
-        if let Err(code) = third.next_or_close().await {
-            break code;
-        }
-    };
-    assert_eq!(closed, 4001);
+    assert_eq!(close_of(&mut third).await, 4001);
     provider.then(Turn::text("c"));
     plain.say("go on").await;
     for client in [&mut first, &mut second, &mut plain] {
@@ -183,6 +183,8 @@ async fn who_sleeps_is_told_how_things_stand_and_costs_the_others_nothing() {
     assert!(gap.get("seq").is_none());
     let history = sleeper.until("chat:history-result").await;
     assert!(history.get("seq").is_none());
+    let resynced = sleeper.until("session:resynced").await;
+    assert!(resynced.get("seq").is_none());
     let messages = history["payload"]["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 6);
     provider.then(Turn::text("last"));
@@ -221,12 +223,7 @@ async fn a_session_waits_for_who_may_answer_and_not_for_who_looks_on() {
     approver.until("chat:stream-end").await;
     drop(approver);
     // Nobody is left who could answer: it ends, and who looks on is told.
-    let closed = loop {
-        if let Err(code) = observer.next_or_close().await {
-            break code;
-        }
-    };
-    assert_eq!(closed, 4002);
+    assert_eq!(close_of(&mut observer).await, 4002);
     let other = tokio::sync::Mutex::new(daemon.connect().await);
     eventually("the session is gone", async || {
         let open = json!({"type": "session:open", "sessionId": session});
@@ -234,4 +231,120 @@ async fn a_session_waits_for_who_may_answer_and_not_for_who_looks_on() {
         answer["payload"]["code"] == "session_not_found"
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_client_that_comes_again_takes_the_place_of_its_own_socket() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let name = "client=a-name-that-nobody-guesses";
+    let mut before = Client::connect(&daemon, &format!("?role=driver&{name}")).await;
+    let session = before.session();
+    let asked = before.ask(json!({"type": "session:ping"})).await;
+    // Its line broke, and the daemon has not noticed.
+    let query = format!("?session={session}&after=0&role=driver&{name}");
+    let mut again = Client::connect(&daemon, &query).await;
+    assert_eq!(close_of(&mut before).await, 4001);
+    // It knows its own answer, and asks for nothing twice.
+    let answer = again.until("session:ping-result").await;
+    assert_eq!(answer["replyTo"], asked["replyTo"]);
+    let other = format!("?session={session}&role=driver&client=another-name-of-theirs");
+    assert_eq!(Client::reach(&daemon, &other).await.err(), Some(4003));
+    // The same for one that looks on, which is there once.
+    let observing = format!("?session={session}&role=observer&client=who-looks-on-has-one");
+    let mut observer = Client::connect(&daemon, &observing).await;
+    let mut observer_again = Client::connect(&daemon, &observing).await;
+    assert_eq!(close_of(&mut observer).await, 4001);
+    let own = observer_again.until("session:roles").await;
+    assert_eq!(own["payload"]["observers"], 1, "{own}");
+    for name in ["short".to_owned(), "x".repeat(129)] {
+        let query = format!("?session={session}&role=driver&client={name}");
+        assert_eq!(Client::reach(&daemon, &query).await.err(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn who_looks_on_comes_and_goes_and_writes_without_a_number() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut driver = Client::connect(&daemon, "?role=driver").await;
+    let session = driver.session();
+    let counts = |count: u64| {
+        move |it: &Value| it["type"] == "session:roles" && it["payload"]["observers"] == count
+    };
+    let number = driver.ask(json!({"type": "session:ping"})).await["seq"].clone();
+    let mut observer = join(&daemon, &session, "observer").await;
+    let told = driver.find(counts(1)).await;
+    assert!(told.get("seq").is_none(), "{told}");
+    // What a person writes there is told to that person.
+    let query = format!("?session={session}&role=observer&text=1");
+    let text = Client::reach(&daemon, &query).await;
+    drop(text);
+    drop(observer.ask(json!({"type": "nothing:like-this"})).await);
+    drop(observer);
+    driver.find(counts(0)).await;
+    let next = driver.ask(json!({"type": "session:ping"})).await["seq"].clone();
+    assert_eq!(next.as_u64(), number.as_u64().map(|seq| seq + 1));
+}
+
+#[tokio::test]
+async fn who_looks_on_begins_no_session_anew() {
+    let provider = Provider::start().await;
+    let soon = json!({"session": {"resume_grace": "1ms"}});
+    let daemon = Daemon::with(&provider, soon).await;
+    let mut driver = daemon.connect().await;
+    let session = driver.session();
+    provider.then(Turn::text("a"));
+    driver.say("go").await;
+    driver.until("chat:stream-end").await;
+    let mut other = Client::connect(&daemon, &format!("?session={session}&role=observer")).await;
+    drop(driver);
+    assert_eq!(close_of(&mut other).await, 4002);
+    for role in ["observer", "approver"] {
+        let query = format!("?session={session}&role={role}");
+        assert_eq!(Client::reach(&daemon, &query).await.err(), Some(4002));
+    }
+    // It is kept, and who drives begins it.
+    let mut driver = Client::connect(&daemon, &format!("?session={session}&role=driver")).await;
+    let history = json!({"type": "chat:history", "conversationId": "default"});
+    let history = driver.ask(history).await;
+    assert_eq!(history["payload"]["messages"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn who_may_not_drive_keeps_nobody_out_who_may() {
+    let provider = Provider::start().await;
+    let observing = "observe-0123456789abcdef";
+    let server = json!({"observer_token": observing, "max_connections": 200});
+    let daemon = Daemon::with(&provider, json!({"server": server})).await;
+    let driver = Client::connect(&daemon, "?role=driver").await;
+    let session = driver.session();
+    let of = |role: &str| format!("?session={session}&role={role}");
+    let mut observers = Vec::new();
+    for _ in 0..64 {
+        observers.push(
+            Client::reach_by(&daemon, &of("observer"), observing)
+                .await
+                .unwrap(),
+        );
+    }
+    let further = Client::reach_by(&daemon, &of("observer"), observing).await;
+    assert_eq!(further.err(), Some(1013));
+    let approver = Client::connect(&daemon, &of("approver")).await;
+    let taking = format!("{}&takeOver=1", of("driver"));
+    let driver = Client::connect(&daemon, &taking).await;
+    drop((approver, driver, observers));
+
+    // Of all places of the daemon, half.
+    let server = json!({"observer_token": observing, "max_connections": 4});
+    let daemon = Daemon::with(&provider, json!({"server": server})).await;
+    let driver = Client::connect(&daemon, "?role=driver").await;
+    let query = format!("?session={}", driver.session());
+    let one = Client::reach_by(&daemon, &query, observing).await;
+    let two = Client::reach_by(&daemon, &query, observing).await;
+    let three = Client::reach_by(&daemon, &query, observing).await;
+    assert!(one.is_ok() && two.is_ok());
+    assert_eq!(three.err(), Some(1013));
+    let another = daemon.connect().await;
+    drop((one, two, driver, another));
 }

@@ -1,7 +1,9 @@
-//! What one socket gets besides the numbered events: answers to what it asked, and, where it fell behind, how everything
-//! stands. It has no numbers, and no other socket sees anything of it. Pure.
+//! Frames for one socket alone, without numbers: answers to what an approver or observer asked, and, where a socket with a
+//! role fell behind, how everything stands. No other socket sees anything of them. Pure.
 //!
-//! Each such frame has its place: after the event that was the last when it was made.
+//! Each such frame has its place, the number of an event: it is sent after that event and before the next one. An answer's
+//! place is the last event when it was made. All of a resync has the place at which it began, and it ends by
+//! `session:resynced` with that number: a client that loses its line before that frame asks for the same again.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -14,23 +16,34 @@ use crate::message::ConversationId;
 use crate::protocol::RequestId;
 use crate::protocol::envelope::{self, SocketId, Stamp, Timestamp};
 use crate::protocol::event::Event;
+use crate::protocol::roles::Resynced;
 use crate::session::live::LiveSnapshot;
 
 /// The most that waits for one socket, in bytes: more than a resync holds, and the longest page of a history. A single
 /// frame may be larger.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
 
+/// The clients that are gone of which is known what a resync told them; a session has few that come and go.
+const MAX_GONE: usize = 16;
+
 /// The sockets that get frames of their own.
 #[derive(Debug, Default)]
-pub(super) struct Apart(HashMap<SocketId, Own>);
+pub(super) struct Apart {
+    here: HashMap<SocketId, Own>,
+    /// Of clients that are gone: events that their resync held; the newest last. They come back to a place before those.
+    gone: VecDeque<(SocketId, BTreeSet<u64>)>,
+}
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Own {
+    /// The connection of the client, which alone takes from here.
+    socket: SocketId,
     /// Frames, each with the number of the event that it comes after.
     frames: VecDeque<(u64, Utf8Bytes)>,
     bytes: usize,
-    /// Events that a resync of this socket holds already.
-    skipped: BTreeSet<u64>,
+    /// Events that a resync of this socket holds already. They are not in order with what it holds, so it may read past
+    /// them more than once.
+    told: BTreeSet<u64>,
     resync: Option<OwnResync>,
     /// Cancelled where more waits than may.
     too_slow: CancellationToken,
@@ -41,6 +54,8 @@ struct Own {
 struct OwnResync {
     /// The last event that the socket has.
     after: u64,
+    /// The last event when it began: the place of all its frames.
+    place: u64,
     /// What conversations have emitted since it began.
     since: Vec<(u64, ConversationId)>,
 }
@@ -52,18 +67,21 @@ impl Own {
             return;
         }
         self.bytes += frame.len();
-        self.frames.push_back((after, frame));
+        // Behind those that have the same place, and before answers that came while a resync was made.
+        let at = self.frames.partition_point(|(place, _)| *place <= after);
+        self.frames.insert(at, (after, frame));
     }
 }
 
 impl Apart {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.here.is_empty()
     }
 
     /// Moves the frames of a socket that come after this event, or before it, to `out`; returns their bytes.
     pub(super) fn take(&mut self, socket: SocketId, seq: u64, out: &mut Vec<Utf8Bytes>) -> usize {
-        let Some(own) = self.0.get_mut(&socket) else {
+        let own = self.here.get_mut(&socket);
+        let Some(own) = own.filter(|own| own.socket.is_connection(socket)) else {
             return 0;
         };
         let mut taken = 0;
@@ -77,10 +95,10 @@ impl Apart {
         taken
     }
 
-    /// Returns whether a socket does not get this event, since a resync has told it.
-    pub(super) fn skips(&mut self, socket: SocketId, seq: u64) -> bool {
-        let own = self.0.get_mut(&socket);
-        own.is_some_and(|own| own.skipped.remove(&seq))
+    /// Returns whether a resync has told a socket what this event says.
+    pub(super) fn has_told(&self, socket: SocketId, seq: u64) -> bool {
+        let own = self.here.get(&socket);
+        own.is_some_and(|own| own.told.contains(&seq))
     }
 
     /// Notes whose event got this number.
@@ -88,7 +106,7 @@ impl Apart {
         let Some(conversation) = conversation else {
             return;
         };
-        for own in self.0.values_mut() {
+        for own in self.here.values_mut() {
             if let Some(resync) = &mut own.resync {
                 resync.since.push((seq, conversation.clone()));
             }
@@ -97,17 +115,48 @@ impl Apart {
 }
 
 impl Log {
-    /// Has a socket get frames of its own; the token is cancelled where it takes them too slowly.
+    /// Has a socket get frames of its own, and no earlier connection of the same client; the token is cancelled where it
+    /// takes them too slowly.
     pub(crate) fn watch(&mut self, socket: SocketId) -> CancellationToken {
-        let own = Own::default();
-        let too_slow = own.too_slow.clone();
-        self.apart.0.insert(socket, own);
+        self.unwatch(socket);
+        let gone = &mut self.apart.gone;
+        let at = gone.iter().position(|(it, _)| *it == socket);
+        let told = at.and_then(|at| gone.remove(at)).map(|(_, told)| told);
+        let too_slow = CancellationToken::new();
+        let own = Own {
+            socket,
+            frames: VecDeque::new(),
+            bytes: 0,
+            told: told.unwrap_or_default(),
+            resync: None,
+            too_slow: too_slow.clone(),
+        };
+        self.apart.here.insert(socket, own);
         too_slow
     }
 
-    /// Forgets a socket that is gone.
+    /// Forgets what waits for a socket that is gone.
     pub(crate) fn unwatch(&mut self, socket: SocketId) {
-        self.apart.0.remove(&socket);
+        let Some(mut own) = self.apart.here.remove(&socket) else {
+            return;
+        };
+        // What is not kept is sent to nobody.
+        own.told = own.told.split_off(&self.first);
+        if !own.told.is_empty() {
+            self.apart.gone.push_back((socket, own.told));
+        }
+        if self.apart.gone.len() > MAX_GONE {
+            self.apart.gone.pop_front();
+        }
+    }
+
+    /// Has all sockets that get frames of their own get this after what was numbered so far.
+    pub(crate) fn tell_named(&mut self, event: &Event, timestamp: Timestamp) {
+        let last = self.last();
+        let named: Vec<_> = self.apart.here.keys().copied().collect();
+        for socket in named {
+            self.tell(socket, last, event, None, timestamp);
+        }
     }
 
     /// Has a socket get this first of all, after the session's `session:ready`.
@@ -136,7 +185,7 @@ impl Log {
         reply_to: Option<&RequestId>,
         timestamp: Timestamp,
     ) {
-        if let Some(own) = self.apart.0.get_mut(&socket) {
+        if let Some(own) = self.apart.here.get_mut(&socket) {
             let stamp = Stamp {
                 seq: None,
                 reply_to,
@@ -147,7 +196,7 @@ impl Log {
     }
 
     /// Begins to tell a socket how everything stands, which has everything up to `after`: `first`, and the answers that
-    /// it has not got. Returns the number from which on it reads.
+    /// are for it and that it has not got. Returns the number from which on it reads.
     pub(crate) fn begin_own_resync(
         &mut self,
         socket: SocketId,
@@ -161,16 +210,17 @@ impl Log {
         self.tell(socket, last, first, None, timestamp);
         let answers = self.entries.iter().zip(self.first..);
         let answers = answers.filter_map(|(entry, seq)| match entry {
-            Entry::Answer(answer) if seq > after && answer.reply_to.socket() == Some(socket) => {
-                Some(answer)
-            }
+            Entry::Answer(answer) if seq > after && answer.is_for(Some(socket)) => Some(answer),
             _ => None,
         });
-        let frames: Vec<_> = answers.map(|answer| answer.without_number()).collect();
-        if let Some(own) = self.apart.0.get_mut(&socket) {
-            own.skipped.clear();
+        let frames: Vec<_> = answers
+            .map(|answer| answer.without_number(socket))
+            .collect();
+        if let Some(own) = self.apart.here.get_mut(&socket) {
+            own.told.clear();
             own.resync = Some(OwnResync {
                 after,
+                place: last,
                 since: Vec::new(),
             });
             for frame in frames {
@@ -190,49 +240,68 @@ impl Log {
         timestamp: Timestamp,
     ) {
         let says = say(self.live.snapshot(conversation));
-        let own = self.apart.0.get_mut(&socket);
-        let Some((own, after)) = own.and_then(|own| {
-            let after = own.resync.as_ref()?.after;
-            Some((own, after))
-        }) else {
+        let own = self.apart.here.get_mut(&socket);
+        let Some((told, resync)) = own.and_then(|own| Some((&mut own.told, own.resync.as_mut()?)))
+        else {
             return;
         };
-        if let Some(resync) = &mut own.resync {
-            let its = resync.since.extract_if(.., |(_, of)| of == conversation);
-            own.skipped.extend(its.map(|(seq, _)| seq));
-        }
-        let ends = self.endings.iter().filter(|(seq, _)| *seq > after);
-        let ends = ends.map(|(_, ending)| ending.event());
-        let ends: Vec<Event> = ends
-            .filter(|end| end.conversation() == Some(conversation))
-            .collect();
+        let its = resync.since.extract_if(.., |(_, of)| of == conversation);
+        told.extend(its.map(|(seq, _)| seq));
+        let (after, place) = (resync.after, resync.place);
+        let ends = self.endings_after(after, |of| of == Some(conversation));
         self.open.remove(conversation);
         let is_history = |event: &Event| matches!(event, Event::ChatHistoryResult(_));
         let (histories, rest): (Vec<_>, Vec<_>) = says.into_iter().partition(is_history);
-        let last = self.last();
+        let ends = ends.into_iter().map(|(_, end)| end);
         for event in histories.into_iter().chain(ends).chain(rest) {
             if self.is_wanted(&event) {
-                self.tell(socket, last, &event, None, timestamp);
+                self.tell(socket, place, &event, None, timestamp);
             }
         }
     }
 
-    /// Ends such a resync.
-    pub(crate) fn finish_own_resync(&mut self, socket: SocketId, timestamp: Timestamp) {
+    /// Ends such a resync: how exchanges ended whose conversations are closed meanwhile, then `rest`, and up to which
+    /// number all of it tells.
+    pub(crate) fn finish_own_resync(
+        &mut self,
+        socket: SocketId,
+        open: &[ConversationId],
+        rest: Vec<Event>,
+        timestamp: Timestamp,
+    ) {
+        let own = self.apart.here.get_mut(&socket);
+        let Some(OwnResync { after, place, .. }) = own.and_then(|own| own.resync.take()) else {
+            return;
+        };
+        let ends = self.endings_after(after, |of| of.is_none_or(|of| !open.contains(of)));
+        // What comes later comes by its number.
+        let closed = ends.into_iter().filter(|(seq, _)| *seq <= place);
         let status = Event::SessionStatusChanged(self.status());
-        if self.is_wanted(&status) {
-            let last = self.last();
-            self.tell(socket, last, &status, None, timestamp);
+        let resynced = Event::SessionResynced(Resynced { seq: place });
+        let rest = closed.map(|(_, end)| end).chain(rest);
+        for event in rest.chain([status, resynced]) {
+            if self.is_wanted(&event) {
+                self.tell(socket, place, &event, None, timestamp);
+            }
         }
-        if let Some(own) = self.apart.0.get_mut(&socket) {
-            own.resync = None;
-        }
+    }
+
+    /// Returns how exchanges of these conversations ended after this event, with the numbers of those ends.
+    fn endings_after(
+        &self,
+        after: u64,
+        of: impl Fn(Option<&ConversationId>) -> bool,
+    ) -> Vec<(u64, Event)> {
+        let new = self.endings.iter().filter(|(seq, _)| *seq > after);
+        let events = new.map(|(seq, ending)| (*seq, ending.event()));
+        events.filter(|(_, end)| of(end.conversation())).collect()
     }
 }
 
 impl Ending {
     fn event(&self) -> Event {
         match self {
+            Self::Output(output) => Event::ChatOutput(output.clone()),
             Self::End(end) => Event::ChatStreamEnd(end.clone()),
             Self::Error(error) => Event::ChatError(error.clone()),
         }
@@ -281,7 +350,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_its_sockets_alone_and_has_its_place() {
-        let (one, two) = (SocketId(1), SocketId(2));
+        let (one, two) = (SocketId::new(None), SocketId::new(None));
         let mut log = log();
         log.watch(one);
         log.watch(two);
@@ -300,31 +369,154 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_the_driver_names_its_request_to_nobody_else() {
-        let (driver, other) = (SocketId(1), SocketId(2));
+    fn an_answer_to_the_driver_is_told_to_nobody_else_with_a_role() {
+        let (driver, other) = (SocketId::new(None), SocketId::new(None));
         let mut log = log();
         log.watch(driver);
         log.watch(other);
         let asked = RequestId::from("q").of(driver);
         log.append(Event::SessionPingResult(Empty {}), Some(&asked), at());
-        for (socket, expected) in [(driver, json!("q")), (other, Value::Null)] {
+        // Whoever shows the conversation learns that it is closed.
+        let closed = event(
+            "chat:close-result",
+            &json!({"conversationId": "a", "closed": true}),
+        );
+        log.append(closed, Some(&asked), at());
+        let mut seen_by = |socket| {
             let mut frames = Vec::new();
-            log.read(0, usize::MAX, u64::MAX, Some(socket), &mut frames);
-            let frame: Value = serde_json::from_str(&frames[0]).unwrap();
-            assert_eq!(frame["replyTo"], expected);
-            assert_eq!(frame["seq"], 1);
+            log.read(0, usize::MAX, u64::MAX, socket, &mut frames);
+            let frames = frames.iter().map(|frame| {
+                let frame: Value = serde_json::from_str(frame).unwrap();
+                (frame["seq"].clone(), frame["replyTo"].clone())
+            });
+            frames.collect::<Vec<_>>()
+        };
+        let (one, two) = (json!(1), json!(2));
+        let (named, bare) = (json!("q"), Value::Null);
+        let to_driver = [(one.clone(), named.clone()), (two.clone(), named)];
+        assert_eq!(seen_by(Some(driver)), to_driver);
+        assert_eq!(seen_by(Some(other)), [(two.clone(), bare.clone())]);
+        // A socket without a role sees all numbers.
+        assert_eq!(seen_by(None), [(one, bare.clone()), (two, bare)]);
+    }
+
+    fn delta(conversation: &str, content: &str) -> Event {
+        let payload = json!({
+            "conversationId": conversation, "messageId": "m1", "turn": 0, "index": 0, "content": content,
+        });
+        event("chat:text-delta", &payload)
+    }
+
+    fn gap() -> Event {
+        let gap = json!({"code": "replay_gap", "message": "lost"});
+        event("session:error", &gap)
+    }
+
+    #[test]
+    fn a_resync_does_not_take_somebody_elses_number_for_a_text_that_was_merged() {
+        let slow = SocketId::new(None);
+        let mut log = log();
+        log.watch(slow);
+        let from = log.begin_own_resync(slow, 0, &gap(), at());
+        log.append(delta("a", "one"), None, at());
+        log.append(queued("b", 7), None, at());
+        // Into the first one, since nobody has read that.
+        log.append(delta("a", "two"), None, at());
+        let a = ConversationId::new("a");
+        log.own_snapshot(slow, &a, |_| vec![queued("a", 4)], at());
+        log.finish_own_resync(slow, &[a], Vec::new(), at());
+        let seen = read(&mut log, Some(slow), from);
+        let expected = [
+            (0, "session:error"),
+            (0, "4"),
+            (0, "session:resynced"),
+            (2, "7"),
+        ];
+        assert_eq!(seen, expected.map(|(seq, what)| (seq, what.to_owned())));
+    }
+
+    #[test]
+    fn what_a_resync_told_is_not_told_again_after_the_line_broke() {
+        let client = "a name of 16 letters";
+        let mut log = log();
+        let slow = SocketId::new(Some(client));
+        log.watch(slow);
+        let from = log.begin_own_resync(slow, 0, &gap(), at());
+        log.append(queued("a", 1), None, at());
+        log.append(queued("b", 2), None, at());
+        let a = ConversationId::new("a");
+        log.own_snapshot(slow, &a, |_| vec![queued("a", 4)], at());
+        log.finish_own_resync(slow, &[a], Vec::new(), at());
+        assert_eq!(read(&mut log, Some(slow), from).len(), 4);
+        // Its line broke; it is there again before the daemon has noticed, or after that.
+        for is_noticed in [false, true] {
+            if is_noticed {
+                log.unwatch(slow);
+            }
+            let again = SocketId::new(Some(client));
+            log.watch(again);
+            assert_eq!(read(&mut log, Some(again), from), [(2, "2".to_owned())]);
+            log.unwatch(again);
         }
+        // Another client is told all of it.
+        let other = SocketId::new(None);
+        log.watch(other);
+        assert_eq!(read(&mut log, Some(other), from).len(), 2);
+    }
+
+    #[test]
+    fn a_new_connection_gets_what_waits_and_the_one_before_nothing() {
+        let client = Some("a name of 16 letters");
+        let mut log = log();
+        let (before, after) = (SocketId::new(client), SocketId::new(client));
+        log.watch(before);
+        log.watch(after);
+        let asked = RequestId::apart(None, before);
+        log.append(Event::SessionPingResult(Empty {}), Some(&asked), at());
+        assert_eq!(read(&mut log, Some(before), 0), []);
+        let answer = (0, "session:ping-result".to_owned());
+        assert_eq!(read(&mut log, Some(after), 0), [answer]);
+    }
+
+    #[test]
+    fn few_clients_that_are_gone_are_remembered() {
+        let mut log = log();
+        for _ in 0..=MAX_GONE {
+            let socket = SocketId::new(None);
+            log.watch(socket);
+            let from = log.begin_own_resync(socket, 0, &gap(), at());
+            log.append(queued("a", 1), None, at());
+            let a = ConversationId::new("a");
+            log.own_snapshot(socket, &a, |_| Vec::new(), at());
+            log.finish_own_resync(socket, &[a], Vec::new(), at());
+            assert!(from < log.last());
+            log.unwatch(socket);
+        }
+        assert_eq!(log.apart.gone.len(), MAX_GONE);
+    }
+
+    #[test]
+    fn who_looks_on_does_not_have_dropped_what_the_driver_has_not_read() {
+        let (driver, other) = (SocketId::new(None), SocketId::new(None));
+        let mut log = Log::new(4096, Vec::new());
+        log.watch(driver);
+        log.watch(other);
+        log.set_driver(Some(driver));
+        let large = json!({"code": "internal", "message": "x".repeat(5000)});
+        log.append(event("session:error", &large), None, at());
+        assert_eq!(read(&mut log, Some(other), 0).len(), 1);
+        log.append(queued("a", 1), None, at());
+        assert_eq!(read(&mut log, Some(driver), 0).len(), 2);
     }
 
     #[test]
     fn who_fell_behind_is_told_how_things_stand_and_others_see_nothing_of_it() {
-        let (slow, other) = (SocketId(1), SocketId(2));
+        let (slow, other) = (SocketId::new(None), SocketId::new(None));
         let mut log = log();
         log.watch(slow);
         log.watch(other);
         log.append(queued("a", 1), None, at());
-        let gap = json!({"code": "replay_gap", "message": "lost"});
-        let from = log.begin_own_resync(slow, 0, &event("session:error", &gap), at());
+        let from = log.begin_own_resync(slow, 0, &gap(), at());
         assert_eq!(from, 1);
         // Before and after the moment at which `a` says how it stands.
         log.append(queued("a", 2), None, at());
@@ -332,9 +524,15 @@ mod tests {
         let a = ConversationId::new("a");
         log.own_snapshot(slow, &a, |_| vec![queued("a", 4)], at());
         log.append(queued("a", 5), None, at());
-        log.finish_own_resync(slow, at());
+        log.finish_own_resync(slow, &[a], Vec::new(), at());
         let seen = read(&mut log, Some(slow), from);
-        let expected = [(0, "session:error"), (3, "3"), (0, "4"), (4, "5")];
+        let expected = [
+            (0, "session:error"),
+            (0, "4"),
+            (0, "session:resynced"),
+            (3, "3"),
+            (4, "5"),
+        ];
         let expected = expected.map(|(seq, what)| (seq, what.to_owned()));
         assert_eq!(seen, expected);
         assert_eq!(read(&mut log, Some(other), 0).len(), 4);
@@ -342,7 +540,7 @@ mod tests {
 
     #[test]
     fn who_takes_nothing_is_given_up_and_one_frame_always_fits() {
-        let one = SocketId(1);
+        let one = SocketId::new(None);
         let mut log = log();
         let too_slow = log.watch(one);
         let asked = RequestId::apart(None, one);

@@ -4,7 +4,7 @@ use axum::extract::ws::Utf8Bytes;
 
 use super::MERGED_BYTES;
 use crate::protocol::envelope::{self, RequestId, SocketId, Stamp, Timestamp};
-use crate::protocol::event::{ChatError, Delta, DeltaEvent, Event, StreamEnd};
+use crate::protocol::event::{AnswerOutput, ChatError, Delta, DeltaEvent, Event, StreamEnd};
 
 /// What an entry costs besides its text, in bytes: its place, and what the allocator adds to the text.
 const ENTRY_OVERHEAD: usize = size_of::<Entry>() + 24;
@@ -44,8 +44,17 @@ impl Answer {
         self.write(Some(seq), self.reply_to.socket() == reader)
     }
 
-    pub(super) fn without_number(&self) -> Utf8Bytes {
-        self.write(None, true)
+    pub(super) fn without_number(&self, reader: SocketId) -> Utf8Bytes {
+        self.write(None, self.reply_to.socket() == Some(reader))
+    }
+
+    /// Returns whether a socket is told it: whoever asked, a socket without a role, and all where it changes what they show.
+    pub(super) fn is_for(&self, reader: Option<SocketId>) -> bool {
+        let changes_what_is_shown = matches!(
+            self.event,
+            Event::ChatCloseResult(_) | Event::SessionConfigureResult(_)
+        );
+        reader.is_none() || self.reply_to.socket() == reader || changes_what_is_shown
     }
 
     fn write(&self, seq: Option<u64>, is_its: bool) -> Utf8Bytes {
@@ -72,9 +81,15 @@ pub(super) enum Kind {
     Thinking,
 }
 
+/// The longest structured answer that is told again after a gap, in bytes of JSON; the history has the text of a longer
+/// one.
+const OUTPUT_BYTES: usize = 64 * 1024;
+
 /// How an exchange ended. Hundreds of them are kept, so not as whole events.
 #[derive(Debug)]
 pub(super) enum Ending {
+    /// What it answered, where it was asked for data.
+    Output(Box<AnswerOutput>),
     End(Box<StreamEnd>),
     Error(Box<ChatError>),
 }
@@ -83,6 +98,10 @@ impl Ending {
     /// Returns what an event says of the end of an exchange; `None` where it says nothing of it.
     pub(super) fn of(event: &Event) -> Option<Self> {
         match event {
+            Event::ChatOutput(output) => {
+                let fits = output.output.to_string().len() <= OUTPUT_BYTES;
+                fits.then(|| Self::Output(output.clone()))
+            }
             Event::ChatStreamEnd(end) => Some(Self::End(end.clone())),
             Event::ChatError(error) if error.message_id.is_some() => {
                 Some(Self::Error(error.clone()))
@@ -95,6 +114,7 @@ impl Ending {
 impl From<Ending> for Event {
     fn from(ending: Ending) -> Self {
         match ending {
+            Ending::Output(output) => Self::ChatOutput(output),
             Ending::End(end) => Self::ChatStreamEnd(end),
             Ending::Error(error) => Self::ChatError(error),
         }
@@ -111,11 +131,12 @@ impl Entry {
         ENTRY_OVERHEAD + text
     }
 
-    pub(super) fn frame(&self, seq: u64, reader: Option<SocketId>) -> Utf8Bytes {
+    /// Returns the frame of this number for a socket; `None` where it is not told it.
+    pub(super) fn frame(&self, seq: u64, reader: Option<SocketId>) -> Option<Utf8Bytes> {
         match self {
-            Self::Frame(frame) => frame.clone(),
-            Self::Answer(answer) => answer.frame(seq, reader),
-            Self::Text(text) => text.frame(seq),
+            Self::Frame(frame) => Some(frame.clone()),
+            Self::Answer(answer) => answer.is_for(reader).then(|| answer.frame(seq, reader)),
+            Self::Text(text) => Some(text.frame(seq)),
         }
     }
 }

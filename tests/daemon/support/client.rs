@@ -239,4 +239,11 @@ impl Client {
             assert_eq!(pair[0] + 1, pair[1], "{numbers:?}");
         }
     }
+
+    /// Asserts that the numbers so far go up.
+    pub(crate) fn check_order(&self) {
+        let numbers = self.seen.iter().filter_map(|frame| frame["seq"].as_u64());
+        let numbers: Vec<u64> = numbers.collect();
+        assert!(numbers.is_sorted_by(|one, two| one < two), "{numbers:?}");
+    }
 }
