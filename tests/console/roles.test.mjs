@@ -9,7 +9,7 @@ import { Daemon, browser, equip } from "./support.mjs";
 /** The daemon keeps as much of what happened; what the sleeper misses is many times as much. */
 const KEPT_EVENTS = "64KiB";
 /** So many lines of output. */
-const LINES = 3_000_000;
+const LINES = 1_500_000;
 const OUTPUT = (String(LINES).length * 1.1 * LINES) / 1e6;
 const SCRIPT = `
 chunk: 12

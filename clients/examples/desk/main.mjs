@@ -24,8 +24,9 @@ const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // The token goes through stdin: it is in no argument and no environment. When this process dies, the pipe's end ends the daemon.
 const token = randomBytes(32).toString("hex");
+const { OUTRIGGER_PROGRAM: program = "outrigger", ...env } = process.env;
 const args = ["serve", "--port", "0", "--token-stdin", "--project-root", folder, ...further];
-const daemon = spawn(process.env.OUTRIGGER_PROGRAM ?? "outrigger", args, { stdio: ["pipe", "pipe", "inherit"] });
+const daemon = spawn(program, args, { env, stdio: ["pipe", "pipe", "inherit"] });
 daemon.stdin.on("error", () => {});
 daemon.stdin.write(`${token}\n`);
 const [line] = await once(createInterface({ input: daemon.stdout }), "line");
