@@ -39,7 +39,8 @@ export async function equip(context) {
   const page = join(root, "clients/console");
   const files = { "/": "index.html", "/console/app.js": "dist/app.js", "/console/style.css": "dist/style.css" };
   await context.route(
-    (url) => url.pathname in files,
+    // Not a server of a command's, which has a page of its own.
+    (url) => url.pathname in files && Daemon.isOne(url.port),
     async (route) => {
       const { "content-length": _, ...headers } = (await route.fetch()).headers();
       const body = readFileSync(join(page, files[new URL(route.request().url()).pathname]));
@@ -54,6 +55,11 @@ export const KEEPS_NOTHING = { OUTRIGGER_STORE__ENABLED: "false" };
 export class Daemon {
   /** @type {Set<Daemon>} */
   static #running = new Set();
+
+  /** Whether a daemon of these tests listens there. @param {string} port */
+  static isOne(port) {
+    return [...Daemon.#running].some((daemon) => String(daemon.port) === port);
+  }
 
   /** Those that a failed test left: with one of them the test process would never end. */
   static async endAll() {

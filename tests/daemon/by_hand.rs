@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::support::provider::Turn;
-use crate::support::{Daemon, Provider};
+use crate::support::{Client, Daemon, Provider};
 
 /// A person at a socket in text mode, and all that was read so far.
 struct Person {
@@ -241,4 +241,19 @@ async fn the_page_is_served_with_its_policy_and_can_be_switched_off() {
         let (head, _) = get(off.port, path, "localhost").await;
         assert!(head.starts_with("http/1.1 404"), "{path}: {head}");
     }
+}
+
+#[tokio::test]
+async fn what_is_said_to_a_person_who_looks_on_is_said_to_nobody_else() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut driver = Client::connect(&daemon, "?role=driver").await;
+    let query = format!("&session={}&role=observer", driver.session());
+    let mut person = Person::connect(&daemon, &query).await;
+    person.types("/help").await;
+    person.until("/quit").await;
+    let ping = serde_json::json!({"type": "session:ping"});
+    driver.ask(ping).await;
+    assert!(driver.all("session:notice").is_empty());
+    driver.check_numbers();
 }

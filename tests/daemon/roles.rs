@@ -264,7 +264,7 @@ async fn a_client_that_comes_again_takes_the_place_of_its_own_socket() {
 }
 
 #[tokio::test]
-async fn who_looks_on_comes_and_goes_and_writes_without_a_number() {
+async fn who_looks_on_comes_and_goes_without_a_number() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
     let mut driver = Client::connect(&daemon, "?role=driver").await;
@@ -276,10 +276,6 @@ async fn who_looks_on_comes_and_goes_and_writes_without_a_number() {
     let mut observer = join(&daemon, &session, "observer").await;
     let told = driver.find(counts(1)).await;
     assert!(told.get("seq").is_none(), "{told}");
-    // What a person writes there is told to that person.
-    let query = format!("?session={session}&role=observer&text=1");
-    let text = Client::reach(&daemon, &query).await;
-    drop(text);
     drop(observer.ask(json!({"type": "nothing:like-this"})).await);
     drop(observer);
     driver.find(counts(0)).await;

@@ -4,6 +4,7 @@ import { Client, emptyView, reduce, textOf, withEarlier, withHistory, withUserMe
 import { Approval } from "./approval.js";
 import { Attachments, wordsOf } from "./attachments.js";
 import { Attention } from "./attention.js";
+import { ClientCalls, ClientTools } from "./clienttools.js";
 import { byId, compact, el, setText } from "./dom.js";
 import { Executions } from "./executions.js";
 import { Inputs } from "./inputs.js";
@@ -11,6 +12,8 @@ import { Inspector } from "./inspector.js";
 import { showMessages, showPast } from "./messages.js";
 import { Money } from "./money.js";
 import { exchangeOf, find } from "./places.js";
+import { Waiting } from "./queue.js";
+import { Roles, lastWords, readJoined } from "./roles.js";
 import { Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
 import { drafts, readToken, store, trimmed } from "./store.js";
@@ -45,6 +48,8 @@ let skew = 0;
 let isReplaying = false;
 /** Whether the next greeting is the first since this page was loaded, or given another token. */
 let isFresh = true;
+/** The role and the session that the address asks for. Before anything is read that this tab has kept. */
+const joined = readJoined();
 /** What was said, by exchange, for a reload: frames do not repeat it. @type {{id: string, text: string}[]} */
 let said = store.get("said") ?? [];
 /** What is on its way and not admitted yet; `content` where it is more than text. @type {{id: string, text: string, whenBusy: string, content?: any}[]} */
@@ -65,6 +70,8 @@ let keeps = false;
 let moving;
 /** Whether what is replayed is of a session that the page has moved to: that not all events are kept is no news there. */
 let isMoved = false;
+/** The exchange whose words were asked for last. */
+let learnt = "";
 /** How many messages above those that are drawn are not. */
 let undrawn = 0;
 /** @type {string | null} */
@@ -94,6 +101,7 @@ const actions = {
   fork: (message) => void branch(message),
 };
 const approval = new Approval(byId("approval"), async ({ toolId, host }, verdict) => {
+  if (!roles.mayAnswer) throw new Error("This page looks on: the driver or an approver answers.");
   await ask("chat:tool-approve", { toolId, ...(host !== undefined && { host }), ...verdict });
 });
 const attention = new Attention(ask, changed);
@@ -103,6 +111,23 @@ const inputs = new Inputs(byId("asked"), async (payload) => {
 const money = new Money(byId("money"), async (payload) => {
   await ask("chat:budget-approve", payload);
 });
+const roles = new Roles(byId("roles"), joined, () => void ask("session:take-over", {}).catch(complain), () => {
+  // What a socket that only looks on may not ask for.
+  void ask("session:configure", { inputRequests: true }).catch(complain);
+  if (ready) void settings.begin(ready);
+  sessions.changed();
+});
+const queued = new Waiting(
+  byId("waiting"),
+  (change) => ask("chat:queue", { conversationId: CONVERSATION, ...change }).then(() => true, (error) => (complain(error), false)),
+  async () => (await ask("chat:queue", { conversationId: CONVERSATION })).queue,
+  (messageId, content) => {
+    view = withUserMessage(view, CONVERSATION, messageId, content);
+    changed();
+  },
+);
+const clientCalls = new ClientCalls(byId("clientcalls"), (output) => ask("chat:tool-output", output), drafts);
+const clientTools = new ClientTools(byId("clienttools"), ask, () => toggle("clienttools", false));
 const frames = new Inspector(byId("frames"), () => toggle("frames", false));
 const executions = new Executions(byId("executions"), ask, () => toggle("executions", false));
 const settings = new Settings(byId("settings"), ask, () => toggle("settings", false), (now) => {
@@ -155,15 +180,18 @@ function draw() {
   byId("queue").hidden = !isBusy;
   setText(byId("send"), isBusy ? "Send now" : "Send");
   byId("send").title = isBusy ? "The model gets it with its next step (Enter)" : "";
-  const isAsked = approvals.length + asked.length + budgets.length > 0;
+  const calls = clientCalls.show(isReplaying, skew);
+  const isAsked = approvals.length + asked.length + budgets.length + calls > 0;
   byId("spinner").hidden = !isBusy || isAsked || state.startsWith("awaiting-");
-  setText(byId("state"), isAsked ? "Waits for your answer" : described(state, list));
+  setText(byId("state"), isAsked ? (roles.mayAnswer ? "Waits for your answer" : "Waits for an answer") : described(state, list));
   meters(conversation);
-  attention.show(approvals, asked, skew);
+  attention.show(roles.mayAnswer ? approvals : [], roles.mayAnswer ? asked : [], skew);
   approval.show(approvals, skew, (it) => attention.deadline(it));
   inputs.show(asked, skew, (it) => attention.deadline(it));
   money.show(budgets, skew);
-  title(list, approvals.length + asked.length + budgets.length);
+  queued.show(list, roles.mayDrive, !isReplaying && client?.status.name === "open");
+  roles.apply();
+  title(list, approvals.length + asked.length + budgets.length + calls);
   if (follows) scroll.scrollTop = scroll.scrollHeight;
 }
 
@@ -198,6 +226,7 @@ function described(state, list) {
     case "tool-planned": return "Writing a call…";
     case "awaiting-approval":
     case "awaiting-input":
+    case "awaiting-client":
     case "awaiting-budget": return "Waits for your answer";
     case "compacting": return "Making the conversation shorter…";
     case "retrying": return last?.retry ? `Trying again: ${exposed(last.retry.reason)}` : "Trying again…";
@@ -341,6 +370,9 @@ function banner(...parts) {
 function take(/** @type {any} */ frame) {
   if (frame.timestamp && !isReplaying) skew = Date.parse(frame.timestamp) - Date.now();
   const { type, payload } = frame;
+  if (type === "chat:queued") waits(payload);
+  if (type === "session:roles") roles.told(payload);
+  clientCalls.take(frame);
   if (type === "chat:stream-start" || type === "chat:queued") {
     const words = withdrawn.includes(payload.messageId) ? undefined : said.find((it) => it.id === payload.messageId);
     if (words) view = withUserMessage(view, payload.conversationId, words.id, words.text);
@@ -350,7 +382,8 @@ function take(/** @type {any} */ frame) {
   if (type === "chat:tool-extended") attention.extended(payload);
   if (type === "chat:steered") taken(textOf(payload.content));
   if (type === "chat:stream-end") dropped(payload);
-  view = reduce(view, frame);
+  view = reduce(view, type === "chat:queued" ? queued.worded(frame) : frame);
+  if (roles.isShared && !isReplaying && isModels(frame)) void learn(payload);
   if (type === "session:ready") exposes = payload.features?.includes("exposed_ports") ?? false;
   if (type === "tool:port-open" && !isReplaying) portOpen(payload);
   if (type === "tool:background") portsClosed(payload.background);
@@ -358,7 +391,9 @@ function take(/** @type {any} */ frame) {
   if (type === "session:error" && payload.code === "replay_gap" && !isMoved) {
     notice("Some events were missed and are no longer kept; this is what the daemon remembers.", "warning");
   }
-  if (type === "session:error" && frame.replyTo === undefined && !["replay_gap", "session_not_found"].includes(payload.code)) notice(payload.message, "error");
+  // An answer to another socket has a number, and names no request.
+  const isOthers = roles.isShared && frame.seq !== undefined;
+  if (type === "session:error" && frame.replyTo === undefined && !isOthers && !["replay_gap", "session_not_found"].includes(payload.code)) notice(payload.message, "error");
   if (type === "chat:tool-start" || type === "chat:tool-result") executions.changed();
   if (type === "chat:stream-end" && !isReplaying) sessions.changed();
   if (type === "chat:stream-end") {
@@ -381,6 +416,41 @@ function answered(/** @type {any} */ { toolId, host, outcome }) {
   notice(`The question whether ${question.toolName} may run lapsed: nobody answered in time. It did not run, and the model was told.`, "warning");
 }
 
+/** One that waits says something else, or becomes part of what runs. */
+function waits(/** @type {any} */ { conversationId, messageId, position, content }) {
+  if (content !== undefined && said.some((it) => it.id === messageId)) {
+    said = said.map((it) => (it.id === messageId ? { ...it, text: content.slice(0, KEPT.characters) } : it));
+    store.set("said", said);
+  }
+  if (position !== 0 || steering.some((it) => it.id === messageId)) return;
+  const words = view.conversations[conversationId]?.messages.find((/** @type {any} */ it) => it.id === messageId && it.role === "user");
+  if (words) setSteering([...steering, { id: messageId, text: words.blocks[0].text }]);
+}
+
+/** Whether a model was asked: what a client calls by itself has no words of anybody. @param {any} frame */
+function isModels({ type, payload }) {
+  if (type === "chat:state") return payload.state === "thinking" && payload.messageId !== undefined;
+  return ["chat:text-delta", "chat:thinking-delta", "chat:tool-input-delta", "chat:error"].includes(type) && payload.messageId !== undefined;
+}
+
+/** Draws what another page said, in front of the answer that begins. */
+async function learn(/** @type {any} */ { conversationId, messageId }) {
+  if (messageId === learnt) return;
+  learnt = messageId;
+  const has = () => view.conversations[conversationId]?.messages.some((/** @type {any} */ it) => it.role === "user" && it.id === messageId);
+  if (conversationId !== CONVERSATION || has()) return;
+  const of = client;
+  try {
+    const words = await lastWords(ask, conversationId);
+    const isStill = of === client && conversationNow()?.messages.at(-1)?.id === messageId;
+    if (isStill && words !== undefined) view = withUserMessage(view, conversationId, messageId, textOf(words));
+    else if (of === client && !has()) await complete();
+  } catch {
+    // It is drawn without them.
+  }
+  changed();
+}
+
 /** What was said into the exchange is part of it. @param {string} text */
 function taken(text) {
   const at = steering.findIndex((it) => it.text === text);
@@ -398,11 +468,12 @@ function dropped(/** @type {any} */ { conversationId, messageId, stopReason }) {
   if (stopReason !== "cancelled" || isClosing || withdrawn.includes(messageId)) return;
   const message = view.conversations[conversationId]?.messages.find((/** @type {any} */ it) => it.id === messageId && it.role === "assistant");
   const words = said.find((it) => it.id === messageId);
-  if (message?.status !== "queued" || !words) return;
+  // What another page said is nobody's here, and was never part of the conversation.
+  if (message?.status !== "queued" || !(words || roles.isShared)) return;
   withdrawn = [...withdrawn, messageId].slice(-MOST_WITHDRAWN);
   store.set("withdrawn", withdrawn);
   const content = view.conversations[conversationId]?.messages.find((/** @type {any} */ it) => it.id === messageId && it.role === "user")?.content;
-  giveBack({ text: words.text, ...(content && { content }) });
+  if (words) giveBack({ text: words.text, ...(content && { content }) });
 }
 
 /** A request of a server is over: what was typed into its form is forgotten, and why it is gone is said. */
@@ -598,6 +669,8 @@ async function moveTo(sessionId) {
   store.set("session", sessionId === null ? null : { sessionId });
   showPast(byId("past"), past);
   portRows.clear();
+  roles.leave();
+  clientCalls.begin();
   view = emptyView();
   undrawn = 0;
   follows = true;
@@ -691,7 +764,7 @@ function archive(messages, why) {
 
 // --- panels --------------------------------------------------------------------------------------
 
-const panels = { sessions, settings, executions, frames };
+const panels = { sessions, settings, clienttools: clientTools, executions, frames };
 
 function toggle(/** @type {string} */ name, /** @type {boolean | undefined} */ wanted) {
   const isOpen = wanted ?? byId(name).hidden;
@@ -764,6 +837,7 @@ async function standing(/** @type {any} */ status) {
         const back = el("button", { type: "button", class: "quiet small", onclick: () => void client.connect() }, "Use it here");
         banner("Another window has taken this session over. ", back);
       }
+      notLetIn(status);
       break;
   }
   changed();
@@ -790,14 +864,27 @@ function askForToken(/** @type {string} */ why) {
   field.focus();
 }
 
-async function begin(/** @type {string | null} */ given) {
+/** The daemon gives this page no place, for its role. @param {any} status */
+function notLetIn(status) {
+  const why = roles.refused(status);
+  if (why === undefined) return false;
+  const take = el("button", { type: "button", class: "quiet small", onclick: () => void begin(token, true) }, "Take over");
+  banner(why, ...(status.code === 4003 ? [take] : []));
+  return true;
+}
+
+async function begin(/** @type {string | null} */ given, takesOver = false) {
   token = given;
+  if (roles.joined?.problem) {
+    banner(roles.joined.problem);
+    return;
+  }
   client?.close();
   const session = store.get("session");
   // From the beginning: a page that was loaded anew knows nothing of what it had drawn.
   isReplaying = Boolean(session);
   isFresh = true;
-  const options = { url, ...(token && { token }), ...(session && { session: { sessionId: session.sessionId, lastSeq: 0 } }) };
+  const options = { url, ...roles.options(takesOver), ...(token && { token }), ...(session && { session: { sessionId: session.sessionId, lastSeq: 0 } }) };
   const mine = (client = new Client(options));
   mine.on("wire", ({ direction, text }) => frames.add(direction, text));
   mine.on("status", (status) => {
@@ -824,6 +911,7 @@ async function begin(/** @type {string | null} */ given) {
   } catch (error) {
     if (client !== mine) return;
     const { status } = mine;
+    if (notLetIn(status)) return;
     if (status.name === "closed" && status.code === 0) {
       // Nothing was sent: the client itself would not.
       askForToken(`There is no way to give this token from a page: ${/** @type {Error} */ (error).message}.`);
@@ -846,6 +934,7 @@ function greeted(/** @type {any} */ it) {
   const isReplayed = ready?.sessionId === it.sessionId && !it.resumed;
   ready = it;
   setText(byId("project"), it.project?.name ?? "no project");
+  byId("link").title = `session ${it.sessionId}`;
   byId("project").title = it.project?.root ?? it.projectError ?? "";
   setText(byId("sandbox"), `sandbox: ${it.sandbox.mode}`);
   byId("sandbox").title = `commands: ${it.sandbox.commands.join(", ") || "nothing around them"}; network: ${it.sandbox.network}`;
@@ -875,12 +964,15 @@ function greeted(/** @type {any} */ it) {
       isMoved = false;
       changed();
     });
-  void ask("session:configure", { inputRequests: true }).catch(complain);
+  if (roles.mayDrive) {
+    void ask("session:configure", { inputRequests: true }).catch((error) => error.code === "forbidden" || complain(error));
+    void clientTools.begin().catch(complain);
+  }
   const settled = moved?.settings ? carryOver(moved.settings).catch(complain) : Promise.resolve();
   void settled.then(() => settings.begin(it));
   sessions.changed();
   const waiting = isFresh ? outbox : [];
-  if (keeps && isFresh && !it.resumed && !had && !moved) void reopen().catch(complain);
+  if (keeps && isFresh && !it.resumed && !had && !moved && !roles.joined) void reopen().catch(complain);
   isFresh = false;
   // A new session, to say there what was said before; or the one that was asked for.
   if (moved && (moved.sessionId ?? it.sessionId) === it.sessionId) {

@@ -9,6 +9,13 @@ const TRUST = /** @type {Record<string, string>} */ ({
   autonomous: "asks only beyond the scope",
 });
 
+const POLICY = /** @type {Record<string, string>} */ ({
+  ask: "you are asked",
+  auto_approve_safe: "what is proven to read only runs; the rest is asked",
+  deny_all: "refused, and nobody is asked",
+  allow_all: "run, and nobody is asked",
+});
+
 const VIOLATION = /** @type {Record<string, string>} */ ({
   stop: "A path that tools may not reach stops the run (tools.on_violation = “stop”).",
   error: "A path that tools may not reach is an error that the model reads; the third stops the run (tools.on_violation = “error”).",
@@ -29,6 +36,13 @@ export class Settings {
       { id: "set-trust", onchange: () => this.#set({ trustLevel: this.trust.value }) },
       ...Object.entries(TRUST).map(([level, what]) => el("option", { value: level }, `${level}: ${what}`)),
     );
+    this.policy = el(
+      "select",
+      { id: "set-policy", onchange: () => this.#set({ approvalPolicy: this.policy.value }) },
+      ...Object.entries(POLICY).map(([policy, what]) => el("option", { value: policy }, `${policy}: ${what}`)),
+    );
+    this.reload = el("button", { type: "button", class: "quiet small", id: "config-reload", onclick: () => this.#reload() }, "Read the configuration again");
+    this.reloaded = el("ul", { class: "remembered", id: "config-reloaded", role: "status", "aria-label": "What the configuration changed" });
     this.workflow = el("select", { id: "set-workflow", onchange: () => this.#set({ workflow: this.workflow.value }) }, el("option", { value: "" }, "none"));
     this.violation = el("p", { class: "aside", id: "on-violation", hidden: true });
     this.key = el("input", { id: "set-key", type: "password", autocomplete: "off", placeholder: "kept in the daemon's memory only" });
@@ -42,18 +56,24 @@ export class Settings {
       field("Model", this.model),
       this.models,
       field("Trust", this.trust),
+      (this.policyField = field("Calls that you would be asked about", this.policy)),
       field("Workflow", this.workflow),
       this.violation,
       el("form", { class: "field key", onsubmit: (/** @type {Event} */ event) => this.#giveKey(event) }, el("label", { for: "set-key" }, "Key of this provider"), this.key, el("button", { type: "submit", class: "quiet small" }, "Use")),
       this.note,
       el("h3", {}, "Remembered answers"),
       this.remembered,
+      (this.configuration = el("div", {}, el("h3", {}, "Configuration"), this.reload, this.reloaded)),
       this.list,
     );
   }
 
   /** The session is ready: asks what is in force. @param {any} ready */
   async begin(ready) {
+    // A daemon that is older knows nothing of either.
+    const isLive = ready.features?.includes("live_settings") ?? false;
+    this.policyField.hidden = !isLive;
+    this.configuration.hidden = !isLive;
     try {
       // An empty change is answered with all values in force.
       const [now, { providers }] = await Promise.all([this.ask("session:configure", {}), this.ask("provider:list", {})]);
@@ -137,6 +157,25 @@ export class Settings {
     }
   }
 
+  async #reload() {
+    this.reload.disabled = true;
+    const line = (/** @type {string} */ text, /** @type {string[]} */ names) => el("li", {}, el("span", {}, text, ...names.flatMap((it, at) => [at ? ", " : " ", el("code", {}, exposed(it))])));
+    try {
+      const { changed, restart = [], warnings = [] } = await this.ask("config:reload", {});
+      this.reloaded.replaceChildren(
+        ...(changed.length ? [line("Counts from now on:", changed)] : []),
+        ...(restart.length ? [line("Counts when the daemon is started anew:", restart)] : []),
+        ...(changed.length + restart.length ? [] : [line("Nothing is other than it was.", [])]),
+        ...warnings.map((/** @type {string} */ it) => line(exposed(it), [])),
+      );
+      this.#show(await this.ask("session:configure", {}));
+    } catch (error) {
+      this.reloaded.replaceChildren(line(exposed(/** @type {Error} */ (error).message), []));
+    } finally {
+      this.reload.disabled = false;
+    }
+  }
+
   async #giveKey(/** @type {Event} */ event) {
     event.preventDefault();
     const apiKey = this.key.value.trim();
@@ -156,6 +195,7 @@ export class Settings {
     if (now.provider !== undefined) this.provider.value = now.provider;
     this.model.value = now.model ?? "";
     this.trust.value = now.trustLevel;
+    if (now.approvalPolicy !== undefined) this.policy.value = now.approvalPolicy;
     this.workflow.value = now.workflow ?? "";
     // A daemon that is older does not say.
     this.violation.hidden = !now.onViolation;

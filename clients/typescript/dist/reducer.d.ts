@@ -96,6 +96,8 @@ export interface View {
     budgets: BudgetConfirm[];
     /** Whether events were missed that the daemon no longer had; what is shown is what it remembers. */
     gap: boolean;
+    /** Whether the histories after a gap come now; one without `replyTo` is the answer to another socket else. */
+    isRetold?: true;
 }
 /** A view of nothing. */
 export declare function emptyView(): View;

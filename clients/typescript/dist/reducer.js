@@ -10,13 +10,20 @@ export function emptyView() {
 }
 /** Returns the view after a frame. */
 export function reduce(view, frame) {
+    const now = after(view, frame);
+    if (!now.isRetold || frame.type === "session:error" || frame.type.endsWith("-result"))
+        return now;
+    const { isRetold: _, ...rest } = now;
+    return rest;
+}
+function after(view, frame) {
     switch (frame.type) {
         case "session:error":
             return frame.payload.code === "replay_gap" ? missed(view) : view;
         case "session:state-result":
             return stateOf(view, frame.payload);
         case "chat:history-result":
-            return frame.replyTo === undefined || !view.conversations[frame.payload.conversationId]
+            return (frame.replyTo === undefined && view.isRetold) || !view.conversations[frame.payload.conversationId]
                 ? withConversation(view, frame.payload.conversationId, (it) => paged(it, frame.payload, fromHistory(frame.payload)))
                 : view;
         case "chat:close-result": {
@@ -278,7 +285,7 @@ function missed(view) {
             }),
         };
     }
-    return { conversations, approvals: [], inputs: [], budgets: [], gap: true };
+    return { conversations, approvals: [], inputs: [], budgets: [], gap: true, isRetold: true };
 }
 /** After a gap, the beginning of an exchange that runs is the last answer of the history, where that is not whole. */
 function continued(view, of) {

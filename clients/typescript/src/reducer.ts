@@ -121,6 +121,8 @@ export interface View {
   budgets: BudgetConfirm[];
   /** Whether events were missed that the daemon no longer had; what is shown is what it remembers. */
   gap: boolean;
+  /** Whether the histories after a gap come now; one without `replyTo` is the answer to another socket else. */
+  isRetold?: true;
 }
 
 /** A view of nothing. */
@@ -130,13 +132,20 @@ export function emptyView(): View {
 
 /** Returns the view after a frame. */
 export function reduce(view: View, frame: ServerFrame): View {
+  const now = after(view, frame);
+  if (!now.isRetold || frame.type === "session:error" || frame.type.endsWith("-result")) return now;
+  const { isRetold: _, ...rest } = now;
+  return rest;
+}
+
+function after(view: View, frame: ServerFrame): View {
   switch (frame.type) {
     case "session:error":
       return frame.payload.code === "replay_gap" ? missed(view) : view;
     case "session:state-result":
       return stateOf(view, frame.payload);
     case "chat:history-result":
-      return frame.replyTo === undefined || !view.conversations[frame.payload.conversationId]
+      return (frame.replyTo === undefined && view.isRetold) || !view.conversations[frame.payload.conversationId]
         ? withConversation(view, frame.payload.conversationId, (it) => paged(it, frame.payload, fromHistory(frame.payload)))
         : view;
     case "chat:close-result": {
@@ -409,7 +418,7 @@ function missed(view: View): View {
       }),
     };
   }
-  return { conversations, approvals: [], inputs: [], budgets: [], gap: true };
+  return { conversations, approvals: [], inputs: [], budgets: [], gap: true, isRetold: true };
 }
 
 /** After a gap, the beginning of an exchange that runs is the last answer of the history, where that is not whole. */

@@ -168,6 +168,19 @@ test("after a gap the history is what is shown", () => {
   assert.equal(reduce(view, asked), view, "an answer that was asked for changes nothing");
 });
 
+test("a history that another socket asked for changes nothing", () => {
+  const [gap, answer] = [
+    { type: "session:error", seq: 1, timestamp: "", payload: { code: "replay_gap", message: "" } },
+    { type: "chat:history-result", seq: 2, timestamp: "", payload: { conversationId: "default", messages: [{ role: "user", content: "hi" }] } },
+  ];
+  const view = reduceAll(emptyView(), [start, text("an answer")]);
+  assert.equal(reduce(view, answer), view);
+  // After a gap all histories come at once; what comes later is somebody's.
+  const retold = reduceAll(view, [gap, answer, start, text("goes on")]);
+  assert.deepEqual(messages(retold).map((it) => it.role), ["user", "assistant"]);
+  assert.equal(reduce(retold, { ...answer, seq: 9 }), retold);
+});
+
 test("after a gap what runs goes on where the history ends, and nothing else seems to run", () => {
   const history = [
     { role: "user", content: "hi" },

@@ -313,7 +313,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::protocol::command::Empty;
+    use crate::protocol::command::{Empty, Layer};
 
     fn event(kind: &str, payload: &Value) -> Event {
         serde_json::from_value(json!({"type": kind, "payload": payload})).unwrap()
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn a_resync_does_not_take_somebody_elses_number_for_a_text_that_was_merged() {
         let slow = SocketId::new(None);
-        let mut log = log();
+        let mut log = Log::new(1 << 20, vec![Layer::Stream]);
         log.watch(slow);
         let from = log.begin_own_resync(slow, 0, &gap(), at());
         log.append(delta("a", "one"), None, at());
