@@ -11,7 +11,8 @@ const HEAD = `// Made of fixtures/schema/protocol.schema.json by \`npm run build
 // SHA-256 of it: ${createHash("sha256").update(contract).digest("hex")}
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
-// within version 1. Only \`session:ready\` of a resumed socket has no \`seq\`.
+// within version 1. \`session:ready\` of a resumed socket has no \`seq\`, nor what a socket with a role
+// alone is told.
 
 /** The version of the contract. */
 export const PROTOCOL_VERSION = 1;

@@ -77,6 +77,9 @@ pub fn asyncapi(schema: &Value) -> Value {
                         "properties": {
                             "session": { "type": "string", "description": "The session to go on with." },
                             "after": { "type": "integer", "minimum": 0, "description": "The highest `seq` that the client has." },
+                            "role": { "enum": ["driver", "approver", "observer"], "description": "What the socket is for, beside others on its session." },
+                            "takeOver": { "const": "1", "description": "Drives also where another socket does." },
+                            "client": { "type": "string", "minLength": 16, "maxLength": 128, "description": "A secret name of the client: its new socket takes the place of its old one." },
                             "token": { "type": "string", "description": "The token, only where the request has no `Origin`." },
                         },
                     },

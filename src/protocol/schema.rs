@@ -85,12 +85,9 @@ fn client_frame(kind: &str, payload: &Value) -> Value {
     })
 }
 
-/// An event or an answer; only the `session:ready` of a resumed socket has no number.
+/// An event or an answer. The `session:ready` of a resumed socket has no number, nor whatever a socket with a role alone
+/// is told: that may be any event.
 fn server_frame(kind: &str, payload: &Value) -> Value {
-    let required = match kind {
-        "session:ready" => json!(["type", "timestamp", "payload"]),
-        _ => json!(["type", "seq", "timestamp", "payload"]),
-    };
     json!({
         "properties": {
             "type": { "const": kind },
@@ -99,7 +96,7 @@ fn server_frame(kind: &str, payload: &Value) -> Value {
             "timestamp": { "type": "string", "format": "date-time" },
             "payload": payload,
         },
-        "required": required,
+        "required": ["type", "timestamp", "payload"],
     })
 }
 

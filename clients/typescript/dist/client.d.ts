@@ -32,7 +32,7 @@ export interface ClientOptions {
      * socket that drove before is closed.
      */
     role?: SocketRole;
-    /** Whether it drives the session also where another socket does, which approves from then on. */
+    /** Whether it drives the session also where another socket does, which approves from then on; at the first connection only. */
     takeOver?: boolean;
     /** Whether a dropped socket is connected again; true where absent. */
     reconnect?: boolean;

@@ -47,6 +47,9 @@ export class Client {
     #listeners = new Map();
     #pending = new Map();
     #prefix = randomText();
+    /** Its name, by which the daemon knows it again: it takes the place of its own dropped socket, and is told its own answers. */
+    #name = randomText() + randomText();
+    #takesOver;
     #counter = 0;
     #attempt = 0;
     #timer;
@@ -61,6 +64,7 @@ export class Client {
     #opening;
     constructor(options) {
         this.#options = options;
+        this.#takesOver = options.takeOver === true;
         this.#sessionId = options.session?.sessionId ?? options.store?.get() ?? undefined;
         this.lastSeq = options.session?.lastSeq ?? 0;
         this.#isStranger = this.#sessionId !== undefined && this.lastSeq === 0;
@@ -220,7 +224,7 @@ export class Client {
     }
     /** What this socket may do, where it was given a role; listen to `session:roles` for changes. */
     get role() {
-        return this.#role;
+        return this.#role ?? this.#options.role;
     }
     /** Has this socket drive the session; the one that drove approves from then on. */
     takeOver() {
@@ -344,10 +348,12 @@ export class Client {
                 place.searchParams.set("after", String(this.lastSeq));
             }
             // After a drop it comes as what it was last.
-            const role = this.#role ?? this.#options.role;
-            if (role !== undefined)
-                place.searchParams.set("role", role);
-            if (this.#options.takeOver)
+            if (this.role !== undefined) {
+                place.searchParams.set("role", this.role);
+                place.searchParams.set("client", this.#name);
+            }
+            // It was asked for once: whoever has taken over since is not thrown out by a line that broke.
+            if (this.#takesOver)
                 place.searchParams.set("takeOver", "1");
             socket = new Socket(place.href, token === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, bearer(token)]);
         }
@@ -405,6 +411,9 @@ export class Client {
         }
         if (frame.type === "session:roles" && frame.payload.role)
             this.#role = frame.payload.role;
+        // A resync without numbers: only when all of it is here, it need not come again.
+        if (frame.type === "session:resynced")
+            this.lastSeq = Math.max(this.lastSeq, frame.payload.seq);
         this.#answer(frame);
         this.#emit("frame", frame);
         this.#emit(frame.type, frame.payload, frame);
@@ -442,6 +451,7 @@ export class Client {
         this.ready = ready;
         this.#sessionId = ready.sessionId;
         this.#attempt = 0;
+        this.#takesOver = false;
         if (isNew)
             this.lastSeq = 0;
         this.#options.store?.set(ready.sessionId);
@@ -509,8 +519,7 @@ export class Client {
         this.#opening?.reject(new RequestError("closed", "the socket dropped before the session was open"));
         this.#opening = undefined;
         const never = this.ready === undefined && this.#waiting.length > 0;
-        const role = this.#role ?? this.#options.role;
-        const isOrphaned = code === CLOSE.sessionEnded && role !== undefined && role !== "driver";
+        const isOrphaned = code === CLOSE.sessionEnded && this.role !== undefined && this.role !== "driver";
         const forGood = isOrphaned || code === CLOSE.takenOver || code === CLOSE.unauthorized || code === CLOSE.driverPresent;
         if (forGood || never || this.#options.reconnect === false) {
             const why = reason || (never ? `no connection to ${this.#options.url}: is the daemon there, and the token right?` : "the socket dropped");
@@ -561,6 +570,6 @@ function bearer(token) {
 }
 /** Not the same in two clients of one session, whose sends the daemon tells apart by their ids. */
 function randomText() {
-    const bytes = globalThis.crypto.getRandomValues(new Uint8Array(6));
-    return Array.from(bytes, (byte) => byte.toString(36)).join("");
+    const bytes = globalThis.crypto.getRandomValues(new Uint8Array(8));
+    return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -2052,6 +2052,10 @@ export interface Events {
      */
     "session:roles": SessionRoles;
     /**
+     * Ends a resync that one socket alone gets, and says up to which number that tells.
+     */
+    "session:resynced": Resynced;
+    /**
      * Answers `session:state`.
      */
     "session:state-result": SessionState;
@@ -2749,6 +2753,15 @@ export interface SessionRoles {
      * another one.
      */
     role?: SocketRole;
+}
+/**
+ * Payload of `session:resynced`: the end of a resync that one socket alone gets.
+ */
+export interface Resynced {
+    /**
+     * The number up to which the socket has everything now.
+     */
+    seq: number;
 }
 /**
  * Payload of `session:state-result`.

@@ -32,12 +32,12 @@ export interface Tool {
     idempotent?: boolean;
 }
 /** What the client has for the tools: a few of its own members. */
-type Host = Pick<Client, "on" | "request" | "isReplaying">;
+type Host = Pick<Client, "on" | "request" | "isReplaying" | "role">;
 export declare class Tools {
     #private;
     /** `isStranger`: the session was begun before this program was. */
     constructor(host: Host, isStranger: boolean);
-    /** Has these tools, and no others, be this program's. */
+    /** Has these tools, and no others, be this program's. One that does not drive registers them when it does. */
     set(tools: Record<string, Tool>): Promise<ToolsRegistered>;
 }
 export {};

@@ -1,4 +1,5 @@
 // Tools that this program runs for the model: registered on each connection, run once for each call, answered once.
+// Of several sockets on a session the one that drives runs them.
 //
 // A call is run again only where its author says that this does no harm (`idempotent`). One of which nobody knows whether
 // it ran, since the page was loaded anew, is answered with just that.
@@ -15,13 +16,24 @@ export class Tools {
     /** Whether calls that come now may have been begun by a page before this one. */
     #isStranger;
     #registering = false;
+    /** Whether calls are this program's: it is alone on the session, or drives it. */
+    #drives;
     /** `isStranger`: the session was begun before this program was. */
     constructor(host, isStranger) {
         this.#host = host;
         this.#isStranger = isStranger;
+        this.#drives = host.role === undefined || host.role === "driver";
         host.on("session:ready", () => this.#again());
+        host.on("session:roles", ({ role }) => {
+            if (role === "driver")
+                this.#drive();
+            else if (role !== undefined) {
+                this.#drives = false;
+                this.#lose();
+            }
+        });
         host.on("chat:tool-call", (call) => {
-            if (this.#running.has(call.toolId))
+            if (!this.#drives || this.#running.has(call.toolId))
                 return;
             if (host.isReplaying)
                 this.#held.set(call.toolId, call);
@@ -37,9 +49,11 @@ export class Tools {
                 this.#lose();
         });
     }
-    /** Has these tools, and no others, be this program's. */
+    /** Has these tools, and no others, be this program's. One that does not drive registers them when it does. */
     set(tools) {
         this.#tools = { ...tools };
+        if (!this.#drives)
+            return Promise.resolve({ tools: [], removed: [] });
         const registered = this.#register();
         // What came before there were tools.
         if (this.#isStranger && !this.#host.isReplaying)
@@ -56,14 +70,26 @@ export class Tools {
             this.#registering = false;
         }
     }
+    /** Takes over from another program: nobody knows how far it came with the calls that are open. */
+    #drive() {
+        if (this.#drives)
+            return;
+        this.#drives = true;
+        this.#isStranger = true;
+        this.#again();
+        if (!this.#host.isReplaying)
+            void this.#caughtUp();
+    }
     #again() {
         // One that has no answer yet is sent again by itself.
-        if (this.#registering)
+        if (this.#registering || !this.#drives)
             return;
         // Whoever set the tools was told of what is wrong with them.
         this.#register().catch(() => { });
     }
     async #caughtUp() {
+        if (!this.#drives)
+            return;
         const held = [...this.#held.values()];
         this.#held.clear();
         const isStranger = this.#isStranger;

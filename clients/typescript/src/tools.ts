@@ -1,4 +1,5 @@
 // Tools that this program runs for the model: registered on each connection, run once for each call, answered once.
+// Of several sockets on a session the one that drives runs them.
 //
 // A call is run again only where its author says that this does no harm (`idempotent`). One of which nobody knows whether
 // it ran, since the page was loaded anew, is answered with just that.
@@ -40,7 +41,7 @@ export interface Tool {
 }
 
 /** What the client has for the tools: a few of its own members. */
-type Host = Pick<Client, "on" | "request" | "isReplaying">;
+type Host = Pick<Client, "on" | "request" | "isReplaying" | "role">;
 
 /** Most bytes of a structured output; a larger one goes as a text. */
 const MOST_STRUCTURED = 60_000;
@@ -56,14 +57,24 @@ export class Tools {
   /** Whether calls that come now may have been begun by a page before this one. */
   #isStranger: boolean;
   #registering = false;
+  /** Whether calls are this program's: it is alone on the session, or drives it. */
+  #drives: boolean;
 
   /** `isStranger`: the session was begun before this program was. */
   constructor(host: Host, isStranger: boolean) {
     this.#host = host;
     this.#isStranger = isStranger;
+    this.#drives = host.role === undefined || host.role === "driver";
     host.on("session:ready", () => this.#again());
+    host.on("session:roles", ({ role }) => {
+      if (role === "driver") this.#drive();
+      else if (role !== undefined) {
+        this.#drives = false;
+        this.#lose();
+      }
+    });
     host.on("chat:tool-call", (call) => {
-      if (this.#running.has(call.toolId)) return;
+      if (!this.#drives || this.#running.has(call.toolId)) return;
       if (host.isReplaying) this.#held.set(call.toolId, call);
       else this.#run(call);
     });
@@ -76,9 +87,10 @@ export class Tools {
     });
   }
 
-  /** Has these tools, and no others, be this program's. */
+  /** Has these tools, and no others, be this program's. One that does not drive registers them when it does. */
   set(tools: Record<string, Tool>): Promise<ToolsRegistered> {
     this.#tools = { ...tools };
+    if (!this.#drives) return Promise.resolve({ tools: [], removed: [] });
     const registered = this.#register();
     // What came before there were tools.
     if (this.#isStranger && !this.#host.isReplaying) void this.#caughtUp();
@@ -95,14 +107,24 @@ export class Tools {
     }
   }
 
+  /** Takes over from another program: nobody knows how far it came with the calls that are open. */
+  #drive(): void {
+    if (this.#drives) return;
+    this.#drives = true;
+    this.#isStranger = true;
+    this.#again();
+    if (!this.#host.isReplaying) void this.#caughtUp();
+  }
+
   #again(): void {
     // One that has no answer yet is sent again by itself.
-    if (this.#registering) return;
+    if (this.#registering || !this.#drives) return;
     // Whoever set the tools was told of what is wrong with them.
     this.#register().catch(() => {});
   }
 
   async #caughtUp(): Promise<void> {
+    if (!this.#drives) return;
     const held = [...this.#held.values()];
     this.#held.clear();
     const isStranger = this.#isStranger;

@@ -275,3 +275,28 @@ test("a browser's storage keeps it, and one that is full or switched off breaks 
   full.set("s1");
   assert.equal(full.get(), null);
 });
+
+test("a client with a role keeps its name, takes over once, and counts a resync when all of it is there", async () => {
+  const { sockets, Socket } = daemon();
+  const client = new Client({ ...options(Socket), role: "driver", takeOver: true, session: { sessionId: "s1", lastSeq: 7 } });
+  const ready = client.connect();
+  const asked = (at) => Object.fromEntries(sockets[at].url.searchParams);
+  const { client: name, ...rest } = asked(0);
+  assert.deepEqual(rest, { session: "s1", after: "7", role: "driver", takeOver: "1" });
+  assert.ok(name.length >= 16, name);
+  sockets[0].ready("s1", { resumed: true });
+  await ready;
+  // Another window took over; it says so by the new role.
+  sockets[0].tell("session:roles", { driver: true, approvers: 1, observers: 0, role: "approver" });
+  sockets[0].tell("session:error", { code: "replay_gap", message: "" });
+  sockets[0].drop();
+  await until(() => sockets.length === 2);
+  assert.deepEqual(asked(1), { session: "s1", after: "7", role: "approver", client: name });
+  sockets[1].ready("s1", { resumed: true });
+  sockets[1].tell("session:error", { code: "replay_gap", message: "" });
+  sockets[1].tell("session:resynced", { seq: 505 });
+  sockets[1].drop();
+  await until(() => sockets.length === 3);
+  assert.equal(asked(2).after, "505");
+  client.close();
+});

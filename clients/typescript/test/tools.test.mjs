@@ -169,3 +169,32 @@ test("what is wrong with a tool is said to who sets it", async () => {
   client.close();
   await daemon.end();
 });
+
+test("of several programs on a session the one that drives runs the calls", async () => {
+  const daemon = await Daemon.start({ script: SCRIPT });
+  const ran = [];
+  const with_ = (name) => ({ add: { description: "Adds.", inputSchema, run: () => void ran.push(name) } });
+  const driver = connect(daemon, { role: "driver" });
+  await driver.connect();
+  await driver.configure({ trustLevel: "autonomous" });
+  const { sessionId } = driver.session;
+  const other = connect(daemon, { role: "observer", session: { sessionId, lastSeq: 0 } });
+  await other.connect();
+  assert.equal((await driver.tools(with_("driver"))).tools.length, 1);
+  assert.deepEqual((await other.tools(with_("other"))).tools, []);
+  for (const [client, name] of [[driver, "driver"], [other, "other"]]) {
+    if (client === other) {
+      const drives = next(other, "session:roles");
+      await other.takeOver();
+      await drives;
+    }
+    const ended = [driver, other].map((it) => next(it, "chat:stream-end"));
+    await client.send("add");
+    await Promise.all(ended);
+    assert.equal(ran.at(-1), name);
+  }
+  assert.equal(ran.length, 2);
+  driver.close();
+  other.close();
+  await daemon.end();
+});

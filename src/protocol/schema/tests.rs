@@ -199,7 +199,6 @@ fn the_schema_refuses_what_the_daemon_refuses_or_never_writes() {
         r#"{"type":"chat:tool-approve","tool_id":"t1"}"#,
         r#"{"type":"session:configure","trustLevel":"bold"}"#,
         // An event without its number, and one with a `null`.
-        r#"{"type":"session:ping-result","timestamp":"2026-11-20T12:00:00.123Z","payload":{}}"#,
         r#"{"type":"chat:tool-delta","seq":1,"timestamp":"2026-11-20T12:00:00.123Z","payload":{"conversationId":"default","messageId":"m1","toolId":"t1","chunk":null,"stream":"stdout"}}"#,
         r#"{"type":"chat:state","seq":1,"timestamp":"2026-11-20T12:00:00.123Z","payload":{"conversationId":"default","state":"idle","messageId":null}}"#,
     ];
