@@ -40,8 +40,9 @@ use crate::runtime::Stopwatch;
 use crate::telemetry::metrics;
 
 use limit::{overdue, time_limit};
-pub(crate) use queue::QueueChange;
+pub(crate) use queue::{QueueChange, not_queued};
 use state::{ActorState, QUEUED, QueuedSend, Running};
+pub(crate) use state::{KeptSend, Unread};
 pub(crate) use view::View;
 
 /// Commands that wait for a conversation: its actor takes them at once, so this is slack, not a queue.
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     },
     Cancel {
         queued: bool,
+        /// What the same request dropped already.
+        unread: Unread,
         /// The request to answer; `None` for no answer.
         reply_to: Option<RequestId>,
     },
@@ -109,19 +112,6 @@ pub(crate) struct CompactRequest {
     /// Whether it may wait for the exchange that runs.
     pub may_wait: bool,
     pub reply_to: Option<RequestId>,
-}
-
-/// A send as it is kept.
-#[derive(Debug, Default)]
-pub(crate) struct KeptSend {
-    /// All that it says, as JSON.
-    pub json: String,
-    /// By what it is known when it comes again under the same id.
-    pub digest: Vec<u8>,
-    /// Whether it waited when the daemon ended.
-    pub is_restored: bool,
-    /// Whether it then waits on until the user says something.
-    pub is_held: bool,
 }
 
 /// Returns the answer to a send, or to the request for a call, by what became of it.

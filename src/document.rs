@@ -75,6 +75,8 @@ impl Reader {
     }
 
     async fn read_one(&mut self, document: &mut Document) -> Result<(), String> {
+        #[cfg(test)]
+        testing::wait_to_be_read(document.name()).await;
         let Some(bytes) = check(document)? else {
             return Ok(());
         };

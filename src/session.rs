@@ -26,6 +26,7 @@ mod providers;
 mod queue;
 mod ran;
 mod reader;
+mod reading;
 mod requests;
 pub(crate) mod resolve;
 mod restore;
@@ -77,6 +78,7 @@ pub use handle::{AttachRefused, Attachment, Entrance, Handle};
 pub(crate) use kept::piece;
 pub(crate) use project_files::ProjectFiles;
 pub(crate) use reader::Reader;
+use reading::Reading;
 use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
@@ -116,6 +118,8 @@ struct Session {
     /// Closed conversations that still shut down; the token fires when one is done.
     closing: HashMap<ConversationId, CancellationToken>,
     sends: VecDeque<KnownSend>,
+    /// Sends whose documents are read.
+    reading: Reading,
     /// What the first client is told once it can hear it.
     at_begin: Vec<Notice>,
     /// Whether a socket was ever on it: the next one resumes it.
@@ -210,6 +214,7 @@ impl Session {
             conversations: HashMap::new(),
             closing: HashMap::new(),
             sends: VecDeque::new(),
+            reading: Reading::default(),
             at_begin: Vec::new(),
             had_socket: false,
             driver: None,
@@ -276,6 +281,10 @@ impl Session {
                 // What a socket said before it went is taken before it is gone.
                 biased;
                 () = self.cancel.cancelled() => None,
+                Some(done) = self.reading.next() => {
+                    self.has_read(done).await;
+                    continue;
+                }
                 message = self.inbox.recv() => message,
                 () = disconnected => {
                     self.leave();
@@ -348,6 +357,7 @@ impl Session {
     /// Answers requests that came too late: an error says that the daemon ends.
     async fn refuse_rest(&mut self) {
         self.inbox.close();
+        self.refuse_unread();
         while let Some(message) = self.inbox.recv().await {
             if let Message::Request(request, _) = message
                 && self.daemon.stop.is_cancelled()
@@ -386,7 +396,7 @@ impl Session {
 
     /// Returns whether an exchange runs that does not wait for the user.
     async fn is_at_work(&self) -> bool {
-        if self.feed.log().is_at_work() {
+        if self.feed.log().is_at_work() || !self.reading.is_empty() {
             return true;
         }
         for id in self.conversations.keys() {
@@ -398,7 +408,9 @@ impl Session {
     }
 
     fn is_used(&self) -> bool {
-        self.sockets().next().is_some() || !self.conversations.is_empty()
+        self.sockets().next().is_some()
+            || !self.conversations.is_empty()
+            || !self.reading.is_empty()
     }
 
     fn say_at_begin(&mut self) {

@@ -332,6 +332,17 @@ impl Journal {
         self.write(changes.collect());
     }
 
+    /// Notes that a send which waits says something else, in the place that it has.
+    pub(crate) fn edited(&self, conversation: &ConversationId, name: &MessageId, send: &str) {
+        self.write_one(|| {
+            Change::Queued(Queued {
+                id: name.to_string(),
+                conversation: conversation.to_string(),
+                send: send.to_owned(),
+            })
+        });
+    }
+
     /// Notes that sends were dropped.
     pub(crate) fn dropped(&self, names: &[MessageId]) {
         if self.is_on() && !names.is_empty() {

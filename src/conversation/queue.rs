@@ -4,13 +4,13 @@ use std::num::NonZeroUsize;
 
 use super::state::{ActorState, QueuedSend, Running, refused};
 use super::view::words;
-use super::{Admission, drop_queued};
+use super::{Admission, drop_queued, emit_state};
 use crate::exchange::context::{Context, Steer};
-use crate::message::MessageId;
+use crate::message::{MessageId, Part};
 use crate::protocol::answer::{SendState, Sent};
 use crate::protocol::command::ChatSend;
 use crate::protocol::content::Content;
-use crate::protocol::event::{ChatError, Event, Queued, SessionError};
+use crate::protocol::event::{ChatError, Event, Queued, SessionError, StateName};
 use crate::protocol::queue::{QueueListed, WaitingSend};
 use crate::protocol::{ChatCode, RequestId, SessionCode};
 
@@ -32,29 +32,34 @@ enum Refused {
     Unknown(MessageId),
     /// It is a call, which says nothing.
     Call(MessageId),
+    /// It has pictures or documents, which a text alone would drop.
+    Attached(MessageId),
     /// It cannot be part of what runs.
     Busy(Box<ChatError>),
 }
 
 impl From<Refused> for Event {
     fn from(refused: Refused) -> Self {
-        let (code, message) = match refused {
-            Refused::Unknown(id) => (
-                SessionCode::NotQueued,
-                format!(
-                    "chat:queue: no send `{id}` waits in this conversation: it runs, is answered or was dropped; {{\"action\":\"list\"}} says what waits"
-                ),
+        let message = match refused {
+            Refused::Unknown(id) => return Self::SessionError(not_queued(&id)),
+            Refused::Call(id) => format!(
+                "chat:queue: `{id}` is a call, which says nothing; remove it and ask for another one"
             ),
-            Refused::Call(id) => (
-                SessionCode::InvalidPayload,
-                format!(
-                    "chat:queue: `{id}` is a call, which says nothing; remove it and ask for another one"
-                ),
+            Refused::Attached(id) => format!(
+                "chat:queue: field `content`: `{id}` has pictures or documents, which a text alone would drop; send parts, with all that it is to have"
             ),
             Refused::Busy(error) => return Self::ChatError(error),
         };
-        Self::SessionError(SessionError::new(code, message))
+        Self::SessionError(SessionError::new(SessionCode::InvalidPayload, message))
     }
+}
+
+/// Returns the error of a change of what does not wait.
+pub(crate) fn not_queued(id: &MessageId) -> SessionError {
+    let message = format!(
+        "chat:queue: no send `{id}` waits in this conversation: it runs, is answered or was dropped; {{\"action\":\"list\"}} says what waits"
+    );
+    SessionError::new(SessionCode::NotQueued, message)
 }
 
 impl ActorState {
@@ -85,7 +90,10 @@ impl ActorState {
             }
         }
         match after {
-            Some(After::Dropped(send)) => drop_queued(context, &send),
+            Some(After::Dropped(send)) => {
+                drop_queued(context, &send);
+                self.rest(context);
+            }
             // It has no place of its own any more.
             Some(After::Steered(message_id)) => events.emit(Event::ChatQueued(Queued {
                 conversation_id: context.conversation.id.clone(),
@@ -94,6 +102,15 @@ impl ActorState {
                 content: None,
             })),
             None => {}
+        }
+    }
+
+    /// Emits that the conversation is idle, where nothing runs and nothing waits after something was dropped. Of what ran
+    /// its end says so.
+    pub(super) fn rest(&self, context: &Context) {
+        let is_busy = self.running.is_some() || self.compact.is_some();
+        if !is_busy && self.waiting().next().is_none() {
+            emit_state(context, None, StateName::Idle);
         }
     }
 
@@ -112,12 +129,15 @@ impl ActorState {
                 let Some(send) = self.queue.get_mut(at).filter(|it| it.execute.is_none()) else {
                     return Err(Refused::Call(id));
                 };
+                let has_more = |part: &Part| !matches!(part, Part::Text { .. });
+                let is_text = matches!(content, Content::Text(_));
+                if is_text && send.setup.content.iter().any(has_more) {
+                    return Err(Refused::Attached(id));
+                }
                 send.kept = edited(&send.kept, &content);
                 send.setup.content = content.into_parts();
-                context
-                    .session
-                    .journal
-                    .requeued(&context.conversation.id, [(&id, send.kept.as_str())]);
+                let journal = &context.session.journal;
+                journal.edited(&context.conversation.id, &id, &send.kept);
                 Ok((Some(id), None))
             }
             QueueChange::Move(position) => {
@@ -128,7 +148,15 @@ impl ActorState {
                 self.keep_order(context);
                 Ok((None, None))
             }
-            QueueChange::Remove => Ok((None, self.queue.remove(at).map(After::Dropped))),
+            QueueChange::Remove => {
+                let send = self.queue.remove(at);
+                if let Some(send) = &send {
+                    // Before the answer says so.
+                    context.session.journal.dropped(&send.waited);
+                }
+                let dropped = send.map(|send| After::Dropped(Box::new(send)));
+                Ok((None, dropped))
+            }
             QueueChange::Send => self.send_now(at, id, context).map(|after| (None, after)),
         }
     }
@@ -236,7 +264,7 @@ impl ActorState {
 
 /// What is said of a send that waits no longer, after the others have their places.
 enum After {
-    Dropped(QueuedSend),
+    Dropped(Box<QueuedSend>),
     Steered(MessageId),
 }
 

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::view::words;
 use super::{
-    Admission, Command, CompactRequest, KeptSend, SendRequest, SharedAdmission, View, drop_next,
-    drop_queued, emit_state,
+    Admission, Command, CompactRequest, SendRequest, SharedAdmission, View, drop_next, drop_queued,
+    emit_state,
 };
 use crate::exchange::Execute;
 use crate::exchange::context::{Context, Setup, Steer};
@@ -40,6 +40,28 @@ pub(super) struct ActorState {
     pub(super) closed: bool,
     /// Whether the queue is of before the daemon ended: it waits until the user says something.
     pub(super) is_held: bool,
+}
+
+/// Sends that were dropped on their way to a conversation, before their documents were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unread {
+    /// Whether one of them would have run at once.
+    pub next: bool,
+    /// How many would have waited.
+    pub queued: usize,
+}
+
+/// A send as it is kept.
+#[derive(Debug, Default)]
+pub(crate) struct KeptSend {
+    /// All that it says, as JSON.
+    pub json: String,
+    /// By what it is known when it comes again under the same id.
+    pub digest: Vec<u8>,
+    /// Whether it waited when the daemon ended.
+    pub is_restored: bool,
+    /// Whether it then waits on until the user says something.
+    pub is_held: bool,
 }
 
 /// A send that waits, or what was steered into an exchange too late.
@@ -122,7 +144,11 @@ impl ActorState {
                 };
                 context.events().answer(reply_to.as_ref(), event);
             }
-            Command::Cancel { queued, reply_to } => self.cancel(queued, reply_to.as_ref(), context),
+            Command::Cancel {
+                queued,
+                unread,
+                reply_to,
+            } => self.cancel(queued, unread, reply_to.as_ref(), context),
             Command::Question { action, reply_to } => {
                 let questions = &context.conversation.questions;
                 questions.act(action, reply_to.as_ref(), context);
@@ -324,7 +350,13 @@ impl ActorState {
         self.compact = Some(CompactRequest { reply_to, ..wanted });
     }
 
-    fn cancel(&mut self, queued: bool, reply_to: Option<&RequestId>, context: &Context) {
+    fn cancel(
+        &mut self,
+        queued: bool,
+        unread: Unread,
+        reply_to: Option<&RequestId>,
+        context: &Context,
+    ) {
         let running = self.is_live();
         self.compact = None;
         // It waits while a conversation of the same name winds up. Its client cancels it as one that runs, and without
@@ -341,12 +373,13 @@ impl ActorState {
         if reply_to.is_some() {
             let event = Event::ChatCancelResult(answer::Cancelled {
                 conversation_id: context.conversation.id.clone(),
-                cancelled: running || next.is_some(),
+                cancelled: running || next.is_some() || unread.next,
                 tool_ids: unfinished_calls(context),
-                queued_dropped: dropped,
+                queued_dropped: dropped + unread.queued,
             });
             context.events().answer(reply_to, event);
         }
+        let has_dropped = next.is_some() || dropped > 0;
         if let Some(next) = next {
             drop_next(context, next);
         }
@@ -354,6 +387,9 @@ impl ActorState {
             self.drop_waiting(context);
         }
         self.stop(StopReason::Cancelled, By::Cancel, context);
+        if has_dropped {
+            self.rest(context);
+        }
     }
 
     /// Cancels the running exchange; the first cause counts.

@@ -128,6 +128,7 @@ impl Stage {
             Act::Send(when_busy) => Some(self.send(*when_busy)),
             Act::Cancel(queued) => Some(Command::Cancel {
                 queued: *queued,
+                unread: Unread::default(),
                 reply_to: None,
             }),
             Act::Verdict(approved) => self.verdict(*approved, None),

@@ -75,6 +75,13 @@ impl<'a> View<'a> {
         self.state.running.is_some() || self.state.next.is_some()
     }
 
+    /// Returns whether an exchange runs, or is to run without anybody saying anything more.
+    pub(crate) fn is_live(&self) -> bool {
+        let running = self.state.running.as_ref();
+        let is_exchange = running.is_some_and(|running| running.steer.is_some());
+        is_exchange || (!self.state.is_held && self.state.waiting().next().is_some())
+    }
+
     /// Returns what waits, the next one first, with what it says.
     pub(crate) fn queued(&self) -> Vec<Queued> {
         let waiting = self.state.waiting().zip(1..);

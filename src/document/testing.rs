@@ -1,6 +1,30 @@
 //! PDF files for tests, put together by hand so that they can be wrong in any way.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+/// Documents that wait before they are read, by name: one is read for each permit.
+static HELD: LazyLock<Mutex<HashMap<String, Arc<Semaphore>>>> = LazyLock::new(Mutex::default);
+
+/// Has documents of this name wait before they are read, one for each permit that is added.
+pub(crate) fn hold(name: &str) -> Arc<Semaphore> {
+    let mut held = HELD.lock();
+    Arc::clone(
+        held.entry(name.to_owned())
+            .or_insert_with(|| Arc::new(Semaphore::new(0))),
+    )
+}
+
+pub(super) async fn wait_to_be_read(name: &str) {
+    let held = HELD.lock().get(name).cloned();
+    if let Some(held) = held {
+        held.acquire().await.unwrap().forget();
+    }
+}
 
 /// A PDF of objects, numbered from 1; the first is the catalog.
 pub(crate) fn of_objects(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {

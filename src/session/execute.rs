@@ -10,7 +10,7 @@ use crate::exchange::Execute;
 use crate::exchange::context::{Origin, Setup};
 use crate::message::ToolCall;
 use crate::protocol::client_tools::ToolExecute;
-use crate::protocol::command::{ChatSend, WhenBusy};
+use crate::protocol::command::{ChatSend, Command, WhenBusy};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode};
 
@@ -22,6 +22,10 @@ impl Session {
             && self.is_repeated(id, &digest).await
         {
             return;
+        }
+        if self.reading.is_reading(&wanted.conversation_id) {
+            let conversation = wanted.conversation_id.clone();
+            return self.wait_behind(&conversation, Command::ToolExecute(wanted), id);
         }
         let setup = match self.setup_of_call(&wanted) {
             Ok(setup) => setup,

@@ -183,6 +183,11 @@ impl Log {
         self.status.now()
     }
 
+    /// Returns what the status is folded into, for what no event says.
+    pub(crate) fn status_mut(&mut self) -> &mut Status {
+        &mut self.status
+    }
+
     /// Returns how the session stands, where that is other than what this said last.
     pub(crate) fn new_status(&mut self) -> Option<SessionStatus> {
         self.status.news()

@@ -1,33 +1,47 @@
 //! From `chat:queue` to its conversation.
 
 use super::Session;
+use super::reading::{Unfinished, has_documents};
 use super::resolve::{check_images, invalid};
 use crate::conversation::{self, QueueChange};
-use crate::document;
 use crate::message::MessageId;
 use crate::protocol::RequestId;
-use crate::protocol::content::Content;
+use crate::protocol::command::Command;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::queue::{ChatQueue, QueueAction, QueueListed};
 
 impl Session {
-    /// Passes a `chat:queue` on to its conversation, in which nothing waits where there is none.
-    pub(super) async fn queue(&self, mut wanted: ChatQueue, id: Option<&RequestId>) {
-        if let Some(Content::Parts(parts)) = &mut wanted.content
-            && let Err(problem) = document::Reader::default().read("content", parts).await
-        {
-            return self.answer(id, Event::SessionError(invalid(problem)));
+    /// Passes a `chat:queue` on to its conversation. Where there is none, nothing waits, and nothing can be changed.
+    pub(super) async fn queue(&mut self, wanted: ChatQueue, id: Option<&RequestId>) {
+        let conversation = &wanted.conversation_id;
+        if wanted.action != QueueAction::List && self.reading.is_reading(conversation) {
+            let conversation = conversation.clone();
+            return self.wait_behind(&conversation, Command::ChatQueue(wanted), id);
         }
+        let is_edit = wanted.action == QueueAction::Edit;
+        if is_edit && wanted.content.as_ref().is_some_and(has_documents) {
+            return self.read_documents(Unfinished::Edit(Box::new(wanted)), id);
+        }
+        self.change_queue(wanted, id).await;
+    }
+
+    /// The same where its documents are read.
+    pub(super) async fn change_queue(&self, wanted: ChatQueue, id: Option<&RequestId>) {
         let conversation_id = wanted.conversation_id.clone();
         let change = match change(wanted) {
             Ok(change) => change,
             Err(error) => return self.answer(id, Event::SessionError(error)),
         };
+        let changed = change.as_ref().map(|(id, _)| id.clone());
         let command = conversation::Command::Queue {
             change: change.map(Box::new),
             reply_to: id.cloned(),
         };
         if !self.command(&conversation_id, command).await {
+            if let Some(changed) = changed {
+                let error = conversation::not_queued(&changed);
+                return self.answer(id, Event::SessionError(error));
+            }
             let nothing = QueueListed {
                 conversation_id,
                 queue: Vec::new(),

@@ -56,7 +56,7 @@ impl Session {
             Command::SessionDelete(wanted) => return self.delete_session(wanted, id),
             Command::SessionFork(wanted) => return self.fork_session(wanted, id),
             Command::SessionPing(_) => Ok(Event::SessionPingResult(command::Empty {})),
-            Command::SessionStatus(_) => Ok(Event::SessionStatusResult(self.feed.log().status())),
+            Command::SessionStatus(_) => return self.status(id).await,
             Command::SessionTakeOver(_) => return self.take_over(id),
             Command::SessionState(_) => return self.state(id).await,
             Command::ChatHistory(wanted) => return self.history(wanted, id).await,
@@ -102,20 +102,35 @@ impl Session {
         self.answer(id, answer.unwrap_or_else(Event::SessionError));
     }
 
-    async fn cancel(&self, wanted: command::ChatCancel, id: Option<&RequestId>) {
+    async fn cancel(&mut self, wanted: command::ChatCancel, id: Option<&RequestId>) {
+        let conversation_id = wanted.conversation_id;
+        let unread = self.cancel_unread(&conversation_id, wanted.queued).await;
         let cancel = conversation::Command::Cancel {
             queued: wanted.queued,
+            unread,
             reply_to: id.cloned(),
         };
-        if !self.command(&wanted.conversation_id, cancel).await && id.is_some() {
+        if !self.command(&conversation_id, cancel).await && id.is_some() {
             let nothing = answer::Cancelled {
-                conversation_id: wanted.conversation_id,
-                cancelled: false,
+                conversation_id: conversation_id.clone(),
+                cancelled: unread.next,
                 tool_ids: Vec::new(),
-                queued_dropped: 0,
+                queued_dropped: unread.queued,
             };
             self.answer(id, Event::ChatCancelResult(nothing));
         }
+        self.go_on_after_cancel(&conversation_id).await;
+    }
+
+    /// Answers with how the session stands, once its conversations have said whether they are about to run something.
+    async fn status(&self, id: Option<&RequestId>) {
+        for conversation in self.conversations.keys() {
+            self.note_live(conversation).await;
+        }
+        self.feed.grow(|log| {
+            let status = Event::SessionStatusResult(log.status());
+            log.append(status, id, Timestamp::now());
+        });
     }
 
     /// Passes an answer to a question, or more time for it, on to the conversation that asks.
@@ -222,7 +237,11 @@ impl Session {
     }
 
     /// Passes a `chat:compact` on to its conversation, which has nothing to leave out where there is none.
-    async fn compact(&mut self, wanted: command::ChatCompact, id: Option<&RequestId>) {
+    pub(super) async fn compact(&mut self, wanted: command::ChatCompact, id: Option<&RequestId>) {
+        if self.reading.is_reading(&wanted.conversation_id) {
+            let conversation = wanted.conversation_id.clone();
+            return self.wait_behind(&conversation, Command::ChatCompact(wanted), id);
+        }
         let instructions = wanted.instructions.unwrap_or_default();
         if instructions.len() > MAX_INSTRUCTIONS {
             let problem = format!(
@@ -275,6 +294,7 @@ impl Session {
     }
 
     async fn close(&mut self, conversation_id: ConversationId) -> Event {
+        self.close_unread(&conversation_id);
         let closed = self
             .command(&conversation_id, conversation::Command::Close)
             .await;

@@ -2,17 +2,15 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::resolve::invalid;
+use super::reading::{Unfinished, has_documents};
 use super::{MAX_CONVERSATIONS, Session, resolve};
 use crate::conversation::{self, Admission, KeptSend, SharedAdmission};
-use crate::document;
 use crate::exchange::context::{Origin, Setup};
 use crate::exchange::failure;
-use crate::message::{ConversationId, MessageId, Part, ToolId};
+use crate::message::{ConversationId, MessageId, ToolId};
 use crate::permission::Limits;
 use crate::protocol::answer::Sent;
-use crate::protocol::command::ChatSend;
-use crate::protocol::content::Content;
+use crate::protocol::command::{ChatSend, Command};
 use crate::protocol::event::{ChatError, Event, SessionError};
 use crate::protocol::{RequestId, SessionCode, word};
 use crate::spend::Owners;
@@ -33,8 +31,8 @@ pub(super) struct KnownSend {
 
 impl Session {
     /// Passes a `chat:send` on to its conversation, once where it comes again under the same id.
-    pub(super) async fn send(&mut self, mut send: ChatSend, id: Option<&RequestId>) {
-        let mut json = json(&send);
+    pub(super) async fn send(&mut self, send: ChatSend, id: Option<&RequestId>) {
+        let json = json(&send);
         let digest = Sha256::digest(&json).to_vec();
         if let Some(id) = id
             && self.is_repeated(id, &digest).await
@@ -44,11 +42,30 @@ impl Session {
         if self.daemon.draining.is_cancelled() {
             return self.answer(id, Event::SessionError(shutting_down()));
         }
-        match read_documents(&mut send).await {
-            Ok(false) => {}
-            // Their text is kept with what waits, so that it is not read again after a restart.
-            Ok(true) => json = self::json(&send),
-            Err(problem) => return self.answer(id, Event::SessionError(invalid(problem))),
+        let conversation = &send.conversation_id;
+        if self.reading.is_reading(conversation) {
+            let conversation = conversation.clone();
+            let send = Command::ChatSend(Box::new(send));
+            return self.wait_behind(&conversation, send, id);
+        }
+        let before = send.history.iter().flatten().map(|it| &it.content);
+        if before.chain([&send.content]).any(has_documents) {
+            return self.read_documents(Unfinished::Send(Box::new(send), digest), id);
+        }
+        self.admit_send(send, json, digest, id).await;
+    }
+
+    /// Passes a send on to its conversation whose documents are read; `json` is what is kept of it, `digest` is of what the
+    /// client sent.
+    pub(super) async fn admit_send(
+        &mut self,
+        send: ChatSend,
+        json: String,
+        digest: Vec<u8>,
+        id: Option<&RequestId>,
+    ) {
+        if self.daemon.draining.is_cancelled() {
+            return self.answer(id, Event::SessionError(shutting_down()));
         }
         if send.provider.is_none() && self.defaults.provider.is_none() {
             self.daemon.find_provider().await;
@@ -189,24 +206,6 @@ impl Session {
         }
         true
     }
-}
-
-/// Reads the documents of a send, those of its history too; false where it has none.
-///
-/// The session waits meanwhile, as its client does: what comes after this send may be about it.
-async fn read_documents(send: &mut ChatSend) -> Result<bool, String> {
-    let history = send.history.iter_mut().flatten().enumerate();
-    let history = history.map(|(at, it)| (format!("history[{at}].content"), &mut it.content));
-    let mut reader = document::Reader::default();
-    let mut has_any = false;
-    for (field, content) in history.chain([("content".to_owned(), &mut send.content)]) {
-        let Content::Parts(parts) = content else {
-            continue;
-        };
-        has_any |= parts.iter().any(|part| matches!(part, Part::Document(_)));
-        reader.read(&field, parts).await?;
-    }
-    Ok(has_any)
 }
 
 pub(super) fn json(send: &ChatSend) -> String {

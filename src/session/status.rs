@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::message::{ConversationId, MessageId, ToolId};
+use crate::protocol::answer::SendState;
 use crate::protocol::event::{Event, StopReason};
 use crate::protocol::status::{Required, RequiredKind, SessionStateName, SessionStatus};
 
@@ -13,6 +14,14 @@ const MAX_REQUIRED: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Status {
     running: HashMap<ConversationId, MessageId>,
+    /// What was admitted and has not begun, by conversation.
+    waiting: HashMap<ConversationId, HashSet<MessageId>>,
+    /// Conversations in which what waits is not held: something was said in them since the daemon was started.
+    awake: HashSet<ConversationId>,
+    /// Conversations in which the documents of a send are read.
+    reading: HashSet<ConversationId>,
+    /// Conversations in which an exchange is about to begin of which no event has said anything.
+    expected: HashSet<ConversationId>,
     /// Open questions, oldest first. They are as many as their tables hold.
     required: Vec<Required>,
     /// Conversations whose last exchange went wrong.
@@ -29,6 +38,8 @@ impl Status {
             Event::ChatStreamStart(start) => {
                 let conversation = start.conversation_id.clone();
                 self.failed.remove(&conversation);
+                self.begun(&conversation, &start.message_id);
+                self.awake.insert(conversation.clone());
                 self.running.insert(conversation, start.message_id.clone());
             }
             Event::ChatStreamEnd(end) => {
@@ -36,6 +47,7 @@ impl Status {
                     it.conversation_id == end.conversation_id && it.message_id == end.message_id
                 };
                 self.required.retain(|it| !is_its(it));
+                self.begun(&end.conversation_id, &end.message_id);
                 // A send that was dropped from the queue ends, too, and does not run.
                 if self.running.get(&end.conversation_id) == Some(&end.message_id) {
                     self.running.remove(&end.conversation_id);
@@ -46,6 +58,28 @@ impl Status {
             }
             Event::ChatCloseResult(closed) => {
                 self.failed.remove(&closed.conversation_id);
+                self.awake.remove(&closed.conversation_id);
+            }
+            Event::ChatSendResult(sent) => {
+                self.admitted(
+                    sent.state,
+                    sent.duplicate,
+                    &sent.conversation_id,
+                    &sent.message_id,
+                );
+            }
+            Event::ToolExecuteResult(it) => {
+                self.admitted(it.state, it.duplicate, &it.conversation_id, &it.message_id);
+            }
+            Event::ChatQueued(it) => {
+                // What is told with its words was said before; it waits until somebody says something.
+                if it.content.is_none() {
+                    self.awake.insert(it.conversation_id.clone());
+                }
+                match it.position {
+                    0 => self.begun(&it.conversation_id, &it.message_id),
+                    _ => self.waits(&it.conversation_id, &it.message_id),
+                }
             }
             _ => {
                 if let Some(opened) = opened(event) {
@@ -57,6 +91,72 @@ impl Status {
             }
         }
         self.is_touched = true;
+    }
+
+    /// Folds the answer to a send or a call that is to run at once.
+    fn admitted(
+        &mut self,
+        state: SendState,
+        duplicate: bool,
+        conversation: &ConversationId,
+        message: &MessageId,
+    ) {
+        if state == SendState::Started && !duplicate {
+            self.awake.insert(conversation.clone());
+            self.waits(conversation, message);
+        }
+    }
+
+    fn waits(&mut self, conversation: &ConversationId, message: &MessageId) {
+        let waiting = self.waiting.entry(conversation.clone()).or_default();
+        waiting.insert(message.clone());
+    }
+
+    /// Forgets what waits no longer.
+    fn begun(&mut self, conversation: &ConversationId, message: &MessageId) {
+        self.expected.remove(conversation);
+        if let Some(waiting) = self.waiting.get_mut(conversation) {
+            waiting.remove(message);
+            if waiting.is_empty() {
+                self.waiting.remove(conversation);
+            }
+        }
+    }
+
+    /// Notes that the documents of a send are read.
+    pub(crate) fn reads(&mut self, conversation: &ConversationId) {
+        self.reading.insert(conversation.clone());
+        self.is_touched = true;
+    }
+
+    /// Notes that they are not read any more.
+    pub(crate) fn has_read(&mut self, conversation: &ConversationId) {
+        self.reading.remove(conversation);
+        self.is_touched = true;
+    }
+
+    /// Notes whether an exchange runs in a conversation or is about to, as its own task says: not each send that is
+    /// admitted has an event before its exchange begins.
+    pub(crate) fn note_live(&mut self, conversation: &ConversationId, is_live: bool) {
+        let is_known = self.running.contains_key(conversation) || self.has_next(conversation);
+        match is_live && !is_known {
+            true => self.expected.insert(conversation.clone()),
+            false => self.expected.remove(conversation),
+        };
+        self.is_touched = true;
+    }
+
+    /// Returns whether something waits that is not held.
+    fn has_next(&self, conversation: &ConversationId) -> bool {
+        self.waiting.contains_key(conversation) && self.awake.contains(conversation)
+    }
+
+    /// Returns whether something runs or is going to, as far as nobody has to answer anything.
+    fn is_at_work(&self) -> bool {
+        !self.running.is_empty()
+            || !self.reading.is_empty()
+            || !self.expected.is_empty()
+            || self.waiting.keys().any(|it| self.awake.contains(it))
     }
 
     /// Returns whether an event settles a question.
@@ -104,7 +204,7 @@ impl Status {
     pub(crate) fn now(&self) -> SessionStatus {
         let state = if !self.required.is_empty() {
             SessionStateName::RequiresAction
-        } else if !self.running.is_empty() {
+        } else if self.is_at_work() {
             SessionStateName::Running
         } else if !self.failed.is_empty() {
             SessionStateName::Failed
@@ -265,6 +365,97 @@ mod tests {
             end("a", "m1", "cancelled"),
         ]);
         assert_eq!(told, [(Running, 0), (RequiresAction, 1), (Idle, 0)]);
+    }
+
+    fn queued(message: &str, content: Option<&str>, position: usize) -> Event {
+        let mut queued = json!({"messageId": message, "position": position});
+        if let Some(content) = content {
+            queued["content"] = json!(content);
+        }
+        event("chat:queued", queued, "a")
+    }
+
+    fn started(message: &str, duplicate: bool) -> Event {
+        let sent = json!({"messageId": message, "state": "started", "duplicate": duplicate});
+        event("chat:send-result", sent, "a")
+    }
+
+    #[test]
+    fn what_waits_runs_unless_it_is_held() {
+        use SessionStateName::{Failed, Idle, Running};
+
+        let end_of = |message: &str| end("a", message, "end_turn");
+        let start_of = |message: &str| {
+            let start = json!({"messageId": message, "provider": "p", "model": "m"});
+            event("chat:stream-start", start, "a")
+        };
+        for (events, expected) in [
+            // Between two exchanges the session is not idle.
+            (
+                vec![
+                    started("m1", false),
+                    queued("m2", None, 1),
+                    start_of("m1"),
+                    end_of("m1"),
+                    start_of("m2"),
+                    end_of("m2"),
+                    started("m2", true),
+                ],
+                vec![Running, Idle],
+            ),
+            // Of a daemon of before: held until something is said.
+            (
+                vec![
+                    queued("m1", Some("one"), 1),
+                    queued("m2", Some("two"), 2),
+                    started("m3", false),
+                    start_of("m3"),
+                    end("a", "m3", "error"),
+                    start_of("m1"),
+                    end("a", "m1", "error"),
+                    end("a", "m2", "cancelled"),
+                ],
+                vec![Running, Failed],
+            ),
+            (
+                vec![queued("m1", Some("one"), 1), end("a", "m1", "cancelled")],
+                vec![],
+            ),
+            // It becomes part of what runs.
+            (
+                vec![
+                    start_of("m1"),
+                    queued("m2", None, 1),
+                    queued("m2", None, 0),
+                    end_of("m1"),
+                ],
+                vec![Running, Idle],
+            ),
+        ] {
+            let told: Vec<_> = states(&events)
+                .into_iter()
+                .map(|(state, _)| state)
+                .collect();
+            assert_eq!(told, expected, "{events:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_event_has_told_yet_is_noted() {
+        let mut status = Status::default();
+        let conversation = ConversationId::new("a");
+        let mut told = |change: &dyn Fn(&mut Status)| {
+            change(&mut status);
+            status.news().map(|it| it.state)
+        };
+        let running = Some(SessionStateName::Running);
+        assert_eq!(told(&|it| it.reads(&conversation)), running);
+        assert_eq!(told(&|it| it.note_live(&conversation, true)), None);
+        assert_eq!(told(&|it| it.has_read(&conversation)), None);
+        assert_eq!(told(&|it| it.fold(&start("a"))), None);
+        assert_eq!(told(&|it| it.note_live(&conversation, true)), None);
+        let idle = Some(SessionStateName::Idle);
+        assert_eq!(told(&|it| it.fold(&end("a", "m1", "end_turn"))), idle);
     }
 
     #[test]

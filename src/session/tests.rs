@@ -5,6 +5,7 @@
 //! is paused, so nothing waits. `PROPTEST_CASES` asks for more cases.
 
 mod client_tools;
+mod documents;
 mod hang;
 mod judge;
 

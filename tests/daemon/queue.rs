@@ -218,6 +218,150 @@ async fn a_queue_is_as_it_was_left_after_a_kill_and_may_be_sent_then() {
 }
 
 #[tokio::test]
+async fn an_edit_keeps_its_place_and_what_was_removed_stays_away_after_a_kill() {
+    let Answering {
+        mut client,
+        provider: _provider,
+        daemon,
+        pause: _pause,
+    } = Answering::begin().await;
+    let session = client.session();
+    let one = wait(&mut client, "one").await;
+    wait(&mut client, "two").await;
+    let three = wait(&mut client, "three").await;
+    let edit = json!({"action": "edit", "messageId": one, "content": "ONE"});
+    queue(&mut client, edit).await;
+    let remove = json!({"action": "remove", "messageId": three});
+    assert_eq!(words(&queue(&mut client, remove).await), ["ONE", "two"]);
+    let daemon = daemon.after_kill().await;
+    let mut client = Client::connect(&daemon, &format!("?session={session}&after=0")).await;
+    let listed = queue(&mut client, json!({})).await;
+    assert_eq!(words(&listed), ["ONE", "two"]);
+    let idle_before = client.seen.iter().filter(|it| is_idle(it)).count();
+    // Held sends that are dropped one by one leave the conversation idle.
+    for waiting in listed["payload"]["queue"].as_array().unwrap() {
+        let idle = client.seen.iter().filter(|it| is_idle(it)).count();
+        assert_eq!(idle, idle_before, "it is not idle while one waits");
+        let remove = json!({"action": "remove", "messageId": waiting["messageId"]});
+        queue(&mut client, remove).await;
+        client
+            .find(|it| {
+                it["type"] == "chat:stream-end"
+                    && it["payload"]["messageId"] == waiting["messageId"]
+            })
+            .await;
+    }
+    client.find(is_idle).await;
+}
+
+fn is_idle(frame: &Value) -> bool {
+    frame["type"] == "chat:state" && frame["payload"]["state"] == "idle"
+}
+
+#[tokio::test]
+async fn held_sends_that_a_cancel_drops_leave_the_conversation_idle() {
+    let Answering {
+        mut client,
+        provider: _provider,
+        daemon,
+        pause: _pause,
+    } = Answering::begin().await;
+    let session = client.session();
+    wait(&mut client, "one").await;
+    let daemon = daemon.after_kill().await;
+    let mut client = Client::connect(&daemon, &format!("?session={session}&after=0")).await;
+    let status = json!({"type": "session:status"});
+    // What is held does not run; the exchange that the kill broke off was never seen to begin.
+    assert_eq!(client.ask(status).await["payload"]["state"], "idle");
+    let cancel = json!({"type": "chat:cancel", "queued": true});
+    let answer = client.ask(cancel).await;
+    assert_eq!(answer["payload"]["queuedDropped"], 1);
+    client.find(is_idle).await;
+}
+
+#[tokio::test]
+async fn a_change_where_nothing_waits_is_refused() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    for change in [
+        json!({"action": "remove", "messageId": "m8"}),
+        json!({"action": "edit", "messageId": "m8", "content": "x"}),
+        json!({"action": "send", "messageId": "m8"}),
+    ] {
+        let answer = queue(&mut client, change).await;
+        assert_eq!(answer["payload"]["code"], "not_queued", "{answer}");
+    }
+    let listed = queue(&mut client, json!({})).await;
+    assert_eq!(words(&listed), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_edit_drops_no_document_unseen() {
+    let Answering {
+        mut client,
+        provider,
+        daemon: _daemon,
+        pause,
+    } = Answering::begin().await;
+    let table =
+        json!({"type": "document", "mediaType": "text/csv", "name": "a.csv", "text": "x,y"});
+    let content = json!([{"type": "text", "text": "sum"}, table]);
+    let sent = client
+        .ask(json!({"type": "chat:send", "content": content, "whenBusy": "queue"}))
+        .await;
+    let id = sent["payload"]["messageId"].clone();
+    let edit = json!({"action": "edit", "messageId": id, "content": "sum all"});
+    let answer = queue(&mut client, edit).await;
+    assert_eq!(answer["payload"]["code"], "invalid_payload", "{answer}");
+    assert_eq!(words(&queue(&mut client, json!({})).await), ["sum"]);
+    let content = json!([{"type": "text", "text": "sum all"}, table]);
+    let edit = json!({"action": "edit", "messageId": id, "content": content});
+    assert_eq!(words(&queue(&mut client, edit).await), ["sum all"]);
+    provider.then(Turn::text("b"));
+    pause.go_on();
+    for _ in 0..2 {
+        client.until("chat:stream-end").await;
+    }
+    let asked = provider.requests()[1]["messages"].to_string();
+    assert!(
+        asked.contains("sum all") && asked.contains("x,y"),
+        "{asked}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_runs_from_its_send_to_the_end_of_what_waits() {
+    let provider = Provider::start().await;
+    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
+    provider.then(turn).then(Turn::text("b"));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let layers = json!(["stream", "state", "status"]);
+    client
+        .ask(json!({"type": "session:configure", "layers": layers}))
+        .await;
+    let ask = json!({"type": "session:status"});
+    // Without an id, too: nothing answers it.
+    client
+        .send(json!({"type": "chat:send", "content": "one"}))
+        .await;
+    let status = client.ask(ask.clone()).await;
+    assert_eq!(status["payload"], json!({"state": "running"}));
+    pause.reached().await;
+    wait(&mut client, "two").await;
+    pause.go_on();
+    for _ in 0..2 {
+        client.until("chat:stream-end").await;
+    }
+    assert_eq!(client.ask(ask).await["payload"], json!({"state": "idle"}));
+    let told = client.all("session:status-changed");
+    let told: Vec<&Value> = told.iter().map(|it| &it["state"]).collect();
+    assert_eq!(told, ["running", "idle"]);
+    client.check_numbers();
+}
+
+#[tokio::test]
 async fn a_session_says_in_a_word_how_it_stands() {
     let provider = Provider::start().await;
     provider.then(Turn::call("bash", &json!({"command": "touch made"})));

@@ -33,10 +33,15 @@ struct Terminal {
 impl Terminal {
     /// Starts `outrigger` with these arguments and variables.
     fn start(home: &TempDir, arguments: &str, variables: &[(&str, &str)]) -> Self {
+        Self::run(home, &format!("exec {PROGRAM} {arguments}"), variables)
+    }
+
+    /// Starts a command of the shell.
+    fn run(home: &TempDir, shell: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new("script");
         command
             .args(["--quiet", "--return", "--command"])
-            .arg(format!("exec {PROGRAM} {arguments}"))
+            .arg(shell)
             .arg("/dev/null")
             .env_clear()
             .env("HOME", home.path())
@@ -173,6 +178,37 @@ async fn an_input_is_edited_on_the_line() {
     terminal.until("All said.").await;
     assert!(daemon.project().join("edited").exists());
     assert!(!daemon.project().join("first").exists());
+}
+
+#[tokio::test]
+async fn a_terminal_is_as_it_was_after_a_signal() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let home = home();
+    for signal in ["TERM", "HUP"] {
+        let (port, token) = (daemon.port, &daemon.token);
+        let chat = format!("{PROGRAM} chat --url http://127.0.0.1:{port}/#token={token}");
+        let shell = format!(
+            "sh -c 'echo \"pid $$.\"; exec {chat}'; echo \"code $?\"; stty -a; echo \"seen\""
+        );
+        let mut terminal = Terminal::run(&home, &shell, &[("TERM", "xterm")]);
+        let shown = terminal.until(".").await;
+        let pid = shown.trim_end_matches('.').rsplit(' ').next().unwrap();
+        let pid = pid.to_owned();
+        terminal.until("> ").await;
+        let kill = Command::new("kill").args(["-s", signal, &pid]).status();
+        assert!(kill.await.unwrap().success());
+        let shown = terminal.until("code ").await;
+        // No more bracketed paste.
+        assert!(shown.contains("\x1b[?2004l"), "{signal}: {shown:?}");
+        let left = terminal.until("seen").await;
+        assert!(left.starts_with('1'), "{signal}: {left}");
+        assert!(
+            left.contains(" icanon") && left.contains(" echo "),
+            "{signal}: {left}"
+        );
+        terminal.end().await;
+    }
 }
 
 #[tokio::test]

@@ -13,14 +13,14 @@ use crate::provider::Stop;
 const WATCHDOG: Duration = Duration::from_secs(60);
 
 /// A session with its socket.
-struct Peer {
+pub(super) struct Peer {
     session: Handle,
     _socket: Attachment,
     read: u64,
 }
 
 impl Peer {
-    async fn new(sessions: &Arc<Sessions>) -> Self {
+    pub(super) async fn new(sessions: &Arc<Sessions>) -> Self {
         let session = sessions.create(None).await.unwrap();
         let socket = session.attach().await.unwrap();
         Self {
@@ -30,13 +30,13 @@ impl Peer {
         }
     }
 
-    async fn say(&self, request: Value) {
+    pub(super) async fn say(&self, request: Value) {
         let request = envelope::read(&request.to_string()).unwrap().unwrap();
         assert!(self.session.request(request).await);
     }
 
     /// Waits for an event and returns it.
-    async fn event(&mut self, wanted: impl Fn(&Event, &Value) -> bool) -> Value {
+    pub(super) async fn event(&mut self, wanted: impl Fn(&Event, &Value) -> bool) -> Value {
         loop {
             let feed = Arc::clone(&self.session.feed);
             let grown = feed.grown();
