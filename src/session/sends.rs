@@ -50,7 +50,12 @@ impl Session {
             Ok(true) => json = self::json(&send),
             Err(problem) => return self.answer(id, Event::SessionError(invalid(problem))),
         }
-        if send.provider.is_none() && self.defaults.provider.is_none() {
+        let (config, default) = (
+            self.daemon.services.config(),
+            self.daemon.providers.default_id(),
+        );
+        let chosen = self.defaults.allowed(&config, default).provider;
+        if send.provider.is_none() && chosen.is_none() {
             self.daemon.find_provider().await;
         }
         let setup = self.setup(&send, self.shared.ids.message());

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: cfa393db2607d2ee185864ca6a4981be6d57db83644152b3069c25903da91a7c
+// SHA-256 of it: fb7a8836bd84985a1fdcbecbbd5f2358aeae0ab8dc0c4a6e0e351d9350a60990
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -4634,7 +4634,7 @@ export interface ConfigValues {
   values: ConfigValue[];
 }
 /**
- * A value of the configuration as it was read last.
+ * A value of the configuration that is in force.
  */
 export interface ConfigValue {
   /**
@@ -4642,19 +4642,25 @@ export interface ConfigValue {
    */
   key: string;
   /**
-   * The value; `"***"` for a secret.
+   * The value; `"***"` for a secret, null where the key came later and waits for a restart.
    */
   value: {
     [k: string]: unknown;
   };
   /**
-   * Where it comes from, in words: a file, a variable of the environment, a flag, or `default`.
+   * Where it comes from, in words: a file, a variable of the environment, a flag, `search:configure`, or `default`.
    */
   source: string;
   /**
    * Whether a change of it counts without a restart (`config:reload`).
    */
   live: boolean;
+  /**
+   * What was read last, where that is another value, which waits for a restart; null where the key is gone.
+   */
+  pending?: {
+    [k: string]: unknown;
+  };
 }
 /**
  * Payload of `config:reload-result`.
