@@ -18,6 +18,7 @@ mod merged;
 mod named_value;
 mod origin;
 pub mod presets;
+mod reading;
 mod sections;
 mod settings;
 mod show;
@@ -38,7 +39,7 @@ use secrecy::{ExposeSecret, SecretString};
 pub use self::allowed::AllowedFolders;
 pub use self::check::added_server;
 pub(crate) use self::check::unknown_tool;
-pub use self::current::{Current, changed, is_live, names_below};
+pub use self::current::{Current, is_live};
 pub use self::error::{ConfigError, ConfigErrors, HINT};
 pub use self::hosts::{
     HostEntry, HostPort, Managers, PackageManager, PortList, manager_hosts, url_host,
@@ -46,6 +47,7 @@ pub use self::hosts::{
 pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
+pub use self::reading::{KeyState, Reading, Readings, concerns};
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
     ClientToolsConfig, CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy,

@@ -5,6 +5,7 @@
 mod drain;
 mod files;
 mod folders;
+mod listen;
 mod sandboxes;
 mod spent;
 
@@ -14,21 +15,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
 use futures::FutureExt as _;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::drain::drain;
+use self::listen::{bind, token};
 use self::sandboxes::Sandboxes;
 use crate::acp;
 use crate::audit::Audit;
-use crate::config::{Config, Current, ProviderKind, Shown, Sources};
+use crate::config::{Config, Current, ProviderKind, Reading, Readings, Shown, Sources};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
@@ -46,7 +46,7 @@ use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, HeldBy, Limits, Mode};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
-use crate::session::{self, Daemon, LastLoaded, Sessions};
+use crate::session::{self, Daemon, Sessions};
 use crate::spend::Spend;
 use crate::store::{Sqlite, Updates};
 use crate::telemetry::Redactor;
@@ -61,9 +61,6 @@ const LAST_MOMENTS: Duration = Duration::from_secs(3);
 const LAST_MOMENTS_OF_AGENT: Duration = Duration::from_millis(350);
 
 const _: () = assert!(LAST_MOMENTS_OF_AGENT.as_millis() * 5 < 2_000);
-
-/// The least characters of a token that guards more than loopback.
-const REMOTE_TOKEN_CHARS: usize = 20;
 
 /// What the daemon is run with besides its configuration.
 #[derive(Default)]
@@ -179,7 +176,7 @@ fn catch_signals() -> Result<Signals, Fatal> {
 }
 
 /// Reads the configuration again; what comes of it is told to all sessions.
-async fn reload(daemon: &Daemon) {
+async fn reload(daemon: Arc<Daemon>) {
     if let Err(problem) = daemon.reload().await {
         let message = format!(
             "the configuration was read again and is wrong, so that the one before stays in force: {problem}"
@@ -213,7 +210,7 @@ async fn assemble(
     let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
     let store = files::store(config.store.as_ref(), roots.as_deref().ok())?;
     let kept = (audit.clone(), store);
-    let daemon = build(config, options, roots.clone(), sandboxes, token, kept);
+    let daemon = build(&config, options, roots.clone(), sandboxes, token, kept);
     // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
     let probing = daemon.sandbox.clone();
     daemon.tasks.spawn(async move { drop(probing.await) });
@@ -256,7 +253,8 @@ impl Built {
         // Not among the tasks that are waited for: it ends with the process.
         tokio::spawn(sandbox::take_in_orphans());
         let reloading = Arc::clone(&daemon);
-        let reload = async || reload(&reloading).await;
+        // In a task of its own: the end is not waited for until all MCP servers are as they are to be.
+        let reload = async || drop(reloading.tasks.spawn(reload(Arc::clone(&reloading))));
         let parent = options.parent_pid;
         let why = lifecycle::ending(&mut signals, &options.stdin_closed, parent, reload).await;
         tracing::info!(?why, "shutting down");
@@ -271,55 +269,8 @@ impl Built {
     }
 }
 
-async fn bind(address: SocketAddr, has_token: bool) -> Result<(TcpListener, SocketAddr), Fatal> {
-    if !address.ip().is_loopback() && !has_token {
-        return Err(Fatal::configuration(
-            format!(
-                "server.host = {} can be reached from outside, and there is no token",
-                address.ip()
-            ),
-            "set OUTRIGGER_TOKEN, --token-file or --token-stdin, or listen on 127.0.0.1",
-        ));
-    }
-    let listener = TcpListener::bind(address).await;
-    listener
-        .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::AddrInUse => Fatal::port_in_use(address),
-            _ => Fatal::configuration(
-                format!("failed to listen on {address}: {error}"),
-                "change server.host (--host) or server.port (--port)",
-            ),
-        })
-}
-
-/// Returns the token, and whether it was made up here.
-fn token(given: Option<SecretString>, address: SocketAddr) -> Result<(SecretString, bool), Fatal> {
-    let Some(given) = given else {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes)
-            .map_err(|error| Fatal::failed(format!("no random numbers for a token: {error}")))?;
-        let text = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
-        return Ok((SecretString::from(text), true));
-    };
-    if given.expose_secret().chars().count() < REMOTE_TOKEN_CHARS {
-        if !address.ip().is_loopback() {
-            return Err(Fatal::configuration(
-                format!(
-                    "the token has fewer than {REMOTE_TOKEN_CHARS} characters, too few for a port that can be reached from outside"
-                ),
-                "make one with: openssl rand -hex 32",
-            ));
-        }
-        tracing::warn!(
-            "the token has fewer than {REMOTE_TOKEN_CHARS} characters and can be guessed"
-        );
-    }
-    Ok((given, false))
-}
-
 fn build(
-    config: Config,
+    config: &Config,
     options: &Options,
     roots: Result<Arc<Roots>, String>,
     sandboxes: Sandboxes,
@@ -356,7 +307,7 @@ fn build(
         environment: options.environment.clone(),
         secrets,
         home: options.home.clone(),
-        own_files: files::own(&config),
+        own_files: files::own(config),
     };
     let settings = Current::new(config.clone());
     let workspaces = Arc::new(Workspaces::new(common, roots, &settings, &notices));
@@ -379,18 +330,16 @@ fn build(
         output_cap: config.tools.output_cap,
         notices: notices.clone(),
     };
-    let providers = Providers::new(&config);
-    let loaded = options.shown.clone().map(|shown| LastLoaded {
-        config: config.clone(),
-        shown,
-    });
+    let providers = Providers::new(config);
+    let first = |shown| Readings::new(Reading::new(config, shown));
+    let readings = options.shown.clone().map(first);
     let stop = CancellationToken::new();
     let webhooks = Webhooks::new(config.webhooks.as_ref(), tasks.clone(), stop.clone());
     Arc::new(Daemon {
         webhooks,
         mcp: Arc::new(Mcp::new(servers, tasks.clone())),
         sources: options.sources.clone(),
-        loaded: Mutex::new(loaded),
+        readings: Mutex::new(readings),
         reloading: tokio::sync::Mutex::default(),
         notices,
         rules: SharedRules::new(store.is_ok()),

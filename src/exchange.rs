@@ -124,6 +124,8 @@ struct Progress {
     nudged: bool,
     /// How often an answer was asked for again that did not fit its schema.
     corrections: u32,
+    /// Whether nothing but its form is left to be corrected, so that the next turn has no tools.
+    corrects_form: bool,
     /// Whether a last answer is given that a cap does not allow any more.
     is_last: bool,
 }
@@ -181,7 +183,7 @@ impl Exchange<'_> {
                 let error = failure::history_full(full, self.setup);
                 return Leave::Failed(StopReason::Error, Box::new(error));
             }
-            let choice = match self.is_correcting() {
+            let choice = match self.progress.corrects_form {
                 true => ToolChoice::None,
                 false => ToolChoice::Auto,
             };

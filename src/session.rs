@@ -69,6 +69,7 @@ use crate::telemetry::metrics;
 use crate::tool::Registry;
 use crate::tool::locks::Away;
 use crate::tool::workspace::Workspace;
+use crate::units::millis;
 
 use client_tools::ClientTools;
 use defaults::Defaults;
@@ -82,7 +83,6 @@ use reading::Reading;
 use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
-pub(crate) use sessions::LastLoaded;
 pub use sessions::{Daemon, Sessions};
 pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS};
 pub(crate) use title::MAX_TITLES;
@@ -422,8 +422,12 @@ impl Session {
     /// Returns what a socket that comes to the session is told first.
     fn ready_now(&self) -> Ready {
         let in_force = self.in_force();
+        let config = &self.daemon.services.config();
         Ready {
             resumed: true,
+            resume_grace_ms: millis(config.session.resume_grace),
+            features: sessions::features(config),
+            workflows: sessions::workflows(config),
             trust_level: in_force.trust_level,
             on_violation: in_force.on_violation,
             layers: in_force.layers,

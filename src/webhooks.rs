@@ -58,11 +58,12 @@ pub(crate) struct Webhooks {
 
 /// What a session tells of itself; nothing where there are no webhooks.
 #[derive(Clone, Default)]
-pub(crate) struct Hook(Option<(Arc<Webhooks>, SessionId)>);
+pub(crate) struct SessionWebhooks(Option<(Arc<Webhooks>, SessionId)>);
 
-impl std::fmt::Debug for Hook {
+impl std::fmt::Debug for SessionWebhooks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Hook").field(&self.0.is_some()).finish()
+        let mut tuple = f.debug_tuple("SessionWebhooks");
+        tuple.field(&self.0.is_some()).finish()
     }
 }
 
@@ -94,11 +95,11 @@ impl Webhooks {
     }
 
     /// Returns how a session tells of itself.
-    pub(crate) fn hook(webhooks: Option<&Arc<Self>>, session: &SessionId) -> Hook {
-        Hook(webhooks.map(|it| (Arc::clone(it), session.clone())))
+    pub(crate) fn of_session(webhooks: Option<&Arc<Self>>, session: &SessionId) -> SessionWebhooks {
+        SessionWebhooks(webhooks.map(|it| (Arc::clone(it), session.clone())))
     }
 
-    fn send(self: &Arc<Self>, event: WebhookEvent, data: Value) {
+    fn send(self: &Arc<Self>, event: WebhookEvent, data: &Value) {
         if !self.config.events.contains(&event) || self.refused.is_cancelled() {
             return;
         }
@@ -184,12 +185,16 @@ impl Webhooks {
     }
 }
 
-impl Hook {
-    /// Tells how the session stands.
-    pub(crate) fn status(&self, status: &SessionStatus) {
+impl SessionWebhooks {
+    /// Tells how the session stands. Where it waits for somebody, that is told once for each question: not when another
+    /// one is answered.
+    pub(crate) fn status(&self, status: &SessionStatus, has_new_question: bool) {
         let Some((webhooks, session)) = &self.0 else {
             return;
         };
+        if status.state == SessionStateName::RequiresAction && !has_new_question {
+            return;
+        }
         let event = match status.state {
             SessionStateName::Idle => WebhookEvent::Idle,
             SessionStateName::Running => WebhookEvent::Running,
@@ -208,7 +213,7 @@ impl Hook {
             });
             data.insert("requires".to_owned(), json!(requires.collect::<Vec<_>>()));
         }
-        webhooks.send(event, data);
+        webhooks.send(event, &data);
     }
 
     /// Tells of an event that others may wait for.
@@ -220,7 +225,7 @@ impl Hook {
                 "messageId": end.message_id,
                 "stopReason": end.stop_reason,
             });
-            webhooks.send(WebhookEvent::ExchangeEnded, data);
+            webhooks.send(WebhookEvent::ExchangeEnded, &data);
         }
     }
 }

@@ -1,16 +1,18 @@
-//! The configuration that is in force, and how another one takes its place while the daemon runs.
+//! The configuration that is in force, and what of another one can take its place while the daemon runs.
 //!
 //! What is read once, at the start, stays as it was: [`LIVE`] names the rest.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use secrecy::ExposeSecret as _;
+use secrecy::SecretString;
 use serde_json::Value;
 
-use super::show::Shown;
-use super::{Config, McpServerConfig, McpTransport};
+use super::origin::MASK;
+use super::reading::is_below;
+use super::typed::written;
+use super::{Config, WebSearchConfig};
 use crate::permission::Workflow;
 
 /// The configuration that is in force; clones are the same one.
@@ -22,6 +24,28 @@ struct Live {
     config: Arc<Config>,
     /// Workflows that clients put there, which no file has.
     put: BTreeMap<String, Workflow>,
+    /// What clients set of how the web is searched.
+    search: SearchSet,
+}
+
+/// What clients set of how the web is searched, which counts until the daemon ends; `None` where none did, `Some(None)`
+/// where it is to be empty.
+#[derive(Debug, Default)]
+struct SearchSet {
+    searxng_url: Option<Option<String>>,
+    brave_api_key: Option<Option<SecretString>>,
+}
+
+impl SearchSet {
+    /// Has it count in the place of what the configuration says.
+    fn lay_over(&self, search: &mut WebSearchConfig) {
+        if let Some(url) = &self.searxng_url {
+            search.searxng_url.clone_from(url);
+        }
+        if let Some(key) = &self.brave_api_key {
+            search.brave_api_key.clone_from(key);
+        }
+    }
 }
 
 impl Current {
@@ -30,6 +54,7 @@ impl Current {
         Self(Arc::new(RwLock::new(Live {
             config: config.into(),
             put: BTreeMap::new(),
+            search: SearchSet::default(),
         })))
     }
 
@@ -38,34 +63,51 @@ impl Current {
         Arc::clone(&self.0.read().config)
     }
 
-    /// Takes over what may change while the daemon runs, of these keys.
-    pub fn take(&self, new: &Config, keys: &[String]) {
+    /// Puts in force what may change while the daemon runs, where one of these keys is concerned. What clients set stays,
+    /// but a workflow that has the name of one of the operator's.
+    pub fn apply(&self, new: &Config, keys: &[String]) {
         let mut live = self.0.write();
         let mut config = Config::clone(&live.config);
-        for (prefix, take) in LIVE {
-            if keys.iter().any(|key| is_below(key, prefix)) {
-                take(&mut config, new);
+        for (prefix, copy) in LIVE {
+            // Workflows always: one of which nothing is set has no key.
+            if prefix == WORKFLOWS || keys.iter().any(|key| is_below(key, prefix)) {
+                copy(&mut config, new);
             }
         }
+        live.put.retain(|name, _| !new.workflows.contains_key(name));
         for (name, workflow) in &live.put {
-            let put = || workflow.clone();
-            config.workflows.entry(name.clone()).or_insert_with(put);
+            config.workflows.insert(name.clone(), workflow.clone());
         }
+        live.search.lay_over(&mut config.tools.web_search);
         live.config = Arc::new(config);
     }
 
-    /// Changes how the web is searched.
+    /// Changes how the web is searched, until the daemon ends.
     pub fn search_by(&self, searxng_url: Option<String>, brave_api_key: Option<String>) {
         let mut live = self.0.write();
         let mut config = Config::clone(&live.config);
-        let search = &mut config.tools.web_search;
         if let Some(url) = searxng_url {
-            search.searxng_url = (!url.is_empty()).then_some(url);
+            live.search.searxng_url = Some((!url.is_empty()).then_some(url));
         }
         if let Some(key) = brave_api_key {
-            search.brave_api_key = (!key.is_empty()).then(|| key.into());
+            live.search.brave_api_key = Some((!key.is_empty()).then(|| key.into()));
         }
+        live.search.lay_over(&mut config.tools.web_search);
         live.config = Arc::new(config);
+    }
+
+    /// Returns the value of a key that a client set, secrets masked; `None` where none did.
+    pub fn set_by_client(&self, key: &str) -> Option<Value> {
+        let live = self.0.read();
+        let text = match key.strip_prefix("tools.web_search.")? {
+            "searxng_url" => live.search.searxng_url.clone()?,
+            "brave_api_key" => {
+                let key = live.search.brave_api_key.as_ref()?;
+                key.as_ref().map(|_| MASK.to_owned())
+            }
+            _ => return None,
+        };
+        Some(text.unwrap_or_default().into())
     }
 
     /// Adds a workflow, or takes one away that was added so. Returns false where the configuration's own would be changed,
@@ -99,12 +141,15 @@ impl Current {
     }
 }
 
-/// Takes one part of another configuration over.
-type Take = fn(&mut Config, &Config);
+/// Copies a section of another configuration.
+type CopySection = fn(&mut Config, &Config);
 
-/// What may change while the daemon runs, by the beginning of its keys. MCP servers and keys of providers are taken over
-/// by who has them.
-const LIVE: [(&str, Take); 13] = [
+const WORKFLOWS: &str = "workflows";
+
+/// What may change while the daemon runs, by the beginning of its keys. Where one key below a beginning is other than
+/// before, the **whole** section is copied: what is read once, or was set by clients, has to be put back. MCP servers, and
+/// keys and addresses of providers, are changed by who has them.
+const LIVE: [(&str, CopySection); 13] = [
     ("approval", |now, new| {
         let remember = now.approval.remember;
         now.approval = new.approval;
@@ -119,16 +164,19 @@ const LIVE: [(&str, Take); 13] = [
         now.compaction = new.compaction.clone();
     }),
     ("session", |now, new| now.session = new.session.clone()),
-    ("workflows", |now, new| {
+    (WORKFLOWS, |now, new| {
         now.workflows = new.workflows.clone();
     }),
     ("tools.web_search", |now, new| {
-        let enabled = now.tools.web_search.enabled;
-        now.tools.web_search = new.tools.web_search.clone();
-        now.tools.web_search.enabled = enabled;
+        let search = &mut now.tools.web_search;
+        let (enabled, cache_ttl) = (search.enabled, search.cache_ttl);
+        *search = new.tools.web_search.clone();
+        (search.enabled, search.cache_ttl) = (enabled, cache_ttl);
     }),
     ("tools.client", |now, new| {
+        let enabled = now.tools.client.enabled;
         now.tools.client = new.tools.client;
+        now.tools.client.enabled = enabled;
     }),
     ("tools.max_concurrent", |now, new| {
         now.tools.max_concurrent = new.tools.max_concurrent;
@@ -151,166 +199,96 @@ const LIVE: [(&str, Take); 13] = [
 ];
 
 /// Keys below those that are read once all the same.
-const READ_ONCE: [&str; 4] = [
+const READ_ONCE: [&str; 6] = [
     "approval.remember",
     "chat.provider",
     "chat.detect_ollama",
+    "tools.client.enabled",
+    "tools.web_search.cache_ttl",
     "tools.web_search.enabled",
 ];
 
-/// Returns whether a change of this key counts while the daemon runs.
-pub fn is_live(key: &str) -> bool {
-    let parts: Vec<&str> = key.split('.').collect();
-    match parts.as_slice() {
-        ["providers", _, "api_key" | "base_url"] => true,
-        _ => LIVE.iter().any(|(prefix, _)| is_below(key, prefix)) && !READ_ONCE.contains(&key),
-    }
-}
-
-fn is_below(key: &str, prefix: &str) -> bool {
-    key.strip_prefix(prefix)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-/// Returns the keys whose values differ between two readings of the configuration, secrets too.
-pub fn changed(
-    (old, old_shown): (&Config, &[Shown]),
-    (new, new_shown): (&Config, &[Shown]),
-) -> Vec<String> {
-    let values = |shown: &[Shown]| -> BTreeMap<String, Value> {
-        let each = shown.iter();
-        each.map(|it| (it.key.clone(), it.value.clone())).collect()
+/// Returns whether a change of this key, from what is in force to another configuration, counts while the daemon runs. Of
+/// providers only those are changed that there are: where one is gone, its key is.
+pub fn is_live(key: &str, now: &Config, new: &Config) -> bool {
+    let is_of = |config: &Config, part: &str| {
+        let mut providers = config.providers.iter();
+        providers.any(|it| written(&["providers", &it.id, part]) == key)
     };
-    let (before, after) = (values(old_shown), values(new_shown));
-    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let mut changed: BTreeSet<String> = keys
-        .into_iter()
-        .filter(|key| before.get(*key) != after.get(*key))
-        .cloned()
-        .collect();
-    let (old, new) = (secrets(old), secrets(new));
-    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    let other = keys
-        .into_iter()
-        .filter(|key| old.get(*key) != new.get(*key));
-    changed.extend(other.cloned());
-    changed.into_iter().collect()
-}
-
-/// Returns what is masked where it is shown, by its key.
-fn secrets(config: &Config) -> BTreeMap<String, String> {
-    let mut secrets = BTreeMap::new();
-    for provider in &config.providers {
-        let id = &provider.id;
-        if let Some(key) = &provider.api_key {
-            let key = key.expose_secret().to_owned();
-            secrets.insert(format!("providers.{id}.api_key"), key);
-        }
-        for (name, value) in &provider.headers {
-            let value = value.expose_secret().to_owned();
-            secrets.insert(format!("providers.{id}.headers.{name}"), value);
-        }
+    if is_of(now, "api_key") || (is_of(now, "base_url") && is_of(new, "base_url")) {
+        return true;
     }
-    for (name, server) in &config.mcp.servers {
-        for (variable, value) in entrusted(server) {
-            secrets.insert(format!("mcp.servers.{name}.{variable}"), value);
-        }
-    }
-    let server = &config.server;
-    for (key, secret) in [
-        (
-            "tools.web_search.brave_api_key",
-            &config.tools.web_search.brave_api_key,
-        ),
-        ("server.approver_token", &server.approver_token),
-        ("server.observer_token", &server.observer_token),
-    ] {
-        if let Some(secret) = secret {
-            secrets.insert(key.to_owned(), secret.expose_secret().to_owned());
-        }
-    }
-    if let Some(secret) = config.webhooks.as_ref().and_then(|it| it.secret.as_ref()) {
-        let secret = secret.expose_secret().to_owned();
-        secrets.insert("webhooks.secret".to_owned(), secret);
-    }
-    secrets
-}
-
-fn entrusted(server: &McpServerConfig) -> Vec<(String, String)> {
-    let (part, values) = match &server.transport {
-        McpTransport::Stdio(server) => ("env", &server.env),
-        McpTransport::Http(server) => ("headers", &server.headers),
-    };
-    let each = values.iter();
-    each.map(|(name, value)| (format!("{part}.{name}"), value.expose_secret().to_owned()))
-        .collect()
-}
-
-/// Returns the names below a prefix of which some key is among these.
-pub fn names_below(keys: &[String], prefix: &str) -> BTreeSet<String> {
-    let below = keys.iter().filter_map(|key| key.strip_prefix(prefix));
-    let rest = below.filter_map(|rest| rest.strip_prefix('.'));
-    rest.filter_map(|rest| rest.split('.').next())
-        .map(|name| name.trim_matches('"').to_owned())
-        .collect()
+    LIVE.iter().any(|(prefix, _)| is_below(key, prefix)) && !READ_ONCE.contains(&key)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::config::{Environment, Sources, load};
+    use secrecy::ExposeSecret as _;
 
-    fn loaded(pairs: &[(&str, &str)]) -> (Config, Vec<Shown>) {
-        let folder = tempfile::tempdir().unwrap();
-        let sources = Sources {
-            working_directory: folder.path().to_owned(),
-            home: Some("/nonexistent/home".into()),
-            environment: pairs.iter().copied().collect::<Environment>(),
-            ..Sources::default()
-        };
-        let loaded = load(&sources).unwrap();
-        let is_fixed = |it: &Shown| !it.key.starts_with("project.");
-        let shown = loaded.origins.into_iter().filter(is_fixed).collect();
-        (loaded.config, shown)
-    }
+    use super::*;
+    use crate::config::testing::loaded;
 
     #[test]
-    fn changes_are_named_secrets_too_and_what_may_change_does() {
-        let old = loaded(&[
-            ("OUTRIGGER_CHAT__MAX_TURNS", "10"),
-            ("BRAVE_API_KEY", "one-secret"),
-        ]);
-        let new = loaded(&[
+    fn what_may_change_does_and_the_rest_stays() {
+        let (old, _) = loaded(&[("BRAVE_API_KEY", "one-secret")]);
+        let (new, _) = loaded(&[
             ("OUTRIGGER_CHAT__MAX_TURNS", "20"),
             ("OUTRIGGER_SERVER__PORT", "1"),
             ("OUTRIGGER_APPROVAL__REMEMBER", "once"),
+            ("OUTRIGGER_TOOLS__CLIENT__ENABLED", "false"),
+            ("OUTRIGGER_TOOLS__WEB_SEARCH__CACHE_TTL", "1s"),
             ("BRAVE_API_KEY", "other-secret"),
         ]);
-        let keys = changed((&old.0, &old.1), (&new.0, &new.1));
-        assert_eq!(
-            keys,
-            [
-                "approval.remember",
-                "chat.max_turns",
-                "server.port",
-                "tools.web_search.brave_api_key"
-            ]
-        );
-        let live: Vec<bool> = keys.iter().map(|key| is_live(key)).collect();
-        assert_eq!(live, [false, true, false, true]);
-        let current = Current::new(old.0);
-        current.take(&new.0, &keys);
+        let current = Current::new(old.clone());
+        let keys = [
+            "approval.remember",
+            "chat.max_turns",
+            "server.port",
+            "tools.client.enabled",
+            "tools.web_search.brave_api_key",
+            "tools.web_search.cache_ttl",
+        ];
+        let live = keys.map(|key| is_live(key, &old, &new));
+        assert_eq!(live, [false, true, false, false, true, false]);
+        current.apply(&new, &keys.map(str::to_owned));
         let now = current.now();
         assert_eq!(now.chat.max_turns, 20);
-        assert_ne!(now.server.port, 1);
-        assert_ne!(now.approval.remember, new.0.approval.remember);
-        let key = now.tools.web_search.brave_api_key.as_ref();
+        assert_eq!(now.server.port, old.server.port);
+        assert_eq!(now.approval.remember, old.approval.remember);
+        assert!(now.tools.client.enabled);
+        let search = &now.tools.web_search;
+        assert_eq!(search.cache_ttl, old.tools.web_search.cache_ttl);
+        let key = search.brave_api_key.as_ref();
         assert_eq!(key.unwrap().expose_secret(), "other-secret");
     }
 
     #[test]
+    fn what_a_client_set_of_the_search_outlives_a_reload() {
+        let (config, _) = loaded(&[("BRAVE_API_KEY", "the-operators")]);
+        let (new, _) = loaded(&[
+            ("BRAVE_API_KEY", "the-operators"),
+            ("OUTRIGGER_TOOLS__WEB_SEARCH__LIMIT", "3"),
+            ("OUTRIGGER_TOOLS__WEB_SEARCH__SEARXNG_URL", "http://b"),
+        ]);
+        let current = Current::new(config);
+        let keys = ["limit", "searxng_url"].map(|key| format!("tools.web_search.{key}"));
+        assert_eq!(current.set_by_client(&keys[1]), None);
+        current.search_by(Some("http://a".to_owned()), Some(String::new()));
+        current.apply(&new, &keys);
+        let now = current.now();
+        let search = &now.tools.web_search;
+        assert_eq!(search.limit, 3);
+        assert_eq!(search.searxng_url.as_deref(), Some("http://a"));
+        assert!(search.brave_api_key.is_none());
+        assert_eq!(current.set_by_client(&keys[1]), Some("http://a".into()));
+        let brave = current.set_by_client("tools.web_search.brave_api_key");
+        assert_eq!(brave, Some("".into()));
+    }
+
+    #[test]
     fn a_workflow_that_was_put_outlives_a_reload_and_never_hides_the_operators_own() {
-        let (config, _) = loaded(&[("OUTRIGGER_WORKFLOWS__OWN__MODEL", "m")]);
+        let own = ("OUTRIGGER_WORKFLOWS__OWN__MODEL", "m");
+        let (config, _) = loaded(&[own]);
         let current = Current::new(config.clone());
         let workflow = Some(Workflow::default());
         assert!(!current.put_workflow("own", workflow.clone(), 2));
@@ -319,33 +297,43 @@ mod tests {
         assert!(current.put_workflow("b", workflow.clone(), 2));
         assert!(!current.put_workflow("c", workflow.clone(), 2));
         assert!(current.put_workflow("b", None, 2));
-        current.take(&config, &["workflows.own.model".to_owned()]);
+        current.apply(&config, &["workflows.own.model".to_owned()]);
         let now = current.now();
         let names: Vec<_> = now.workflows.keys().cloned().collect();
         assert_eq!(names, ["a", "own"]);
         assert!(current.is_put("a") && !current.is_put("own"));
+        // From when the operator has one of that name, it is the operator's.
+        let (config, _) = loaded(&[own, ("OUTRIGGER_WORKFLOWS__A__MODEL", "m")]);
+        current.apply(&config, &["workflows.a.model".to_owned()]);
+        assert_eq!(current.now().workflows["a"].model.as_deref(), Some("m"));
+        assert!(!current.is_put("a"));
+        assert!(!current.put_workflow("a", workflow, 2));
+        assert!(!current.put_workflow("a", None, 2));
     }
 
     #[test]
-    fn a_key_is_below_a_whole_part_of_it() {
+    fn what_may_change_is_known_by_the_whole_parts_of_its_key() {
+        let one = ("OUTRIGGER_PROVIDERS__ONE__KIND", "openai");
+        let two = ("OUTRIGGER_PROVIDERS__TWO__KIND", "openai");
+        let (now, _) = loaded(&[one, two]);
+        let three = ("OUTRIGGER_PROVIDERS__THREE__KIND", "openai");
+        let (new, _) = loaded(&[one, three]);
         for (key, live) in [
             ("chat.max_turns", true),
             ("chatter.x", false),
             ("tools.timeout", true),
             ("tools.bash.timeout", false),
-            ("providers.a.api_key", true),
-            ("providers.a.model", false),
+            ("providers.one.api_key", true),
+            ("providers.one.base_url", true),
+            ("providers.one.model", false),
+            ("providers.two.api_key", true),
+            ("providers.two.base_url", false),
+            ("providers.three.api_key", false),
+            ("providers.three.base_url", false),
             ("mcp.servers.a.command", true),
             ("server.port", false),
         ] {
-            assert_eq!(is_live(key), live, "{key}");
+            assert_eq!(is_live(key, &now, &new), live, "{key}");
         }
-        let keys = [
-            "mcp.servers.a.env.X",
-            "mcp.servers.b.command",
-            "mcp.serversx",
-        ];
-        let names = names_below(&keys.map(str::to_owned), "mcp.servers");
-        assert_eq!(Vec::from_iter(names), ["a", "b"]);
     }
 }

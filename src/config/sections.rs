@@ -203,7 +203,8 @@ pub struct ApprovalConfig {
     /// only run), `deny_all` (they are refused) or `allow_all` (they run). A client may choose another one for its session.
     #[serde(deserialize_with = "word")]
     pub policy: ApprovalPolicy,
-    /// Whether bash commands that are proven read-only run without asking, as with `auto_approve_safe`.
+    /// Whether bash commands that are proven read-only run without asking, as with `auto_approve_safe`. It counts where
+    /// `policy` is `ask` and no client chose another one, `ask` either.
     pub auto_approve_safe_commands: bool,
     /// How far an answer may reach that is remembered: `once`, `conversation`, `session`, `project` or `always`. One that
     /// is to reach further reaches so far. Approvals that were given when more was allowed do not count; denials do.

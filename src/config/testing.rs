@@ -12,3 +12,18 @@ pub(crate) fn for_tests() -> Config {
     };
     load(&sources).expect("defaults are valid").config
 }
+
+/// Returns what is read of these variables alone, with each value as it is shown, but for what names the folder.
+pub(super) fn loaded(pairs: &[(&str, &str)]) -> (Config, Vec<Shown>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sources = Sources {
+        working_directory: folder.path().to_owned(),
+        home: Some(PathBuf::from("/nonexistent/home")),
+        environment: pairs.iter().copied().collect::<Environment>(),
+        ..Sources::default()
+    };
+    let loaded = load(&sources).expect("the variables are valid");
+    let is_fixed = |it: &Shown| !it.key.starts_with("project.");
+    let shown = loaded.origins.into_iter().filter(is_fixed).collect();
+    (loaded.config, shown)
+}

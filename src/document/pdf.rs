@@ -144,7 +144,12 @@ pub(crate) fn read(bytes: Vec<u8>, pages: Pages) -> Result<PdfText, Unreadable> 
     match outcome.recv_timeout(TIME + GRACE) {
         Ok(outcome) => outcome,
         Err(_) => {
-            tracing::warn!("a document is still read though its time is over");
+            let held = *READING.lock();
+            tracing::error!(
+                held,
+                places = SLOTS,
+                "a PDF is still being read though its time is over, and holds one of the places for PDFs until it ends; if all are held, no PDF is read: start the daemon anew, and keep the file from it (the model reads PDFs of the project with file_read, clients send them)"
+            );
             Err(Unreadable::Overdue)
         }
     }

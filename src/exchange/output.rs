@@ -1,7 +1,8 @@
 //! An answer that a program reads: checked against a schema, and asked for again where it does not fit.
 //!
 //! The model is told of the schema in words. Where its provider can hold it to the form, it is held: in every turn where
-//! that goes beside tools, else in turns without them.
+//! that goes beside tools, else in turns without them. One that answers with words is corrected with its tools at hand, for
+//! it may not have looked yet; one that answers with JSON, or for the second time, has to answer from what it knows.
 
 use serde_json::Value;
 
@@ -18,6 +19,14 @@ const MAX_CORRECTIONS: u32 = 2;
 pub(crate) struct Form {
     schema: ObjectSchema,
     instruction: String,
+    is_held: bool,
+}
+
+/// Why an answer does not fit.
+struct Misfit {
+    /// For the model.
+    problem: String,
+    is_json: bool,
 }
 
 impl Form {
@@ -28,6 +37,7 @@ impl Form {
             schema.value()
         );
         Self {
+            is_held: names_fields(schema.value()),
             schema,
             instruction,
         }
@@ -38,16 +48,38 @@ impl Form {
         &self.instruction
     }
 
-    pub(super) fn schema(&self) -> &Value {
-        self.schema.value()
+    /// Returns the schema that a provider can hold the model to; `None` where words and the check have to do.
+    pub(super) fn held(&self) -> Option<&Value> {
+        self.is_held.then(|| self.schema.value())
     }
 
-    /// Reads an answer; an error is for the model.
-    fn read(&self, text: &str) -> Result<Value, String> {
+    /// Reads an answer.
+    fn read(&self, text: &str) -> Result<Value, Misfit> {
+        let misfit = |problem, is_json| Misfit { problem, is_json };
         let value: Value = serde_json::from_str(bare(text))
-            .map_err(|error| format!("it is not one JSON value: {error}"))?;
-        self.schema.check(&value)?;
-        Ok(value)
+            .map_err(|error| misfit(format!("it is not one JSON value: {error}"), false))?;
+        match self.schema.check(&value) {
+            Ok(()) => Ok(value),
+            Err(problem) => Err(misfit(problem, true)),
+        }
+    }
+}
+
+/// Returns whether each object of a schema names its fields. One that does not may have any, and providers that hold a
+/// model to a schema let it have none.
+fn names_fields(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let is_object = match fields.get("type") {
+                Some(Value::Array(types)) => types.iter().any(|it| it == "object"),
+                named => named.is_some_and(|it| it == "object"),
+            };
+            let names = fields.get("properties").and_then(Value::as_object);
+            let names = names.is_some_and(|it| !it.is_empty());
+            (!is_object || names) && fields.values().all(names_fields)
+        }
+        Value::Array(items) => items.iter().all(names_fields),
+        _ => true,
     }
 }
 
@@ -71,7 +103,7 @@ impl Exchange<'_> {
         let Some(form) = &self.setup.output else {
             return Err(Leave::Stop(StopReason::EndTurn));
         };
-        let problem = match form.read(text) {
+        let Misfit { problem, is_json } = match form.read(text) {
             Ok(output) => {
                 self.emit(Event::ChatOutput(Box::new(AnswerOutput {
                     conversation_id: self.setup.conversation_id.clone(),
@@ -80,7 +112,7 @@ impl Exchange<'_> {
                 })));
                 return Err(Leave::Stop(StopReason::EndTurn));
             }
-            Err(problem) => problem,
+            Err(misfit) => misfit,
         };
         if self.progress.corrections >= MAX_CORRECTIONS {
             let message = format!(
@@ -90,17 +122,13 @@ impl Exchange<'_> {
             return Err(Leave::Failed(StopReason::Error, Box::new(error)));
         }
         self.progress.corrections += 1;
+        self.progress.corrects_form = is_json || self.progress.corrections >= MAX_CORRECTIONS;
         let correction = format!(
             "That is not what the program can read: {problem}. Answer again, with one JSON object that fits the schema and nothing else."
         );
         self.transcript
             .record(Message::User(vec![Part::text(correction)]));
         Ok(())
-    }
-
-    /// Whether the next turn is there to bring an answer into its form.
-    pub(super) fn is_correcting(&self) -> bool {
-        self.progress.corrections > 0
     }
 }
 
@@ -129,9 +157,44 @@ mod tests {
         ] {
             match (form.read(text), expected) {
                 (Ok(value), Ok(expected)) => assert_eq!(value, expected, "{text}"),
-                (Err(problem), Err(expected)) => assert!(problem.contains(expected), "{problem}"),
-                other => panic!("{text}: {other:?}"),
+                (Err(misfit), Err(expected)) => {
+                    assert!(misfit.problem.contains(expected), "{}", misfit.problem);
+                    assert_eq!(misfit.is_json, !expected.contains("JSON"), "{text}");
+                }
+                (Ok(value), Err(_)) => panic!("{text}: {value}"),
+                (Err(misfit), Ok(_)) => panic!("{text}: {}", misfit.problem),
             }
+        }
+    }
+
+    #[test]
+    fn a_provider_is_not_asked_to_hold_a_model_to_objects_of_any_fields() {
+        let free = json!({"type": "object"});
+        let named = json!({"type": "object", "properties": {"type": {"type": "string"}}});
+        for (schema, is_held) in [
+            (json!({"type": "object", "properties": {"a": named}}), true),
+            (json!({"properties": {"a": {"type": "integer"}}}), true),
+            (named.clone(), true),
+            (free.clone(), false),
+            (json!({"properties": {"a": free}}), false),
+            (
+                json!({"properties": {"a": {"type": "array", "items": free}}}),
+                false,
+            ),
+            (
+                json!({"properties": {"a": {"anyOf": [named, free]}}}),
+                false,
+            ),
+            (
+                json!({"properties": {"a": {"type": ["object", "null"]}}}),
+                false,
+            ),
+        ] {
+            let Value::Object(schema) = schema else {
+                unreachable!();
+            };
+            let form = Form::new(ObjectSchema::new(schema).unwrap());
+            assert_eq!(form.held().is_some(), is_held, "{}", form.instruction());
         }
     }
 }

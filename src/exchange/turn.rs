@@ -79,7 +79,7 @@ impl TurnRequest {
         history: &'r [Message],
         max_tokens: Option<u32>,
     ) -> Request<'r> {
-        let form = setup.output.as_ref().map(|form| form.schema());
+        let form = setup.output.as_ref().and_then(|form| form.held());
         let may_call = self.choice == ToolChoice::Auto && !self.offer.specs.is_empty();
         let output = form.filter(|_| !may_call || setup.provider.forms_beside_tools());
         // Local servers hold calls to the form too, where any are on offer.

@@ -52,17 +52,20 @@ pub struct ConfigValues {
     pub values: Vec<ConfigValue>,
 }
 
-/// A value of the configuration as it was read last.
+/// A value of the configuration that is in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigValue {
     /// The key, with dots between its parts.
     pub key: String,
-    /// The value; `"***"` for a secret.
+    /// The value; `"***"` for a secret, null where the key came later and waits for a restart.
     pub value: Value,
-    /// Where it comes from, in words: a file, a variable of the environment, a flag, or `default`.
+    /// Where it comes from, in words: a file, a variable of the environment, a flag, `search:configure`, or `default`.
     pub source: String,
     /// Whether a change of it counts without a restart (`config:reload`).
     pub live: bool,
+    /// What was read last, where that is another value, which waits for a restart; null where the key is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Value>,
 }
 
 /// Payload of `config:reload-result`.

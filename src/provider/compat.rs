@@ -1,7 +1,7 @@
 //! What Chat Completions and Responses share: sending with repairs, lists of models, checks of keys.
 //!
 //! A server that refuses a request for something it does not take gets it once more without, and the
-//! model is remembered as one that needs it so. A call that the server found wrong is sent once more with what was
+//! model is remembered as one that needs it so, unless the fault was that request's own. A call that the server found wrong is sent once more with what was
 //! wrong. A turn that failed is tried again by the exchange alone.
 
 mod listing;
@@ -99,10 +99,12 @@ impl Server {
             }
             let start = Quirks::of(vendor, request.model);
             match repair::find(&error, &draft.body, &start, &quirks) {
-                Some((repair, repaired)) => {
+                Some(found) => {
                     tracing::debug!(model = request.model, %error, "request refused, repaired");
-                    repairs.push(repair);
-                    quirks = repaired;
+                    if found.is_of_model {
+                        repairs.push(found.repair);
+                    }
+                    quirks = found.quirks;
                 }
                 None => return Err(self.advised(error)),
             }

@@ -49,6 +49,30 @@ impl Defaults {
         }
     }
 
+    /// Returns them less what the operator's configuration, as it is now, does not leave to clients: it may have been
+    /// tightened and locked since they were chosen. `provider` is the one that answers where nobody names one.
+    pub(super) fn allowed(&self, config: &Config, provider: &str) -> Self {
+        let is_locked = |key: &str| config.session.is_locked(key);
+        let mut allowed = self.clone();
+        if is_locked("chat.trust_level") && is_looser(self.trust_level, config) {
+            allowed.trust_level = None;
+        }
+        if is_locked("approval.policy") && is_looser_policy(self.approval_policy, config) {
+            allowed.approval_policy = None;
+        }
+        if is_locked("chat.provider") && is_other(&self.provider, provider) {
+            // A model belongs to its provider.
+            (allowed.provider, allowed.model) = (None, None);
+        }
+        if is_locked("chat.model") && is_other(&self.model, &config.chat.model) {
+            allowed.model = None;
+        }
+        if is_locked("chat.workflow") {
+            allowed.workflow.clone_from(&config.chat.workflow);
+        }
+        allowed
+    }
+
     pub(super) fn trust(&self, workflow: Option<&Workflow>, config: &Config) -> TrustLevel {
         self.trust_level
             .or_else(|| workflow.and_then(|workflow| workflow.trust_level))
@@ -57,13 +81,8 @@ impl Defaults {
 
     /// Returns what becomes of calls that the user would be asked about.
     pub(super) fn policy(&self, config: &Config) -> ApprovalPolicy {
-        let policy = self.approval_policy.unwrap_or(config.approval.policy);
-        match policy {
-            ApprovalPolicy::Ask if config.approval.auto_approve_safe_commands => {
-                ApprovalPolicy::AutoApproveSafe
-            }
-            policy => policy,
-        }
+        self.approval_policy
+            .unwrap_or_else(|| configured_policy(config))
     }
 
     /// Returns what becomes of an exchange in a workflow in which a path leaves the roots or is denied.
@@ -86,9 +105,7 @@ impl Defaults {
             ("chat.trust_level", is_looser(wanted.trust_level, config)),
             (
                 "approval.policy",
-                wanted
-                    .approval_policy
-                    .is_some_and(|policy| policy.is_looser(config.approval.policy)),
+                is_looser_policy(wanted.approval_policy, config),
             ),
             ("chat.provider", is_other(&wanted.provider, provider)),
             ("chat.model", is_other(&wanted.model, &chat.model)),
@@ -128,17 +145,15 @@ impl Defaults {
         layers: Vec<Layer>,
         input_requests: bool,
     ) -> Configured {
-        let workflow = config.workflows.get(&self.workflow);
+        let allowed = self.allowed(config, provider);
+        let workflow = config.workflows.get(&allowed.workflow);
         Configured {
-            trust_level: self.trust(workflow, config),
-            approval_policy: self.policy(config),
+            trust_level: allowed.trust(workflow, config),
+            approval_policy: allowed.policy(config),
             on_violation: Self::on_violation(workflow, config),
-            provider: self.provider.clone().unwrap_or_else(|| provider.to_owned()),
-            model: self
-                .model
-                .clone()
-                .unwrap_or_else(|| config.chat.model.clone()),
-            workflow: self.workflow.clone(),
+            provider: allowed.provider.unwrap_or_else(|| provider.to_owned()),
+            model: allowed.model.unwrap_or_else(|| config.chat.model.clone()),
+            workflow: allowed.workflow,
             layers,
             input_requests,
             project: None,
@@ -146,5 +161,101 @@ impl Defaults {
             ephemeral: true,
             budget: None,
         }
+    }
+}
+
+/// Returns what becomes of such calls where no client chose.
+fn configured_policy(config: &Config) -> ApprovalPolicy {
+    match config.approval.policy {
+        // The older key for it.
+        ApprovalPolicy::Ask if config.approval.auto_approve_safe_commands => {
+            ApprovalPolicy::AutoApproveSafe
+        }
+        policy => policy,
+    }
+}
+
+fn is_looser_policy(wanted: Option<ApprovalPolicy>, config: &Config) -> bool {
+    wanted.is_some_and(|policy| policy.is_looser(configured_policy(config)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_locked_later_counts_no_more_where_it_is_looser_or_another() {
+        let mut config = crate::config::for_tests();
+        config.chat.trust_level = TrustLevel::Guided;
+        config.approval.policy = ApprovalPolicy::DenyAll;
+        let chosen = Defaults {
+            trust_level: Some(TrustLevel::Autonomous),
+            approval_policy: Some(ApprovalPolicy::AllowAll),
+            provider: Some("other".to_owned()),
+            model: Some("m".to_owned()),
+            workflow: "w".to_owned(),
+            budget: None,
+        };
+        let counts = |chosen: &Defaults, config: &Config| {
+            let allowed = chosen.allowed(config, "own");
+            (
+                allowed.trust(None, config),
+                allowed.policy(config),
+                [allowed.provider, allowed.model].map(Option::unwrap_or_default),
+                allowed.workflow,
+            )
+        };
+        let open = counts(&chosen, &config);
+        assert_eq!(open.0, TrustLevel::Autonomous);
+        assert_eq!(open.1, ApprovalPolicy::AllowAll);
+        assert_eq!(
+            (open.2.concat(), open.3),
+            ("otherm".to_owned(), "w".to_owned())
+        );
+        let keys = [
+            "chat.trust_level",
+            "approval.policy",
+            "chat.provider",
+            "chat.workflow",
+        ];
+        config.session.locked = keys.map(str::to_owned).to_vec();
+        let locked = counts(&chosen, &config);
+        assert_eq!(locked.0, TrustLevel::Guided);
+        assert_eq!(locked.1, ApprovalPolicy::DenyAll);
+        assert_eq!(
+            (locked.2.concat(), locked.3),
+            (String::new(), String::new())
+        );
+        // What is tighter stays.
+        config.approval.policy = ApprovalPolicy::AllowAll;
+        let tighter = Defaults {
+            trust_level: Some(TrustLevel::Supervised),
+            approval_policy: Some(ApprovalPolicy::Ask),
+            ..chosen
+        };
+        let locked = counts(&tighter, &config);
+        assert_eq!(
+            (locked.0, locked.1),
+            (TrustLevel::Supervised, ApprovalPolicy::Ask)
+        );
+        config.session.locked = vec!["chat.model".to_owned()];
+        assert_eq!(counts(&tighter, &config).2.concat(), "other");
+    }
+
+    #[test]
+    fn the_older_key_for_safe_commands_counts_where_no_client_chose() {
+        let mut config = crate::config::for_tests();
+        config.approval.auto_approve_safe_commands = true;
+        let mut defaults = Defaults::new(&config);
+        assert_eq!(defaults.policy(&config), ApprovalPolicy::AutoApproveSafe);
+        defaults.approval_policy = Some(ApprovalPolicy::Ask);
+        assert_eq!(defaults.policy(&config), ApprovalPolicy::Ask);
+        // It is no loosening to choose what is in force.
+        config.session.locked = vec!["approval.policy".to_owned()];
+        let wanted = Configure {
+            approval_policy: Some(ApprovalPolicy::AutoApproveSafe),
+            ..Configure::default()
+        };
+        assert_eq!(defaults.configure(&wanted, &config, "p"), Ok(()));
     }
 }

@@ -8,11 +8,12 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use super::log::{Log, ReadResult};
+use super::status::News;
 use crate::protocol::RequestId;
 use crate::protocol::envelope::{SocketId, Timestamp};
 use crate::protocol::event::Event;
 use crate::store::Journal;
-use crate::webhooks::Hook;
+use crate::webhooks::SessionWebhooks;
 
 /// A session's log as its conversations and its socket share it.
 ///
@@ -26,23 +27,28 @@ pub(crate) struct Feed {
     grown: Arc<Notify>,
     pub(super) journal: Journal,
     /// Where somebody else is told how the session stands.
-    hook: Hook,
+    webhooks: SessionWebhooks,
 }
 
 impl Feed {
     /// Returns the feed of a log; `grown` is told, too, when more of what is in the journal is safe.
-    pub(crate) fn new(log: Log, journal: Journal, grown: Arc<Notify>, hook: Hook) -> Self {
+    pub(crate) fn new(
+        log: Log,
+        journal: Journal,
+        grown: Arc<Notify>,
+        webhooks: SessionWebhooks,
+    ) -> Self {
         Self {
             log: Mutex::new(log),
             grown,
             journal,
-            hook,
+            webhooks,
         }
     }
 
     /// Appends an event; `reply_to` names the request that it answers.
     pub(crate) fn append(&self, event: Event, reply_to: Option<&RequestId>) {
-        self.hook.event(&event);
+        self.webhooks.event(&event);
         self.grow(|log| log.append(event, reply_to, Timestamp::now()));
     }
 
@@ -75,8 +81,12 @@ impl Feed {
     pub(super) fn grow<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
         let mut log = self.log();
         let changed = change(&mut log);
-        if let Some(status) = log.new_status() {
-            self.hook.status(&status);
+        if let Some(News {
+            status,
+            has_new_question,
+        }) = log.new_status()
+        {
+            self.webhooks.status(&status, has_new_question);
             log.append(Event::SessionStatusChanged(status), None, Timestamp::now());
         }
         if self.journal.is_on() {

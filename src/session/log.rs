@@ -19,7 +19,7 @@ use entry::{Answer, Ending, Entry, Kind, Text};
 use resync::{Deferred, Resync, ResyncBuilder};
 
 use super::live::Live;
-use super::status::Status;
+use super::status::{News, Status};
 use crate::message::ConversationId;
 use crate::protocol::command::Layer;
 use crate::protocol::envelope::{self, RequestId, SocketId, Stamp, Timestamp};
@@ -189,7 +189,7 @@ impl Log {
     }
 
     /// Returns how the session stands, where that is other than what this said last.
-    pub(crate) fn new_status(&mut self) -> Option<SessionStatus> {
+    pub(crate) fn new_status(&mut self) -> Option<News> {
         self.status.news()
     }
 

@@ -47,6 +47,7 @@ pub(crate) fn setup(
     (workspace, tools): (&Workspace, &Registry),
 ) -> Result<Setup, SessionError> {
     check(send)?;
+    let defaults = &defaults.allowed(config, providers.default_id());
     let name = send.workflow.as_deref().unwrap_or(&defaults.workflow);
     allow_send(send, config, providers.default_id())?;
     let workflow = workflow(name, config)?;
@@ -405,7 +406,6 @@ pub(super) fn is_other(wanted: &Option<String>, configured: &str) -> bool {
     wanted.as_ref().is_some_and(|wanted| wanted != configured)
 }
 
-/// Returns whether more is wanted than a cap of the configuration.
 /// Returns whether a cap is higher than another one; `None` is no cap.
 pub(super) fn is_more(wanted: Option<Money>, cap: Option<Money>) -> bool {
     cap.is_some_and(|cap| wanted.is_none_or(|wanted| wanted > cap))

@@ -67,7 +67,12 @@ impl Session {
         if self.daemon.draining.is_cancelled() {
             return self.answer(id, Event::SessionError(shutting_down()));
         }
-        if send.provider.is_none() && self.defaults.provider.is_none() {
+        let (config, default) = (
+            self.daemon.services.config(),
+            self.daemon.providers.default_id(),
+        );
+        let chosen = self.defaults.allowed(&config, default).provider;
+        if send.provider.is_none() && chosen.is_none() {
             self.daemon.find_provider().await;
         }
         let setup = self.setup(&send, self.shared.ids.message());

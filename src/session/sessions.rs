@@ -15,7 +15,7 @@ use super::defaults::Defaults;
 use super::log::Log;
 use super::resolve::LAYERS;
 use super::{Feed, Handle, INBOX, Message, ProjectFiles, Session, projects, providers};
-use crate::config::{Config, ExposePolicy, Shown, Sources};
+use crate::config::{Config, ExposePolicy, Readings, Sources};
 use crate::exchange::context::Services;
 use crate::exchange::executions::Executions;
 use crate::exchange::memory::SharedRules;
@@ -50,8 +50,9 @@ pub struct Daemon {
     pub(crate) webhooks: Option<Arc<Webhooks>>,
     /// What the configuration is read from.
     pub(crate) sources: Option<Sources>,
-    /// How it was when it was read last; held for a look at it, and while what may change is taken over.
-    pub(crate) loaded: Mutex<Option<LastLoaded>>,
+    /// Its values as they are in force and as they were read last; held for a look at them, and while what may change is
+    /// changed.
+    pub(crate) readings: Mutex<Option<Readings>>,
     /// Held while it is read again.
     pub(crate) reloading: tokio::sync::Mutex<()>,
     /// Where sessions are kept; nowhere where there is none.
@@ -79,13 +80,6 @@ pub struct Daemon {
     pub(crate) draining: CancellationToken,
     /// Cancelled when everything has to end.
     pub(crate) stop: CancellationToken,
-}
-
-/// The configuration as it was read.
-pub(crate) struct LastLoaded {
-    pub(crate) config: Config,
-    /// Each value with where it came from, secrets masked.
-    pub(crate) shown: Vec<Shown>,
 }
 
 impl Daemon {
@@ -136,13 +130,17 @@ impl Daemon {
             tools: workspace.tool_names(),
             layers: LAYERS.to_vec(),
             features: features(config),
-            workflows: config.workflows.keys().cloned().collect(),
+            workflows: workflows(config),
         }
     }
 }
 
+pub(super) fn workflows(config: &Config) -> Vec<String> {
+    config.workflows.keys().cloned().collect()
+}
+
 /// Returns what this daemon offers beyond the first release of the contract, less what its operator switched off.
-fn features(config: &Config) -> Vec<String> {
+pub(super) fn features(config: &Config) -> Vec<String> {
     let is_off = |feature: &str| match feature {
         EXPOSED_PORTS => config.tools.bash.expose == ExposePolicy::Off,
         CLIENT_TOOLS => !config.tools.client.enabled,
@@ -261,8 +259,8 @@ impl Sessions {
                 Arc::clone(&grown),
             )
         });
-        let hook = Webhooks::hook(self.daemon.webhooks.as_ref(), &ready.session_id);
-        Feed::new(log, journal.unwrap_or_default(), grown, hook)
+        let webhooks = Webhooks::of_session(self.daemon.webhooks.as_ref(), &ready.session_id);
+        Feed::new(log, journal.unwrap_or_default(), grown, webhooks)
     }
 
     /// Finds a session that lives, or begins one anew that the store has; `None` where there is none, or too many. Fails

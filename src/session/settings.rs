@@ -1,13 +1,15 @@
 //! Requests about settings: what they are, where they come from, and those that change while the daemon runs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
 
 use super::resolve::{invalid, refuse_locked};
 use super::sessions::Daemon;
 use super::{Session, scope};
-use crate::config::{NamedValue, changed, is_live, load, names_below};
+use crate::config::{Config, KeyState, NamedValue, Reading, Shown, concerns, is_live, load};
 use crate::message::Severity;
 use crate::permission::scope::Permissions;
 use crate::permission::{Scope, Workflow};
@@ -60,8 +62,8 @@ impl Session {
     }
 
     pub(super) fn get_config(&self, wanted: &ConfigGet) -> Result<Event, SessionError> {
-        let loaded = self.daemon.loaded.lock();
-        let Some(loaded) = &*loaded else {
+        let readings = self.daemon.readings.lock();
+        let Some(readings) = &*readings else {
             return Err(invalid(
                 "config:get: this daemon was started without sources of a configuration",
             ));
@@ -71,13 +73,13 @@ impl Session {
             let rest = known.strip_prefix(key);
             key.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        let values = loaded.shown.iter().filter(|shown| is_wanted(&shown.key));
-        let values: Vec<ConfigValue> = values
-            .map(|shown| ConfigValue {
-                key: shown.key.clone(),
-                value: shown.value.clone(),
-                source: shown.origin.to_string(),
-                live: is_live(&shown.key),
+        let settings = &self.daemon.services.settings;
+        let now = settings.now();
+        let states = readings.keys().filter(|it| is_wanted(it.key));
+        let values: Vec<ConfigValue> = states
+            .map(|state| {
+                let live = is_live(state.key, &now, &now);
+                config_value(&state, live, settings.set_by_client(state.key))
             })
             .collect();
         if values.is_empty() {
@@ -209,10 +211,44 @@ fn url_problem(url: &str) -> Option<&'static str> {
     }
 }
 
+/// Returns a value as clients get it; `set` is what one of them has put in its place.
+fn config_value(state: &KeyState<'_>, live: bool, set: Option<Value>) -> ConfigValue {
+    let shown = state.in_force.or(state.last);
+    let source = shown.map(|it| it.origin.to_string());
+    let value = |shown: Option<&Shown>| {
+        let value = shown.map(|it| it.value.clone());
+        value.unwrap_or_default()
+    };
+    let (value, source, waits) = match set {
+        Some(set) => (set, Some("search:configure".to_owned()), None),
+        None => {
+            let waits = state.differs.then(|| value(state.last));
+            (value(state.in_force), source, waits)
+        }
+    };
+    ConfigValue {
+        key: state.key.to_owned(),
+        value,
+        source: source.unwrap_or_default(),
+        live,
+        pending: waits,
+    }
+}
+
 impl Daemon {
-    /// Reads the configuration again and takes over what may change while it runs. An error says what is wrong with it;
-    /// then nothing is changed.
-    pub(crate) async fn reload(&self) -> Result<ConfigReloaded, String> {
+    /// Reads the configuration again and puts in force what may change while the daemon runs. An error says what is wrong
+    /// with it; then nothing is changed.
+    pub(crate) async fn reload(self: &Arc<Self>) -> Result<ConfigReloaded, String> {
+        let daemon = Arc::clone(self);
+        // In a task of its own: it is never left half done because the session that asked for it ends.
+        let work = self
+            .tasks
+            .spawn(async move { daemon.reload_alone().await })
+            .await;
+        work.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    async fn reload_alone(&self) -> Result<ConfigReloaded, String> {
         let Some(sources) = self.sources.clone() else {
             return Err("this daemon was started without sources of a configuration".to_owned());
         };
@@ -221,27 +257,31 @@ impl Daemon {
         let loaded = tokio::task::spawn_blocking(move || load(&sources)).await;
         let loaded = loaded.map_err(|error| error.to_string())?;
         let loaded = loaded.map_err(|errors| errors.to_string())?;
-        let new = super::sessions::LastLoaded {
-            config: loaded.config,
-            shown: loaded.origins,
-        };
-        for secret in new.config.secrets() {
+        let new = loaded.config;
+        for secret in new.secrets() {
             self.services.redactor.add(secret.expose_secret());
         }
-        let keys = {
-            let mut last = self.loaded.lock();
-            let keys = match &*last {
-                Some(old) => changed((&old.config, &old.shown), (&new.config, &new.shown)),
-                None => Vec::new(),
-            };
-            self.services.settings.take(&new.config, &keys);
-            self.take_providers(&new.config, &keys);
-            self.take_servers(&new.config, &keys);
-            *last = Some(new);
-            keys
+        let before = self.services.config();
+        let (changed, restart) = {
+            let mut readings = self.readings.lock();
+            let reading = Reading::new(&new, loaded.origins);
+            let keys = readings.as_mut().map(|it| it.read(reading));
+            let (mut changed, mut restart): (Vec<String>, Vec<String>) = keys
+                .unwrap_or_default()
+                .into_iter()
+                .partition(|key| is_live(key, &before, &new));
+            self.services.settings.apply(&new, &changed);
+            for id in self.configure_providers(&before, &new, &changed) {
+                let is_its =
+                    |key: &mut String| concerns(std::slice::from_ref(key), &["providers", &id]);
+                restart.extend(changed.extract_if(.., is_its));
+            }
+            if let Some(readings) = readings.as_mut() {
+                readings.put_in_force(&changed);
+            }
+            (changed, restart)
         };
-        let (changed, restart): (Vec<String>, Vec<String>) =
-            keys.into_iter().partition(|key| is_live(key));
+        self.change_servers(&before, &new, &changed).await;
         let said = |keys: &[String], end: &str| match keys.is_empty() {
             true => String::new(),
             false => format!("{} {end}", keys.join(", ")),
@@ -264,39 +304,45 @@ impl Daemon {
         })
     }
 
-    /// Gives provider instances the keys and addresses that are other than before.
-    fn take_providers(&self, new: &crate::config::Config, keys: &[String]) {
-        for id in names_below(keys, "providers") {
-            let has = |part: &str| keys.contains(&format!("providers.{id}.{part}"));
-            let provider = new.providers.iter().find(|provider| provider.id == id);
-            let Some(provider) = provider.filter(|_| has("api_key") || has("base_url")) else {
+    /// Gives provider instances the keys and addresses that are other than before; one that is gone forgets its key.
+    /// Returns those that do not take them.
+    fn configure_providers(&self, before: &Config, new: &Config, keys: &[String]) -> Vec<String> {
+        let mut refused = Vec::new();
+        for id in before.providers.iter().map(|it| &it.id) {
+            let has = |part: &str| concerns(keys, &["providers", id, part]);
+            if !has("api_key") && !has("base_url") {
                 continue;
-            };
-            let key = provider
-                .api_key
-                .clone()
-                .unwrap_or_else(|| String::new().into());
-            let base_url = has("base_url").then_some(provider.base_url.as_str());
-            if let Err(problem) = self.providers.configure(&id, Some(key), base_url) {
-                tracing::warn!(provider = id, %problem, "not taken over");
+            }
+            let provider = new.providers.iter().find(|it| it.id == *id);
+            let key = provider.and_then(|it| it.api_key.clone());
+            let key = key.unwrap_or_else(|| SecretString::from(""));
+            let moved = provider.filter(|_| has("base_url"));
+            let base_url = moved.map(|it| it.base_url.as_str());
+            if let Err(problem) = self.providers.configure(id, Some(key), base_url) {
+                tracing::warn!(provider = id, %problem, "not changed until the daemon is started anew");
+                refused.push(id.clone());
             }
         }
+        refused
     }
 
-    /// Starts MCP servers anew that are other than before, starts those that are new, and ends those that are gone.
-    fn take_servers(&self, new: &crate::config::Config, keys: &[String]) {
-        for name in names_below(keys, "mcp.servers") {
-            let mcp = Arc::clone(&self.mcp);
-            let config = new.mcp.servers.get(&name).cloned();
-            self.tasks.spawn(async move {
-                // There may be none of that name.
-                drop(mcp.remove(&name).await);
-                if let Some(config) = config
-                    && let Err(error) = mcp.add(&name, config)
-                {
-                    tracing::warn!(server = name, %error, "an MCP server is not started");
-                }
-            });
+    /// Starts MCP servers anew that are other than before, starts those that are new, and ends those that are gone: one
+    /// after the other, so that what was read later is started later.
+    async fn change_servers(&self, before: &Config, new: &Config, keys: &[String]) {
+        let names = before.mcp.servers.keys().chain(new.mcp.servers.keys());
+        let names: BTreeSet<&String> = names.collect();
+        let is_other = |name: &&String| concerns(keys, &["mcp", "servers", name]);
+        for name in names.into_iter().filter(is_other) {
+            // There may be none of that name.
+            drop(self.mcp.remove(name).await);
+            if self.stop.is_cancelled() {
+                return;
+            }
+            if let Some(config) = new.mcp.servers.get(name)
+                && let Err(error) = self.mcp.add(name, config.clone())
+            {
+                tracing::warn!(server = name, %error, "an MCP server is not started");
+            }
         }
     }
 }

@@ -28,8 +28,18 @@ pub(crate) struct Status {
     failed: HashSet<ConversationId>,
     /// Whether something was folded that may make another status.
     is_touched: bool,
+    /// Whether a question was put since the status was told.
+    has_new_question: bool,
     /// The status that was told last.
     told: SessionStatus,
+}
+
+/// A status that is other than the one that was told before.
+#[derive(Debug)]
+pub(crate) struct News {
+    pub(crate) status: SessionStatus,
+    /// Whether a question was put that the one before did not have.
+    pub(crate) has_new_question: bool,
 }
 
 impl Status {
@@ -83,6 +93,8 @@ impl Status {
             }
             _ => {
                 if let Some(opened) = opened(event) {
+                    // One that is announced again is none.
+                    self.has_new_question |= !self.required.contains(&opened);
                     self.settle(|it| *it == opened);
                     self.required.push(opened);
                 } else if !self.fold_settled(event) {
@@ -220,16 +232,20 @@ impl Status {
     }
 
     /// Returns how the session stands, where that is other than what this said last.
-    pub(crate) fn news(&mut self) -> Option<SessionStatus> {
+    pub(crate) fn news(&mut self) -> Option<News> {
         if !std::mem::take(&mut self.is_touched) {
             return None;
         }
-        let now = self.now();
-        if now == self.told {
+        let has_new_question = std::mem::take(&mut self.has_new_question);
+        let status = self.now();
+        if status == self.told {
             return None;
         }
-        self.told = now.clone();
-        Some(now)
+        self.told = status.clone();
+        Some(News {
+            status,
+            has_new_question,
+        })
     }
 }
 
@@ -311,14 +327,34 @@ mod tests {
     }
 
     fn states(events: &[Event]) -> Vec<(SessionStateName, usize)> {
+        let news = news(events).into_iter();
+        news.map(|it| (it.status.state, it.status.requires.len()))
+            .collect()
+    }
+
+    fn news(events: &[Event]) -> Vec<News> {
         let mut status = Status::default();
-        let mut states = Vec::new();
+        let mut news = Vec::new();
         for event in events {
             status.fold(event);
-            let news = status.news();
-            states.extend(news.map(|it| (it.state, it.requires.len())));
+            news.extend(status.news());
         }
-        states
+        news
+    }
+
+    #[test]
+    fn a_question_is_new_once_and_an_answer_to_another_one_is_none() {
+        let told = news(&[
+            start("a"),
+            confirm(None),
+            confirm(Some("a.example")),
+            confirm(None),
+            resolved(None),
+            resolved(Some("a.example")),
+        ]);
+        let new: Vec<bool> = told.iter().map(|it| it.has_new_question).collect();
+        // The third is that the two are in another order.
+        assert_eq!(new, [false, true, true, false, false, false]);
     }
 
     #[test]

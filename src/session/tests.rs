@@ -98,7 +98,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
     Arc::new(Daemon {
         webhooks: None,
         sources: None,
-        loaded: Mutex::default(),
+        readings: Mutex::default(),
         reloading: tokio::sync::Mutex::default(),
         updates: crate::store::Updates::default(),
         imports: Arc::new(Semaphore::new(MAX_IMPORTS)),

@@ -14,10 +14,9 @@ use crate::protocol::{RequestId, SessionCode, answer};
 impl Session {
     pub(super) fn tools(&self, wanted: &command::ToolList) -> Result<Event, SessionError> {
         let config = &self.daemon.services.config();
-        let name = wanted
-            .workflow
-            .as_deref()
-            .unwrap_or(&self.defaults.workflow);
+        let default = self.daemon.providers.default_id();
+        let defaults = self.defaults.allowed(config, default);
+        let name = wanted.workflow.as_deref().unwrap_or(&defaults.workflow);
         let workflow = resolve::workflow(name, config)?;
         let scope = super::scope::scope(workflow, wanted.tool_permissions.as_ref(), config)?;
         let tools = self.shared.tools.snapshot();

@@ -15,9 +15,12 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 type Seen = (HashMap<String, String>, Vec<u8>);
 
+/// More than any test sends.
+const MOST_SEEN: usize = 16;
+
 /// Serves an endpoint that answers with these statuses, then 200; returns its address and what it gets.
-async fn endpoint(statuses: &[u16]) -> (String, mpsc::UnboundedReceiver<Seen>) {
-    let (saw, seen) = mpsc::unbounded_channel();
+async fn endpoint(statuses: &[u16]) -> (String, mpsc::Receiver<Seen>) {
+    let (saw, seen) = mpsc::channel(MOST_SEEN);
     let statuses = Arc::new(parking_lot::Mutex::new(statuses.to_vec()));
     let answer = move |headers: HeaderMap, body: Bytes| {
         let status = {
@@ -31,7 +34,7 @@ async fn endpoint(statuses: &[u16]) -> (String, mpsc::UnboundedReceiver<Seen>) {
         let headers = headers
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
             .collect();
-        saw.send((headers, body.to_vec())).unwrap();
+        saw.try_send((headers, body.to_vec())).unwrap();
         async move { StatusCode::from_u16(status).unwrap() }
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -73,13 +76,18 @@ fn asked() -> SessionStatus {
 async fn an_event_is_signed_and_holds_ids_alone() {
     let (url, mut seen) = endpoint(&[]).await;
     let webhooks = webhooks(&url, true);
-    let hook = Webhooks::hook(Some(&webhooks), &SessionId::new("s1"));
+    let session = Webhooks::of_session(Some(&webhooks), &SessionId::new("s1"));
+    // Another question was answered.
+    session.status(&asked(), false);
     // Nobody asked for this one.
-    hook.status(&SessionStatus {
-        state: SessionStateName::Running,
-        ..SessionStatus::default()
-    });
-    hook.status(&asked());
+    session.status(
+        &SessionStatus {
+            state: SessionStateName::Running,
+            ..SessionStatus::default()
+        },
+        false,
+    );
+    session.status(&asked(), true);
     let (headers, body) = seen.recv().await.unwrap();
     let mut signed = HeaderMap::new();
     for (name, value) in &headers {
@@ -98,6 +106,9 @@ async fn an_event_is_signed_and_holds_ids_alone() {
             {"kind": "approval", "conversationId": "default", "messageId": "m1", "toolId": "t1"},
         ]})
     );
+    webhooks.tasks.close();
+    webhooks.tasks.wait().await;
+    assert!(seen.try_recv().is_err());
 }
 
 #[tokio::test]
@@ -126,8 +137,8 @@ async fn an_endpoint_that_is_gone_gets_nothing_more() {
     let (url, mut seen) = endpoint(&[410]).await;
     let webhooks = webhooks(&url, true);
     assert!(!webhooks.deliver("session.idle", "{}").await);
-    let hook = Webhooks::hook(Some(&webhooks), &SessionId::new("s1"));
-    hook.status(&SessionStatus::default());
+    let session = Webhooks::of_session(Some(&webhooks), &SessionId::new("s1"));
+    session.status(&SessionStatus::default(), false);
     webhooks.tasks.close();
     webhooks.tasks.wait().await;
     assert_eq!(std::iter::from_fn(|| seen.try_recv().ok()).count(), 1);
@@ -166,8 +177,8 @@ async fn what_an_endpoint_does_not_take_is_dropped_beyond_the_bound() {
         .acquire_many_owned(MAX_DELIVERIES as u32)
         .await
         .unwrap();
-    let hook = Webhooks::hook(Some(&webhooks), &SessionId::new("s1"));
-    hook.status(&asked());
+    let session = Webhooks::of_session(Some(&webhooks), &SessionId::new("s1"));
+    session.status(&asked(), true);
     assert!(webhooks.tasks.is_empty());
     drop(all);
 }

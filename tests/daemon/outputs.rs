@@ -46,11 +46,11 @@ async fn an_answer_that_fits_comes_as_data() {
 }
 
 #[tokio::test]
-async fn tools_run_first_and_what_does_not_fit_is_asked_for_again_without_them() {
+async fn tools_run_until_there_is_json_and_what_does_not_fit_is_asked_for_again_without_them() {
     let provider = Provider::start().await;
     provider
+        .then(Turn::text("I will have a look first."))
         .then(Turn::call("file_list", &json!({})))
-        .then(Turn::text("There are three."))
         .then(Turn::text(r#"{"n": "three"}"#))
         .then(Turn::text(r#"{"n": 3}"#));
     let daemon = Daemon::start(&provider).await;
@@ -62,17 +62,39 @@ async fn tools_run_first_and_what_does_not_fit_is_asked_for_again_without_them()
     let requests = provider.requests();
     assert_eq!(requests.len(), 4);
     // Local servers would hold calls to the form, too.
-    for request in &requests[..2] {
+    for request in &requests[..3] {
         assert!(request.get("response_format").is_none());
         assert!(request.get("tools").is_some());
     }
-    for request in &requests[2..] {
+    for request in &requests[3..] {
         assert!(request.get("response_format").is_some());
         assert!(request.get("tools").is_none());
     }
     let last = requests[3]["messages"].as_array().unwrap().last().unwrap();
     let said = last["content"].as_str().unwrap();
     assert!(said.contains("`n`"), "{said}");
+}
+
+#[tokio::test]
+async fn json_that_does_not_fit_is_corrected_without_tools_at_once_and_so_is_the_second_answer_in_words()
+ {
+    let provider = Provider::start().await;
+    provider
+        .then(Turn::text(r#"{"n": "three"}"#))
+        .then(Turn::text(r#"{"n": 3}"#))
+        .then(Turn::text("Three."))
+        .then(Turn::text("I said: three."))
+        .then(Turn::text(r#"{"n": 3}"#));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    for _ in 0..2 {
+        ask(&mut client, json!({})).await;
+        client.until("chat:output").await;
+        client.until("chat:stream-end").await;
+    }
+    let requests = provider.requests();
+    let has_tools = requests.iter().map(|it| it.get("tools").is_some());
+    assert_eq!(Vec::from_iter(has_tools), [true, false, true, true, false]);
 }
 
 #[tokio::test]
@@ -115,6 +137,28 @@ async fn a_server_that_takes_no_form_is_given_a_tool_for_it() {
     assert!(client.all("chat:tool-start").is_empty());
     assert!(client.all("chat:tool-input-delta").is_empty());
     assert_eq!(client.text_said(), r#"{"n":4}{"n":5}"#);
+}
+
+#[tokio::test]
+async fn a_schema_that_a_server_refuses_is_no_fault_of_the_model() {
+    let provider = Provider::start().await;
+    let refusal = json!({"error": {"message": "Invalid schema for response_format 'answer': 'uri' is not a valid format", "type": "invalid_request_error"}});
+    provider
+        .then(Turn::plain(400, "application/json", &refusal.to_string()))
+        .then(Turn::call("answer", &json!({"n": 4})))
+        .then(Turn::text(r#"{"n": 5}"#));
+    let daemon = Daemon::with(&provider, without_tools()).await;
+    let mut client = daemon.connect().await;
+    for n in [4, 5] {
+        ask(&mut client, json!({"workflow": "plain"})).await;
+        let output = client.until("chat:output").await;
+        assert_eq!(output["payload"]["output"], json!({"n": n}));
+        client.until("chat:stream-end").await;
+    }
+    let requests = provider.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests[1].get("response_format").is_none());
+    assert!(requests[2].get("response_format").is_some());
 }
 
 #[tokio::test]

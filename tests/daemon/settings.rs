@@ -60,6 +60,10 @@ async fn what_may_change_does_and_the_rest_is_named() {
     );
     let turns = value(&mut client, "chat.max_turns").await;
     assert_eq!(turns["value"], 1);
+    assert!(turns.get("pending").is_none());
+    // What waits for a restart is not what counts.
+    let most = value(&mut client, "server.max_connections").await;
+    assert_eq!([&most["value"], &most["pending"]], [&json!(64), &json!(9)]);
     assert!(
         turns["source"].as_str().unwrap().starts_with("file "),
         "{turns}"
@@ -74,7 +78,14 @@ async fn what_may_change_does_and_the_rest_is_named() {
     let end = client.until("chat:stream-end").await;
     assert_eq!(end["payload"]["stopReason"], "max_turns");
     let again = reload(&mut client).await["payload"].clone();
-    assert_eq!(again, json!({"changed": []}));
+    assert_eq!(
+        again,
+        json!({"changed": [], "restart": ["server.max_connections"]})
+    );
+    // Who comes back is told what counts now.
+    let query = format!("?session={}", client.session());
+    let resumed = Client::connect(&daemon, &query).await;
+    assert_eq!(resumed.seen[0]["payload"]["workflows"], json!(["new"]));
 }
 
 #[tokio::test]
@@ -164,6 +175,61 @@ async fn an_approval_policy_answers_in_the_place_of_the_user() {
 }
 
 #[tokio::test]
+async fn what_is_locked_by_a_reload_counts_in_a_session_that_had_loosened_it() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let loosen = json!({"type": "session:configure", "approvalPolicy": "allow_all"});
+    let loosened = client.ask(loosen).await;
+    assert_eq!(loosened["payload"]["approvalPolicy"], "allow_all");
+    rewrite(&daemon, |config| {
+        config["approval"]["policy"] = json!("deny_all");
+        config["session"]["locked"] = json!(["approval.policy"]);
+    });
+    let reloaded = reload(&mut client).await["payload"].clone();
+    assert_eq!(
+        reloaded["changed"],
+        json!(["approval.policy", "session.locked"])
+    );
+    provider
+        .then(Turn::call("bash", &json!({"command": "touch made"})))
+        .then(Turn::text("done"));
+    client.say("go").await;
+    client.until("chat:stream-end").await;
+    let result = client.all("chat:tool-result").pop().unwrap();
+    assert_eq!(result["metadata"]["denied"], true, "{result}");
+    assert!(!daemon.project().join("made").exists());
+    let now = client.ask(json!({"type": "session:configure"})).await;
+    assert_eq!(now["payload"]["approvalPolicy"], "deny_all");
+}
+
+#[tokio::test]
+async fn a_provider_that_is_gone_forgets_its_key_and_a_new_one_waits_for_the_restart() {
+    let provider = Provider::start().await;
+    let entry = json!({"kind": "anthropic", "api_key": "another-key-0123456789"});
+    let daemon = Daemon::with(&provider, json!({"providers": {"gone": entry.clone()}})).await;
+    let mut client = daemon.connect().await;
+    rewrite(&daemon, |config| {
+        let providers = config["providers"].as_object_mut().unwrap();
+        providers.remove("gone").unwrap();
+        providers.insert("new".to_owned(), entry);
+    });
+    let reloaded = reload(&mut client).await["payload"].clone();
+    assert_eq!(reloaded["changed"], json!(["providers.gone.api_key"]));
+    let restart = reloaded["restart"].as_array().unwrap();
+    for key in ["providers.gone.kind", "providers.new.api_key"] {
+        assert!(restart.contains(&json!(key)), "{key}: {reloaded}");
+    }
+    let query = format!("?session={}", client.session());
+    let resumed = Client::connect(&daemon, &query).await;
+    let providers = resumed.seen[0]["payload"]["providers"].as_array().unwrap();
+    let of = |id: &str| providers.iter().find(|it| it["id"] == id);
+    assert_eq!(of("gone").unwrap()["configured"], false);
+    assert_eq!(of("test").unwrap()["configured"], true);
+    assert!(of("new").is_none());
+}
+
+#[tokio::test]
 async fn what_the_operator_locked_stays() {
     let provider = Provider::start().await;
     let locked = json!({"session": {"locked": ["approval.policy", "tools.web_search"]}});
@@ -203,6 +269,25 @@ async fn how_the_web_is_searched_may_change() {
     assert_eq!(
         cleared["payload"],
         json!({"searxngUrl": "http://127.0.0.1:1", "brave": false})
+    );
+    // It outlives a reload that is about the search, and is what counts.
+    rewrite(&daemon, |config| {
+        config["tools"]["web_search"] = json!({"searxng_url": "http://127.0.0.1:2", "limit": 3});
+    });
+    let changed = reload(&mut client).await["payload"]["changed"].clone();
+    assert!(
+        changed
+            .as_array()
+            .unwrap()
+            .contains(&json!("tools.web_search.limit"))
+    );
+    let got = client
+        .ask(json!({"type": "config:get", "key": "tools.web_search.searxng_url"}))
+        .await["payload"]["values"][0]
+        .clone();
+    assert_eq!(
+        [&got["value"], &got["source"]],
+        [&json!("http://127.0.0.1:1"), &json!("search:configure")]
     );
     provider
         .then(Turn::call("web_search", &json!({"query": "x"})))

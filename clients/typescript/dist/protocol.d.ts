@@ -4560,7 +4560,7 @@ export interface ConfigValues {
     values: ConfigValue[];
 }
 /**
- * A value of the configuration as it was read last.
+ * A value of the configuration that is in force.
  */
 export interface ConfigValue {
     /**
@@ -4568,19 +4568,25 @@ export interface ConfigValue {
      */
     key: string;
     /**
-     * The value; `"***"` for a secret.
+     * The value; `"***"` for a secret, null where the key came later and waits for a restart.
      */
     value: {
         [k: string]: unknown;
     };
     /**
-     * Where it comes from, in words: a file, a variable of the environment, a flag, or `default`.
+     * Where it comes from, in words: a file, a variable of the environment, a flag, `search:configure`, or `default`.
      */
     source: string;
     /**
      * Whether a change of it counts without a restart (`config:reload`).
      */
     live: boolean;
+    /**
+     * What was read last, where that is another value, which waits for a restart; null where the key is gone.
+     */
+    pending?: {
+        [k: string]: unknown;
+    };
 }
 /**
  * Payload of `config:reload-result`.

@@ -1,9 +1,8 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: feaf5d159cc933f618afd7d41270549ef0c66bcad9ca8e121d28e8e91edd2cde
+// SHA-256 of it: fb7a8836bd84985a1fdcbecbbd5f2358aeae0ab8dc0c4a6e0e351d9350a60990
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
-// within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
-// alone is told.
+// within version 1. Only `session:ready` of a resumed socket has no `seq`.
 
 /** The version of the contract. */
 export const PROTOCOL_VERSION = 1;
@@ -2141,10 +2140,6 @@ export interface Events {
    */
   "session:roles": SessionRoles;
   /**
-   * Ends a resync that one socket alone gets, and says up to which number that tells.
-   */
-  "session:resynced": Resynced;
-  /**
    * Answers `session:state`.
    */
   "session:state-result": SessionState;
@@ -2841,15 +2836,6 @@ export interface SessionRoles {
    * another one.
    */
   role?: SocketRole;
-}
-/**
- * Payload of `session:resynced`: the end of a resync that one socket alone gets.
- */
-export interface Resynced {
-  /**
-   * The number up to which the socket has everything now.
-   */
-  seq: number;
 }
 /**
  * Payload of `session:state-result`.
@@ -4648,7 +4634,7 @@ export interface ConfigValues {
   values: ConfigValue[];
 }
 /**
- * A value of the configuration as it was read last.
+ * A value of the configuration that is in force.
  */
 export interface ConfigValue {
   /**
@@ -4656,19 +4642,25 @@ export interface ConfigValue {
    */
   key: string;
   /**
-   * The value; `"***"` for a secret.
+   * The value; `"***"` for a secret, null where the key came later and waits for a restart.
    */
   value: {
     [k: string]: unknown;
   };
   /**
-   * Where it comes from, in words: a file, a variable of the environment, a flag, or `default`.
+   * Where it comes from, in words: a file, a variable of the environment, a flag, `search:configure`, or `default`.
    */
   source: string;
   /**
    * Whether a change of it counts without a restart (`config:reload`).
    */
   live: boolean;
+  /**
+   * What was read last, where that is another value, which waits for a restart; null where the key is gone.
+   */
+  pending?: {
+    [k: string]: unknown;
+  };
 }
 /**
  * Payload of `config:reload-result`.

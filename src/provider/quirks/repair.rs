@@ -1,7 +1,8 @@
 //! Repairs of a refused request: what an error says a server does not take is left out, once.
 //!
 //! The flags that a repair changed are remembered for the model when the repaired request was accepted
-//! (`docs/providers.md`, "Refusals that can be repaired").
+//! (`docs/providers.md`, "Refusals that can be repaired"). Where the error is about what this one request has, a file or a
+//! schema, the repair counts for it alone.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,16 @@ const MAX_MISTAKES: usize = 256;
 /// Changes one of the flags.
 pub(crate) type Repair = fn(&mut Quirks);
 
+/// What an error requires.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) repair: Repair,
+    /// The flags of the repaired request.
+    pub(crate) quirks: Quirks,
+    /// Whether it is about the model, and not about this one request.
+    pub(crate) is_of_model: bool,
+}
+
 /// Returns the repair that an error requires and the flags with it, if the refused body has what it complains about;
 /// `None` where nothing changes. `start` are the flags before any repair, `now` those of the refused request.
 pub(crate) fn find(
@@ -30,7 +41,7 @@ pub(crate) fn find(
     body: &Value,
     start: &Quirks,
     now: &Quirks,
-) -> Option<(Repair, Quirks)> {
+) -> Option<Found> {
     let (ErrorKind::InvalidRequest
     | ErrorKind::NotFound
     | ErrorKind::NoTools
@@ -59,8 +70,40 @@ pub(crate) fn find(
     if now.reasoning_back != start.reasoning_back {
         repaired.reasoning_back = now.reasoning_back;
     }
-    (repaired != *now).then_some((repair, repaired))
+    let is_about_form = repaired.output != now.output;
+    let is_about_documents = repaired.documents != now.documents;
+    let is_of_model = match (is_about_form, is_about_documents) {
+        (true, _) => complaint.is_unsupported() && !complaint.says(&OF_SCHEMAS),
+        (_, true) => complaint.is_unsupported() && !complaint.says(&OF_FILES),
+        _ => true,
+    };
+    (repaired != *now).then_some(Found {
+        repair,
+        quirks: repaired,
+        is_of_model,
+    })
 }
+
+/// Words with which one schema is refused, and not all of them.
+const OF_SCHEMAS: [&str; 5] = [
+    "schema for",
+    "invalid schema",
+    "invalid json schema",
+    "in context=",
+    "keyword",
+];
+
+/// Words with which one file is refused, and not all of them.
+const OF_FILES: [&str; 8] = [
+    "pages",
+    "too large",
+    "too many",
+    "size",
+    "corrupt",
+    "damaged",
+    "encrypt",
+    "password",
+];
 
 struct Complaint<'a> {
     text: String,
@@ -100,6 +143,23 @@ impl Complaint<'_> {
                 "no such",
                 "invalid field",
                 "is not available",
+            ])
+    }
+
+    /// Whether the error says that the model, or the server, does not take something at all.
+    fn is_unsupported(&self) -> bool {
+        self.code == "unsupported_parameter"
+            || self.code == "unsupported_value"
+            || self.says(&[
+                "not support",
+                "unsupported",
+                "n't support",
+                "does not accept",
+                "is not available",
+                "unknown field",
+                "unknown parameter",
+                "unrecognized request argument",
+                "extra inputs",
             ])
     }
 

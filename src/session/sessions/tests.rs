@@ -15,7 +15,7 @@ use crate::protocol::{Request, envelope};
 use crate::session::Entrance;
 use crate::session::tests::daemon;
 use crate::tool::{Prepared, Refusal, Tool};
-use crate::webhooks::Hook;
+use crate::webhooks::SessionWebhooks;
 
 fn request(frame: &Value) -> Request {
     envelope::read(&frame.to_string()).unwrap().unwrap()
@@ -131,7 +131,7 @@ async fn a_session_whose_inbox_is_full_is_kept() {
             Log::new(1 << 20, Vec::new()),
             Journal::default(),
             Arc::default(),
-            Hook::default(),
+            SessionWebhooks::default(),
         )),
         executions: Arc::default(),
         inbox,
@@ -149,7 +149,7 @@ fn everybody_who_waits_is_woken_by_an_append() {
         Log::new(1 << 20, Vec::new()),
         Journal::default(),
         Arc::default(),
-        Hook::default(),
+        SessionWebhooks::default(),
     );
     let (old, new) = (feed.grown(), feed.grown());
     feed.append(Event::SessionPingResult(Empty {}), None);

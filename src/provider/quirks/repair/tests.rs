@@ -20,7 +20,7 @@ fn refused(message: &str, code: Option<&str>) -> ProviderError {
 }
 
 fn found(message: &str, body: &Value) -> Option<Quirks> {
-    Some(find(&refused(message, None), body, &START, &START)?.1)
+    Some(find(&refused(message, None), body, &START, &START)?.quirks)
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn complaints_of_servers() {
     }
     let coded = refused("wrong id", Some("3280"));
     assert_eq!(
-        find(&coded, &history, &START, &START).map(|(_, quirks)| quirks),
+        find(&coded, &history, &START, &START).map(|it| it.quirks),
         Some(Quirks {
             short_ids: true,
             ..START
@@ -243,15 +243,72 @@ fn complaints_of_servers() {
 fn a_repair_is_tried_once_and_only_for_refused_requests() {
     let body = json!({"messages": [], "tools": [{}]});
     let mut error = refused("this model does not support tools", None);
-    let (_, without) = find(&error, &body, &START, &START).unwrap();
-    assert_eq!(find(&error, &body, &START, &without), None);
+    let without = find(&error, &body, &START, &START).unwrap().quirks;
+    assert!(find(&error, &body, &START, &without).is_none());
     for kind in [
         ErrorKind::RateLimit,
         ErrorKind::Authentication,
         ErrorKind::Overloaded,
     ] {
         error.kind = kind;
-        assert_eq!(find(&error, &body, &START, &START), None, "{kind:?}");
+        let found = find(&error, &body, &START, &START);
+        assert!(found.is_none(), "{kind:?}");
+    }
+}
+
+#[test]
+fn what_one_file_or_schema_has_is_no_fault_of_the_model() {
+    let files = json!({"messages": [{"role": "user", "content": [{"type": "file", "file": {}}]}]});
+    let form = json!({"messages": [], "response_format": {"type": "json_schema"}});
+    let text = json!({"input": [], "text": {"format": {"type": "json_schema"}}});
+    for (message, body, is_of_model) in [
+        (
+            "This model does not support file content types.",
+            &files,
+            true,
+        ),
+        ("unsupported content: PDF", &files, true),
+        (
+            "The file is too large: PDFs of more than 100 pages are not supported",
+            &files,
+            false,
+        ),
+        ("Unsupported file: the document is encrypted", &files, false),
+        ("Could not read the document", &files, false),
+        (
+            "'response_format' is not supported with this model",
+            &form,
+            true,
+        ),
+        (
+            "Unrecognized request argument supplied: response_format",
+            &form,
+            true,
+        ),
+        (
+            "Invalid schema for response_format 'answer': In context=('properties', 'a'), 'oneOf' is not permitted",
+            &form,
+            false,
+        ),
+        (
+            "Invalid schema for response_format 'answer': 'allOf' is not supported",
+            &form,
+            false,
+        ),
+        (
+            "text.format: the schema has too many properties",
+            &text,
+            false,
+        ),
+        (
+            "Unsupported parameter: 'text.format' is not supported with this model.",
+            &text,
+            true,
+        ),
+    ] {
+        let found = find(&refused(message, None), body, &START, &START).unwrap();
+        assert!(!found.quirks.documents || !found.quirks.output, "{message}");
+        assert_eq!(found.is_of_model, is_of_model, "{message}");
     }
 }
 
@@ -275,7 +332,7 @@ fn no_flag_is_changed_to_and_fro() {
     ] {
         let once = found(first, &body).unwrap();
         let second = find(&refused(second, None), &body, &START, &once);
-        assert_eq!(second, None, "{first}");
+        assert!(second.is_none(), "{first}");
     }
 }
 
