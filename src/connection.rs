@@ -6,6 +6,7 @@
 //! In text mode (`text`) lines stand in place of frames, on both sides.
 
 mod activity;
+mod place;
 mod text;
 
 use std::ops::ControlFlow;
@@ -20,18 +21,15 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::message::SessionId;
 use crate::protocol::command::{Command, Resume};
-use crate::protocol::envelope::{self, Stamp, Timestamp};
+use crate::protocol::envelope;
 use crate::protocol::event::{Event, SessionError};
-use crate::protocol::roles::SocketRole;
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::block_in_place_if_large;
-use crate::session::{
-    AttachRefused, Attachment, Entrance, Handle, Reader, Sessions, shutting_down,
-};
+use crate::session::{Entrance, Handle, Reader, Sessions, shutting_down};
 use crate::telemetry::metrics;
 pub use activity::LastActivity;
+use place::{Attached, NoPlace};
 use text::{Text, Typed};
 
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -160,136 +158,6 @@ enum DisconnectReason {
     /// It is closed from here, with this code and reason.
     Ended(u16, &'static str),
     Moved(Box<Attached>),
-}
-
-/// A socket's session and its place in the log.
-struct Attached {
-    session: Handle,
-    attachment: Attachment,
-    after: u64,
-    /// Whether the session was made for this socket.
-    fresh: bool,
-    /// The frame outside the numbering that a resumed socket gets first.
-    greeting: Option<Utf8Bytes>,
-}
-
-impl Attached {
-    /// Goes on with the session asked for, or with a new one.
-    async fn find(sessions: &Arc<Sessions>, options: UpgradeOptions) -> Result<Self, NoPlace> {
-        let entrance = options.entrance;
-        let problem = match options.resume {
-            Some(resume) => match Self::resume(sessions, &resume, &entrance, None).await {
-                Ok(attached) => return Ok(attached),
-                Err(Unopened::NoPlace(refused)) => return Err(refused),
-                Err(Unopened::Problem(problem)) => Some(problem),
-            },
-            None => None,
-        };
-        // One that does not drive is there for that session alone.
-        if entrance.role.is_some_and(|role| role < SocketRole::Driver) {
-            return Err(NoPlace::Gone);
-        }
-        let session = sessions.create(options.project.as_deref()).await;
-        let session = session.ok_or(NoPlace::Full)?;
-        if let Some(problem) = problem {
-            session.feed.append(Event::SessionError(problem), None);
-        }
-        let attachment = session.enter(entrance).await.ok_or(NoPlace::Full)??;
-        Ok(Self {
-            session,
-            attachment,
-            after: 0,
-            fresh: true,
-            greeting: None,
-        })
-    }
-
-    async fn resume(
-        sessions: &Arc<Sessions>,
-        resume: &Resume,
-        entrance: &Entrance,
-        reply_to: Option<&RequestId>,
-    ) -> Result<Self, Unopened> {
-        let unknown = || Unopened::Problem(not_found(&resume.session_id));
-        let drives = entrance.role.is_none_or(|role| role == SocketRole::Driver);
-        let (session, attachment) = loop {
-            let session = match drives {
-                true => sessions.open(&resume.session_id).await,
-                // To begin one anew may have what waits in it run.
-                false => Ok(sessions.find(&resume.session_id)),
-            };
-            let session = session.map_err(Unopened::Problem)?.ok_or_else(unknown)?;
-            // One that ends just now is opened anew, where it is kept.
-            if let Some(entered) = session.enter(entrance.clone()).await {
-                break (session, entered?);
-            }
-            if sessions.is_stopping() || !drives {
-                return Err(unknown());
-            }
-            session.ended().await;
-        };
-        let stamp = Stamp {
-            timestamp: Timestamp::now(),
-            reply_to,
-            ..Stamp::default()
-        };
-        let ready = Event::SessionReady(Box::new(attachment.ready.clone()));
-        Ok(Self {
-            session,
-            attachment,
-            after: resume.last_seq,
-            fresh: false,
-            greeting: Some(Utf8Bytes::from(envelope::write(&ready, &stamp))),
-        })
-    }
-}
-
-/// Why a socket has no session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NoPlace {
-    /// It wants to drive one that another socket drives.
-    Driven,
-    /// There is no such session, and it wants no other.
-    Gone,
-    /// There are too many sessions, or sockets on this one.
-    Full,
-}
-
-/// Why an earlier session is not gone on with.
-enum Unopened {
-    NoPlace(NoPlace),
-    Problem(SessionError),
-}
-
-impl From<AttachRefused> for NoPlace {
-    fn from(refused: AttachRefused) -> Self {
-        match refused {
-            AttachRefused::Driven => Self::Driven,
-            AttachRefused::Full => Self::Full,
-        }
-    }
-}
-
-impl From<AttachRefused> for Unopened {
-    fn from(refused: AttachRefused) -> Self {
-        Self::NoPlace(refused.into())
-    }
-}
-
-impl From<Unopened> for SessionError {
-    fn from(unopened: Unopened) -> Self {
-        match unopened {
-            Unopened::Problem(problem) => problem,
-            Unopened::NoPlace(NoPlace::Driven) => Self::new(
-                SessionCode::Forbidden,
-                "another socket drives that session; connect to it with `takeOver=1`, or as an observer",
-            ),
-            Unopened::NoPlace(NoPlace::Full | NoPlace::Gone) => Self::new(
-                SessionCode::RateLimited,
-                "there are too many sockets on that session; close some",
-            ),
-        }
-    }
 }
 
 struct Connection<'a> {
@@ -506,13 +374,4 @@ async fn close(sink: &mut SplitSink<WebSocket, Message>, code: u16, reason: &'st
     };
     // A client that does not read is not waited for.
     drop(tokio::time::timeout(CLOSING, goodbye).await);
-}
-
-fn not_found(id: &SessionId) -> SessionError {
-    SessionError {
-        code: SessionCode::SessionNotFound,
-        message: format!(
-            "no session `{id}` is here: it was deleted, or it was never kept; this socket goes on with the session of its last session:ready"
-        ),
-    }
 }

@@ -2,6 +2,7 @@
 
 mod said;
 mod told;
+mod updates;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use self::said::Said;
+pub(super) use self::updates::{chunk, text_content};
+use self::updates::{picture, put_content, terminal_content, terminal_output};
 use super::blocks::fenced;
 use super::diff::{self, Known};
 use super::wire::{Capabilities, Terminal};
@@ -477,39 +480,6 @@ struct Settled<'a> {
     facts: Option<&'a Metadata>,
     /// The text of the file that the call changed.
     file: Option<&'a str>,
-}
-
-fn put_content(update: &mut Value, content: &[Value]) {
-    if let Some(fields) = update.as_object_mut().filter(|_| !content.is_empty()) {
-        fields.insert("content".to_owned(), json!(content));
-    }
-}
-
-fn terminal_content(id: &ToolId) -> Value {
-    json!({"type": "terminal", "terminalId": id})
-}
-
-pub(super) fn chunk(kind: &str, text: &str, message_id: &str) -> Value {
-    json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}, "messageId": message_id})
-}
-
-pub(super) fn text_content(text: &str) -> Value {
-    json!({"type": "content", "content": {"type": "text", "text": text}})
-}
-
-fn picture(part: &Part) -> Option<Value> {
-    let Part::Image { media_type, data } = part else {
-        return None;
-    };
-    let image = json!({"type": "image", "mimeType": media_type, "data": data});
-    Some(json!({"type": "content", "content": image}))
-}
-
-/// Returns output for a client's terminal, in which a line goes on where the last one ended.
-fn terminal_output(id: &ToolId, key: &str, output: &str) -> Value {
-    let data = output.replace("\r\n", "\n").replace('\n', "\r\n");
-    json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
-        "_meta": {key: {"terminal_id": id, "data": data}}})
 }
 
 #[cfg(test)]

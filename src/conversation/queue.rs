@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 
 use super::state::{ActorState, QueuedSend, Running, refused};
-use super::view::words;
 use super::{Admission, drop_queued, emit_state};
 use crate::exchange::context::{Context, Steer};
 use crate::message::{MessageId, Part};
@@ -85,7 +84,7 @@ impl ActorState {
                     conversation_id: context.conversation.id.clone(),
                     message_id: id.clone(),
                     position: at + 1,
-                    content: Some(words(&send.setup.content)),
+                    content: send.said(),
                 }));
             }
         }
@@ -246,10 +245,7 @@ impl ActorState {
                 .map(|(send, position)| WaitingSend {
                     message_id: send.setup.message_id.clone(),
                     position,
-                    content: match &send.execute {
-                        Some(_) => String::new(),
-                        None => words(&send.setup.content),
-                    },
+                    content: send.said().unwrap_or_default(),
                     tool_name: send.execute.as_ref().map(|it| it.call.name.clone()),
                 })
                 .collect(),

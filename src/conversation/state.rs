@@ -100,6 +100,12 @@ impl QueuedSend {
         }
     }
 
+    /// Returns its words, as clients are told them; `None` for a call, which says nothing.
+    pub(super) fn said(&self) -> Option<String> {
+        let is_call = self.execute.is_some();
+        (!is_call).then(|| words(&self.setup.content))
+    }
+
     /// Whether it is words alone, which can be part of another exchange.
     pub(super) fn is_plain(&self) -> bool {
         self.execute.is_none() && self.history.is_none() && !self.has_settings
@@ -191,7 +197,8 @@ impl ActorState {
         }
         let call = send.execute.as_ref().map(|it| it.call.id.clone());
         // Nobody who is there has said it.
-        let content = kept.is_restored.then(|| words(&send.setup.content));
+        let is_message = send.execute.is_none();
+        let content = (kept.is_restored && is_message).then(|| words(&send.setup.content));
         match self.place(send, &kept) {
             Ok(sent) => {
                 let journal = &context.session.journal;

@@ -90,7 +90,7 @@ impl<'a> View<'a> {
                 conversation_id: self.context.conversation.id.clone(),
                 message_id: waiting.setup.message_id.clone(),
                 position,
-                content: Some(words(&waiting.setup.content)),
+                content: waiting.said(),
             })
             .collect()
     }

@@ -482,7 +482,7 @@ mod tests {
         let conversation = ConversationId::new("a");
         let mut told = |change: &dyn Fn(&mut Status)| {
             change(&mut status);
-            status.news().map(|it| it.state)
+            status.news().map(|it| it.status.state)
         };
         let running = Some(SessionStateName::Running);
         assert_eq!(told(&|it| it.reads(&conversation)), running);
