@@ -288,10 +288,16 @@ impl Talk {
     pub(super) fn interrupted(&mut self) -> Vec<Action> {
         self.interrupts += 1;
         let is_on_the_way = self.looking.is_some() || self.starting.is_some() || self.way.is_some();
+        let is_idle = self.busy.is_none() && !is_on_the_way;
+        if self.interrupts > 1 && is_idle {
+            // Nothing is cut off: it ends as by Ctrl-D.
+            self.quit(true);
+            return self.done();
+        }
         if self.interrupts > 1 || is_on_the_way {
             return vec![Action::Quit(End::Badly)];
         }
-        if self.busy.is_none() {
+        if is_idle {
             self.say_and_prompt(Style::Dim, "Ctrl-C again, or Ctrl-D, ends the chat");
             return self.done();
         }
@@ -392,11 +398,14 @@ impl Talk {
                 1 => "1 call was".to_owned(),
                 count => format!("{count} calls were"),
             };
+            let answers = match self.options.no_stdin {
+                true => "",
+                false => "answers are read from stdin (y, n, a), and ",
+            };
             self.say(
                 Style::Yellow,
                 format!(
-                    "{calls} refused, since nobody could be asked: answers are read from stdin (y, n, a), and \
-                     --trust-level autonomous asks less"
+                    "{calls} refused, since nobody could be asked: {answers}--trust-level autonomous asks less"
                 ),
             );
         }

@@ -112,7 +112,14 @@ impl Session {
             take_over,
             client,
         } = entrance;
-        let id = role.map(|_| SocketId::new(client.as_deref()));
+        let named = role.map(|_| SocketId::new(client.as_deref()));
+        // A token that allows less takes nobody's place, whatever it calls itself.
+        let is_better = |it: &Socket| it.id == named && it.allowed > allowed;
+        let is_anothers = named.is_some() && self.sockets().any(is_better);
+        let id = match is_anothers {
+            true => role.map(|_| SocketId::new(None)),
+            false => named,
+        };
         let is_its = |socket: &Socket| id.is_some() && socket.id == id;
         let drives = self.driver.as_ref().is_some_and(is_its);
         if role == Some(SocketRole::Driver) && self.driver.is_some() && !drives && !take_over {

@@ -331,16 +331,18 @@ async fn who_may_not_drive_keeps_nobody_out_who_may() {
     let driver = Client::connect(&daemon, &taking).await;
     drop((approver, driver, observers));
 
-    // Of all places of the daemon, half.
+    // Of all places of the daemon, half; and by no name the place of somebody with a better token.
     let server = json!({"observer_token": observing, "max_connections": 4});
     let daemon = Daemon::with(&provider, json!({"server": server})).await;
-    let driver = Client::connect(&daemon, "?role=driver").await;
-    let query = format!("?session={}", driver.session());
+    let name = "client=a-name-that-got-out";
+    let mut driver = Client::connect(&daemon, &format!("?role=driver&{name}")).await;
+    let query = format!("?session={}&{name}", driver.session());
     let one = Client::reach_by(&daemon, &query, observing).await;
     let two = Client::reach_by(&daemon, &query, observing).await;
     let three = Client::reach_by(&daemon, &query, observing).await;
     assert!(one.is_ok() && two.is_ok());
     assert_eq!(three.err(), Some(1013));
     let another = daemon.connect().await;
+    driver.ask(json!({"type": "session:ping"})).await;
     drop((one, two, driver, another));
 }

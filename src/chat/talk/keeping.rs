@@ -1,7 +1,8 @@
 //! A question's deadline is put off while somebody reads or edits. Pure.
 //!
-//! Somebody is there who typed lately, or is editing. Without a line editor a terminal hands over whole lines, so a key is
-//! seen when its line is.
+//! Somebody is there who typed lately, or is editing. In a line editor each key is seen, and those count that come while the
+//! question is there. Without one a terminal hands over whole lines, so a key is seen when its line is, and who typed one before
+//! may still be reading.
 
 use std::time::Duration;
 
@@ -21,9 +22,15 @@ const SELDOM: Duration = Duration::from_secs(1);
 /// Who typed a line so long ago may still be reading.
 const LATELY: Duration = Duration::from_secs(120);
 
+/// Who pressed a key so long ago is still typing.
+const KEY_LATELY: Duration = Duration::from_secs(20);
+
 impl Talk {
     /// Takes up the deadline of a question that was put on the screen.
     pub(super) fn keep_open(&mut self, expires_at: Option<&str>) {
+        if self.options.composes {
+            self.typed = None;
+        }
         let expires: Option<Timestamp> = expires_at.and_then(|at| at.parse().ok());
         let left = expires.map(|expires| expires.duration_since(self.now));
         self.extension = left
@@ -48,7 +55,11 @@ impl Talk {
         };
         let next = |(_, pause)| Some((now.checked_add(pause).ok()?, pause));
         self.extension = self.extension.and_then(next);
-        let is_lately = |at| now.duration_since(at).unsigned_abs() < LATELY;
+        let lately = match self.options.composes {
+            true => KEY_LATELY,
+            false => LATELY,
+        };
+        let is_lately = |at| now.duration_since(at).unsigned_abs() < lately;
         if is_editing || self.typed.is_some_and(is_lately) {
             self.request(Command::ChatToolExtend(ToolExtend {
                 tool_id: asked.tool_id,

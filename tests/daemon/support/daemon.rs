@@ -116,6 +116,8 @@ impl Daemon {
     async fn launch(folder: TempDir, mut command: Command) -> Result<Self, TempDir> {
         let mut child = command
             .env_remove("RUST_LOG")
+            // The tests' own, of which a daemon says that it does not read it.
+            .env_remove("OUTRIGGER_RECORDINGS")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(match std::env::var_os("OUTRIGGER_TEST_LOG") {
