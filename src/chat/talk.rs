@@ -288,16 +288,10 @@ impl Talk {
     pub(super) fn interrupted(&mut self) -> Vec<Action> {
         self.interrupts += 1;
         let is_on_the_way = self.looking.is_some() || self.starting.is_some() || self.way.is_some();
-        let is_idle = self.busy.is_none() && !is_on_the_way;
-        if self.interrupts > 1 && is_idle {
-            // Nothing is cut off: it ends as by Ctrl-D.
-            self.quit(true);
-            return self.done();
-        }
         if self.interrupts > 1 || is_on_the_way {
             return vec![Action::Quit(End::Badly)];
         }
-        if is_idle {
+        if self.busy.is_none() {
             self.say_and_prompt(Style::Dim, "Ctrl-C again, or Ctrl-D, ends the chat");
             return self.done();
         }
