@@ -76,16 +76,13 @@ pub async fn serve(
 ) {
     let text = options.text.then(|| Mutex::new(Text::default()));
     let (mut sink, mut stream) = socket.split();
-    let entrance = Entrance {
-        // That was asked for this session, not for those that it opens later.
-        take_over: false,
-        ..options.entrance.clone()
-    };
+    let entrance = options.entrance;
     let attached = match Attached::find(&sessions, options).await {
         Ok(attached) => attached,
         Err(NoPlace::Driven) => {
             return close(&mut sink, close::DRIVER_PRESENT, "driver_present").await;
         }
+        Err(NoPlace::Late) => return close(&mut sink, close::TAKEN_OVER, "taken_over").await,
         Err(NoPlace::Gone) => {
             return close(&mut sink, close::SESSION_ENDED, "session_not_found").await;
         }
@@ -215,8 +212,8 @@ impl Connection<'_> {
             _ => None,
         };
         if let Some(resume) = other.filter(|it| it.session_id != self.attached.session.id) {
-            let id = request.id.as_ref();
-            let opened = Attached::resume(&self.sessions, resume, &self.entrance, id).await;
+            let (id, entrance) = (request.id.as_ref(), self.entrance.to_another());
+            let opened = Attached::resume(&self.sessions, resume, entrance, id).await;
             return match opened {
                 Ok(attached) => ControlFlow::Break(DisconnectReason::Moved(Box::new(attached))),
                 Err(unopened) => self.refuse(id, unopened.into()),

@@ -32,7 +32,7 @@ impl Attached {
     ) -> Result<Self, NoPlace> {
         let entrance = options.entrance;
         let problem = match options.resume {
-            Some(resume) => match Self::resume(sessions, &resume, &entrance, None).await {
+            Some(resume) => match Self::resume(sessions, &resume, entrance, None).await {
                 Ok(attached) => return Ok(attached),
                 Err(Unopened::NoPlace(refused)) => return Err(refused),
                 Err(Unopened::Problem(problem)) => Some(problem),
@@ -61,7 +61,7 @@ impl Attached {
     pub(super) async fn resume(
         sessions: &Arc<Sessions>,
         resume: &Resume,
-        entrance: &Entrance,
+        entrance: Entrance,
         reply_to: Option<&RequestId>,
     ) -> Result<Self, Unopened> {
         let unknown = || Unopened::Problem(not_found(&resume.session_id));
@@ -74,7 +74,7 @@ impl Attached {
             };
             let session = session.map_err(Unopened::Problem)?.ok_or_else(unknown)?;
             // One that ends just now is opened anew, where it is kept.
-            if let Some(entered) = session.enter(entrance.clone()).await {
+            if let Some(entered) = session.enter(entrance).await {
                 break (session, entered?);
             }
             if sessions.is_stopping() || !drives {
@@ -107,6 +107,8 @@ pub(super) enum NoPlace {
     Gone,
     /// There are too many sessions, or sockets on this one.
     Full,
+    /// Another one of its client came after it.
+    Late,
 }
 
 /// Why an earlier session is not gone on with.
@@ -120,6 +122,7 @@ impl From<AttachRefused> for NoPlace {
         match refused {
             AttachRefused::Driven => Self::Driven,
             AttachRefused::Full => Self::Full,
+            AttachRefused::Late => Self::Late,
         }
     }
 }
@@ -137,6 +140,10 @@ impl From<Unopened> for SessionError {
             Unopened::NoPlace(NoPlace::Driven) => Self::new(
                 SessionCode::Forbidden,
                 "another socket drives that session; connect to it with `takeOver=1`, or as an observer",
+            ),
+            Unopened::NoPlace(NoPlace::Late) => Self::new(
+                SessionCode::Forbidden,
+                "another socket came to that session after this one asked for it; ask again",
             ),
             Unopened::NoPlace(NoPlace::Full | NoPlace::Gone) => Self::new(
                 SessionCode::RateLimited,

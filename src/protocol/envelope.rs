@@ -7,16 +7,15 @@ mod tree;
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use super::code::SessionCode;
 use super::command::{Command, examples};
 use super::event::SessionError;
+use super::roles::SocketId;
 
 /// The requests that have no fields, so that whatever stands in their payload is ignored.
 pub(super) const WITHOUT_FIELDS: &[&str] = &[
@@ -49,52 +48,6 @@ pub struct RequestId {
     from: Option<SocketId>,
     /// Whether that one alone gets the answer.
     is_apart: bool,
-}
-
-/// A client with a role; sockets without one have no name. It keeps its name over its connections, so two of these are
-/// the same where the name is.
-#[derive(Clone, Copy, Debug)]
-pub struct SocketId {
-    name: u64,
-    /// Which of its connections this is.
-    connection: u64,
-}
-
-impl SocketId {
-    /// Returns the id of a new connection of the client that calls itself this; of a client that nobody else is where it
-    /// gives no name.
-    pub(crate) fn new(name: Option<&str>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let connection = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = name.map(|name| {
-            let digest: [u8; 32] = Sha256::digest(name).into();
-            let [a, b, c, d, e, f, g, h, ..] = digest;
-            u64::from_be_bytes([a, b, c, d, e, f, g, h])
-        });
-        Self {
-            name: name.unwrap_or(connection),
-            connection,
-        }
-    }
-
-    /// Returns whether this is the same connection, not another one of the same client.
-    pub(crate) fn is_connection(self, other: Self) -> bool {
-        self.connection == other.connection
-    }
-}
-
-impl PartialEq for SocketId {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for SocketId {}
-
-impl std::hash::Hash for SocketId {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
 }
 
 impl PartialEq for RequestId {

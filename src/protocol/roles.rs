@@ -1,7 +1,10 @@
-//! Several sockets on one session: what each may do.
+//! Several sockets on one session: which one is which, and what each may do.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 /// What a socket may do on its session.
 #[derive(
@@ -56,4 +59,74 @@ pub struct Resynced {
 pub struct TakenOver {
     /// The role of this socket now.
     pub role: SocketRole,
+}
+
+/// A connection of a client. The client keeps its name over its connections, so two of these are the same where the name is.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketId {
+    name: u64,
+    /// Which of all connections it is, in the order in which they were asked for.
+    connection: u64,
+}
+
+impl SocketId {
+    /// Returns the id of a new connection of the client that calls itself this; of a client that nobody else is where it
+    /// gives no name.
+    pub(crate) fn new(name: Option<&str>) -> Self {
+        let connection = next_connection();
+        let name = name.map(|name| {
+            let digest: [u8; 32] = Sha256::digest(name).into();
+            let [a, b, c, d, e, f, g, h, ..] = digest;
+            u64::from_be_bytes([a, b, c, d, e, f, g, h])
+        });
+        Self {
+            name: name.unwrap_or(connection),
+            connection,
+        }
+    }
+
+    /// Returns the id of a connection of the same client that begins now.
+    pub(crate) fn again(self) -> Self {
+        Self {
+            connection: next_connection(),
+            ..self
+        }
+    }
+
+    /// Returns the id of the same connection without the name: of a client that nobody else is.
+    pub(crate) fn without_name(self) -> Self {
+        Self {
+            name: self.connection,
+            ..self
+        }
+    }
+
+    /// Returns whether this is the same connection, not another one of the same client.
+    pub(crate) fn is_connection(self, other: Self) -> bool {
+        self.connection == other.connection
+    }
+
+    /// Returns whether this connection was asked for after the other one.
+    pub(crate) fn is_after(self, other: Self) -> bool {
+        self.connection > other.connection
+    }
+}
+
+fn next_connection() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl PartialEq for SocketId {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for SocketId {}
+
+impl std::hash::Hash for SocketId {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
 }

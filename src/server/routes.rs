@@ -27,7 +27,7 @@ use crate::acp;
 use crate::connection::{self, LastActivity, UpgradeOptions};
 use crate::message::SessionId;
 use crate::protocol::command::Resume;
-use crate::protocol::roles::SocketRole;
+use crate::protocol::roles::{SocketId, SocketRole};
 use crate::protocol::{SUBPROTOCOL, asyncapi, schema};
 use crate::session::Entrance;
 use crate::store::Sqlite;
@@ -234,7 +234,7 @@ impl Wanted {
             role,
             allowed,
             take_over: self.take_over.as_deref() == Some("1"),
-            client: self.client.clone(),
+            socket: SocketId::new(self.client.as_deref()),
         })
     }
 }

@@ -10,8 +10,9 @@ use tokio::sync::futures::Notified;
 use super::log::{Log, ReadResult};
 use super::status::News;
 use crate::protocol::RequestId;
-use crate::protocol::envelope::{SocketId, Timestamp};
+use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::Event;
+use crate::protocol::roles::SocketId;
 use crate::store::Journal;
 use crate::webhooks::SessionWebhooks;
 

@@ -11,8 +11,9 @@ use super::log::Log;
 use crate::conversation::View;
 use crate::message::ConversationId;
 use crate::protocol::SessionCode;
-use crate::protocol::envelope::{SocketId, Timestamp};
+use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{BackgroundChanged, Event, SessionError, State, StateName};
+use crate::protocol::roles::SocketId;
 use crate::telemetry::metrics;
 
 /// The most bytes of histories in one resync: as many as a session keeps of events by default. Each

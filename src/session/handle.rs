@@ -12,10 +12,9 @@ use crate::message::{Money, SessionId, ToolId};
 use crate::protocol::Request;
 use crate::protocol::answer::McpServer;
 use crate::protocol::command::McpAdd;
-use crate::protocol::envelope::SocketId;
 use crate::protocol::event::{Ready, SessionError};
 use crate::protocol::record::ExecutionRecord;
-use crate::protocol::roles::SocketRole;
+use crate::protocol::roles::{SocketId, SocketRole};
 
 /// A way to one session.
 #[derive(Clone, Debug)]
@@ -52,7 +51,7 @@ pub(super) enum Message {
 }
 
 /// As what a socket comes to a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entrance {
     /// The role that it asks for. One that asks for none drives, and throws out the driver before.
     pub role: Option<SocketRole>,
@@ -60,8 +59,20 @@ pub struct Entrance {
     pub allowed: SocketRole,
     /// Whether it drives also where another one does, which approves from then on.
     pub take_over: bool,
-    /// The name that its client gave itself. A client with a role that comes again takes the place of its own socket.
-    pub client: Option<String>,
+    /// Its connection. A client with a role that comes again takes the place of its own socket.
+    pub socket: SocketId,
+}
+
+impl Entrance {
+    /// Returns as what the same socket comes to another session, which it asks for now. To take over was asked for the
+    /// session before.
+    pub(crate) fn to_another(self) -> Self {
+        Self {
+            take_over: false,
+            socket: self.socket.again(),
+            ..self
+        }
+    }
 }
 
 impl Default for Entrance {
@@ -70,7 +81,7 @@ impl Default for Entrance {
             role: None,
             allowed: SocketRole::Driver,
             take_over: false,
-            client: None,
+            socket: SocketId::new(None),
         }
     }
 }
@@ -82,6 +93,8 @@ pub enum AttachRefused {
     Driven,
     /// There are as many of its role as there may be.
     Full,
+    /// The one that has its place was asked for later.
+    Late,
 }
 
 /// A socket's place on a session.

@@ -22,8 +22,9 @@ use super::live::Live;
 use super::status::{News, Status};
 use crate::message::ConversationId;
 use crate::protocol::command::Layer;
-use crate::protocol::envelope::{self, RequestId, SocketId, Stamp, Timestamp};
+use crate::protocol::envelope::{self, RequestId, Stamp, Timestamp};
 use crate::protocol::event::{Event, StateName, StreamEnd};
+use crate::protocol::roles::SocketId;
 use crate::protocol::status::SessionStatus;
 
 /// The most text that one merged delta holds, in bytes: a frame stays small enough to be drawn at once.

@@ -4,7 +4,7 @@ use axum::extract::ws::Utf8Bytes;
 
 use super::Handle;
 use super::log::ReadResult;
-use crate::protocol::envelope::SocketId;
+use crate::protocol::roles::SocketId;
 
 /// What of a session's log was read.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::handle::{AttachRefused, Attachment, Entrance};
 use super::{Session, Transfers};
 use crate::protocol::command::Command;
-use crate::protocol::envelope::{SocketId, Timestamp};
+use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::queue::QueueAction;
-use crate::protocol::roles::{SessionRoles, SocketRole, TakenOver};
+use crate::protocol::roles::{SessionRoles, SocketId, SocketRole, TakenOver};
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::telemetry::metrics;
 
@@ -21,7 +21,8 @@ const MAX_OF_A_ROLE: usize = 64;
 
 /// What the session holds of one socket.
 pub(super) struct Socket {
-    /// Its name, where it was given a role.
+    connection: SocketId,
+    /// The same as the name under which the log knows it, where it was given a role.
     pub(super) id: Option<SocketId>,
     role: SocketRole,
     /// The role that its token allows.
@@ -90,14 +91,15 @@ impl Session {
         if role >= needed {
             return Some(request);
         }
-        let further = match allowed >= needed {
-            true => "session:take-over makes it the driver",
-            false => "its token allows no more",
+        let further = match (allowed >= needed, needed) {
+            (false, _) => "its token allows no more",
+            (true, SocketRole::Driver) => "session:take-over makes it the driver",
+            (true, _) => "connect with `role=approver`, or take over by session:take-over",
         };
         let message = format!(
-            "this socket is the session's {}, and this takes its {}; {further}",
-            role.word(),
+            "this request takes the role `{}`, and this socket's role is `{}`; {further}",
             needed.word(),
+            role.word(),
         );
         let error = SessionError::new(SessionCode::Forbidden, message);
         self.answer(request.id.as_ref(), Event::SessionError(error));
@@ -110,17 +112,24 @@ impl Session {
             role,
             allowed,
             take_over,
-            client,
+            mut socket,
         } = entrance;
-        let named = role.map(|_| SocketId::new(client.as_deref()));
         // A token that allows less takes nobody's place, whatever it calls itself.
-        let is_better = |it: &Socket| it.id == named && it.allowed > allowed;
-        let is_anothers = named.is_some() && self.sockets().any(is_better);
-        let id = match is_anothers {
-            true => role.map(|_| SocketId::new(None)),
-            false => named,
-        };
+        let is_better = |it: &Socket| it.id == Some(socket) && it.allowed > allowed;
+        if self.sockets().any(is_better) {
+            socket = socket.without_name();
+        }
+        let id = role.map(|_| socket);
         let is_its = |socket: &Socket| id.is_some() && socket.id == id;
+        // One whose line broke while it was on its way is overtaken by the next one of its client.
+        let has_its_place = |it: &Socket| match role {
+            Some(_) => is_its(it),
+            None => it.role == SocketRole::Driver,
+        };
+        let is_later = |it: &Socket| has_its_place(it) && it.connection.is_after(socket);
+        if self.sockets().any(is_later) {
+            return Err(AttachRefused::Late);
+        }
         let drives = self.driver.as_ref().is_some_and(is_its);
         if role == Some(SocketRole::Driver) && self.driver.is_some() && !drives && !take_over {
             return Err(AttachRefused::Driven);
@@ -136,6 +145,7 @@ impl Session {
         self.leave_for(id);
         let (taken_over, disconnected) = (CancellationToken::new(), CancellationToken::new());
         let socket = Socket {
+            connection: socket,
             id,
             role: role.unwrap_or(SocketRole::Driver),
             allowed,

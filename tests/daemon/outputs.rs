@@ -24,6 +24,16 @@ fn without_tools() -> Value {
     json!({"workflows": {"plain": {"tool_permissions": {"bash": {"allowed": false}}}}})
 }
 
+/// Asks for each of these, one after the other, and is answered.
+async fn answers(client: &mut Client, numbers: [u64; 2]) {
+    for n in numbers {
+        ask(client, json!({"workflow": "plain"})).await;
+        let output = client.until("chat:output").await;
+        assert_eq!(output["payload"]["output"], json!({"n": n}));
+        client.until("chat:stream-end").await;
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_fits_comes_as_data() {
     let provider = Provider::start().await;
@@ -124,12 +134,7 @@ async fn a_server_that_takes_no_form_is_given_a_tool_for_it() {
         .then(Turn::call("answer", &json!({"n": 5})));
     let daemon = Daemon::with(&provider, without_tools()).await;
     let mut client = daemon.connect().await;
-    for n in [4, 5] {
-        ask(&mut client, json!({"workflow": "plain"})).await;
-        let output = client.until("chat:output").await;
-        assert_eq!(output["payload"]["output"], json!({"n": n}));
-        client.until("chat:stream-end").await;
-    }
+    answers(&mut client, [4, 5]).await;
     // It is remembered, and nothing of a call is seen.
     let requests = provider.requests();
     assert_eq!(requests.len(), 3);
@@ -149,12 +154,7 @@ async fn a_schema_that_a_server_refuses_is_no_fault_of_the_model() {
         .then(Turn::text(r#"{"n": 5}"#));
     let daemon = Daemon::with(&provider, without_tools()).await;
     let mut client = daemon.connect().await;
-    for n in [4, 5] {
-        ask(&mut client, json!({"workflow": "plain"})).await;
-        let output = client.until("chat:output").await;
-        assert_eq!(output["payload"]["output"], json!({"n": n}));
-        client.until("chat:stream-end").await;
-    }
+    answers(&mut client, [4, 5]).await;
     let requests = provider.requests();
     assert_eq!(requests.len(), 3);
     assert!(requests[1].get("response_format").is_none());

@@ -124,12 +124,8 @@ impl Complaint<'_> {
 
     /// Whether the error is about something that is not known or not allowed, rather than out of range.
     fn is_refusal(&self) -> bool {
-        self.code == "unsupported_parameter"
-            || self.code == "unsupported_value"
+        self.is_unsupported()
             || self.says(&[
-                "not support",
-                "unsupported",
-                "n't support",
                 "unknown",
                 "unrecognized",
                 "unrecognised",
@@ -139,10 +135,8 @@ impl Complaint<'_> {
                 "not allowed",
                 "deprecated",
                 "only the default",
-                "does not accept",
                 "no such",
                 "invalid field",
-                "is not available",
             ])
     }
 

@@ -14,9 +14,9 @@ use super::Log;
 use super::entry::{Ending, Entry};
 use crate::message::ConversationId;
 use crate::protocol::RequestId;
-use crate::protocol::envelope::{self, SocketId, Stamp, Timestamp};
+use crate::protocol::envelope::{self, Stamp, Timestamp};
 use crate::protocol::event::Event;
-use crate::protocol::roles::Resynced;
+use crate::protocol::roles::{Resynced, SocketId};
 use crate::session::live::LiveSnapshot;
 
 /// The most that waits for one socket, in bytes: more than a resync holds, and the longest page of a history. A single

@@ -3,8 +3,9 @@
 use axum::extract::ws::Utf8Bytes;
 
 use super::MERGED_BYTES;
-use crate::protocol::envelope::{self, RequestId, SocketId, Stamp, Timestamp};
+use crate::protocol::envelope::{self, RequestId, Stamp, Timestamp};
 use crate::protocol::event::{AnswerOutput, ChatError, Delta, DeltaEvent, Event, StreamEnd};
+use crate::protocol::roles::SocketId;
 
 /// What an entry costs besides its text, in bytes: its place, and what the allocator adds to the text.
 const ENTRY_OVERHEAD: usize = size_of::<Entry>() + 24;

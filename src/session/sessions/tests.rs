@@ -11,9 +11,10 @@ use super::*;
 use crate::conversation::testing::Finish;
 use crate::message::ToolSpec;
 use crate::protocol::command::Empty;
+use crate::protocol::roles::{SocketId, SocketRole};
 use crate::protocol::{Request, envelope};
-use crate::session::Entrance;
 use crate::session::tests::daemon;
+use crate::session::{AttachRefused, Entrance};
 use crate::tool::{Prepared, Refusal, Tool};
 use crate::webhooks::SessionWebhooks;
 
@@ -155,4 +156,28 @@ fn everybody_who_waits_is_woken_by_an_append() {
     feed.append(Event::SessionPingResult(Empty {}), None);
     assert!(futures::future::join(old, new).now_or_never().is_some());
     assert!(feed.grown().now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_socket_that_took_longer_to_get_here_does_not_throw_out_a_later_one() {
+    let daemon = daemon(Vec::new(), 1 << 20);
+    let sessions = Sessions::new(Arc::clone(&daemon));
+    for role in [None, Some(SocketRole::Driver), Some(SocketRole::Observer)] {
+        let session = sessions.create(None).await.unwrap();
+        let name = Some("a-name-that-nobody-guesses");
+        let (before, after) = (SocketId::new(name), SocketId::new(name));
+        let enter = async |socket| {
+            let entrance = Entrance {
+                role,
+                socket,
+                ..Entrance::default()
+            };
+            session.enter(entrance).await.unwrap()
+        };
+        let place = enter(after).await.unwrap();
+        assert_eq!(enter(before).await.err(), Some(AttachRefused::Late));
+        assert!(!place.taken_over.is_cancelled());
+        let again = enter(after.again()).await.unwrap();
+        assert!(place.taken_over.is_cancelled() && !again.taken_over.is_cancelled());
+    }
 }

@@ -31,16 +31,23 @@ fn log() -> Log {
     Log::new(1 << 20, Vec::new())
 }
 
+/// A log, and sockets that get frames of their own.
+fn watched<const COUNT: usize>() -> (Log, [SocketId; COUNT]) {
+    let mut log = log();
+    let sockets = std::array::from_fn(|_| SocketId::new(None));
+    for socket in sockets {
+        log.watch(socket);
+    }
+    (log, sockets)
+}
+
 fn at() -> Timestamp {
     Timestamp::default()
 }
 
 #[test]
 fn an_answer_is_its_sockets_alone_and_has_its_place() {
-    let (one, two) = (SocketId::new(None), SocketId::new(None));
-    let mut log = log();
-    log.watch(one);
-    log.watch(two);
+    let (mut log, [one, two]) = watched();
     log.append(queued("a", 1), None, at());
     let asked = RequestId::apart(Some(RequestId::from("q")), one);
     log.append(Event::SessionPingResult(Empty {}), Some(&asked), at());
@@ -57,10 +64,7 @@ fn an_answer_is_its_sockets_alone_and_has_its_place() {
 
 #[test]
 fn an_answer_to_the_driver_is_told_to_nobody_else_with_a_role() {
-    let (driver, other) = (SocketId::new(None), SocketId::new(None));
-    let mut log = log();
-    log.watch(driver);
-    log.watch(other);
+    let (mut log, [driver, other]) = watched();
     let asked = RequestId::from("q").of(driver);
     log.append(Event::SessionPingResult(Empty {}), Some(&asked), at());
     // Whoever shows the conversation learns that it is closed.
@@ -198,10 +202,7 @@ fn who_looks_on_does_not_have_dropped_what_the_driver_has_not_read() {
 
 #[test]
 fn who_fell_behind_is_told_how_things_stand_and_others_see_nothing_of_it() {
-    let (slow, other) = (SocketId::new(None), SocketId::new(None));
-    let mut log = log();
-    log.watch(slow);
-    log.watch(other);
+    let (mut log, [slow, other]) = watched();
     log.append(queued("a", 1), None, at());
     let from = log.begin_own_resync(slow, 0, &gap(), at());
     assert_eq!(from, 1);
