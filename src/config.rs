@@ -38,7 +38,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 pub use self::allowed::AllowedFolders;
 pub use self::check::added_server;
-pub(crate) use self::check::unknown_tool;
+pub(crate) use self::check::{unknown_tool, workflow_name_problem};
 pub use self::current::{Current, is_live};
 pub use self::error::{ConfigError, ConfigErrors, HINT};
 pub use self::hosts::{

@@ -26,7 +26,7 @@ use crate::protocol::envelope;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::block_in_place_if_large;
-use crate::session::{Entrance, Handle, Reader, Sessions, shutting_down};
+use crate::session::{AttachRefused, Entrance, Handle, Reader, Sessions, shutting_down};
 use crate::telemetry::metrics;
 pub use activity::LastActivity;
 use place::{Attached, NoPlace};
@@ -79,15 +79,17 @@ pub async fn serve(
     let entrance = options.entrance;
     let attached = match Attached::find(&sessions, options).await {
         Ok(attached) => attached,
-        Err(NoPlace::Driven) => {
-            return close(&mut sink, close::DRIVER_PRESENT, "driver_present").await;
-        }
-        Err(NoPlace::Late) => return close(&mut sink, close::TAKEN_OVER, "taken_over").await,
-        Err(NoPlace::Gone) => {
-            return close(&mut sink, close::SESSION_ENDED, "session_not_found").await;
-        }
-        Err(NoPlace::Full) => {
-            return close(&mut sink, close::TRY_LATER, "too many sessions").await;
+        Err(refused) => {
+            let (code, why) = match refused {
+                NoPlace::Refused(AttachRefused::Driven) => {
+                    (close::DRIVER_PRESENT, "driver_present")
+                }
+                NoPlace::Refused(AttachRefused::Late) => (close::TAKEN_OVER, "taken_over"),
+                NoPlace::Refused(AttachRefused::Full) => (close::TRY_LATER, "too many sockets"),
+                NoPlace::Gone => (close::SESSION_ENDED, "session_not_found"),
+                NoPlace::TooMany => (close::TRY_LATER, "too many sessions"),
+            };
+            return close(&mut sink, code, why).await;
         }
     };
     metrics::connected();

@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +27,7 @@ use self::listen::{bind, token};
 use self::sandboxes::Sandboxes;
 use crate::acp;
 use crate::audit::Audit;
-use crate::config::{Config, Current, ProviderKind, Reading, Readings, Shown, Sources};
+use crate::config::{Config, Current, ProviderKind, Shown, Sources};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
@@ -46,7 +45,7 @@ use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, HeldBy, Limits, Mode};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
-use crate::session::{self, Daemon, Sessions};
+use crate::session::{self, Daemon, Reloadable, Sessions};
 use crate::spend::Spend;
 use crate::store::{Sqlite, Updates};
 use crate::telemetry::Redactor;
@@ -83,10 +82,8 @@ pub struct Options {
     pub home: Option<PathBuf>,
     /// Gets every secret there is.
     pub redactor: Redactor,
-    /// What the configuration was read from, to read it again.
-    pub sources: Option<Sources>,
-    /// Each value of it with where it came from.
-    pub shown: Option<Vec<Shown>>,
+    /// What the configuration was read from, to read it again, and each value of it with where it came from.
+    pub sources: Option<(Sources, Vec<Shown>)>,
 }
 
 /// Runs the daemon to its end.
@@ -331,16 +328,14 @@ fn build(
         notices: notices.clone(),
     };
     let providers = Providers::new(config);
-    let first = |shown| Readings::new(Reading::new(config, shown));
-    let readings = options.shown.clone().map(first);
+    let sources = options.sources.clone();
+    let reloadable = sources.map(|(sources, shown)| Reloadable::new(sources, config, shown));
     let stop = CancellationToken::new();
     let webhooks = Webhooks::new(config.webhooks.as_ref(), tasks.clone(), stop.clone());
     Arc::new(Daemon {
         webhooks,
         mcp: Arc::new(Mcp::new(servers, tasks.clone())),
-        sources: options.sources.clone(),
-        readings: Mutex::new(readings),
-        reloading: tokio::sync::Mutex::default(),
+        reloadable,
         notices,
         rules: SharedRules::new(store.is_ok()),
         store: store.ok(),

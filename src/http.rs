@@ -302,6 +302,18 @@ fn failed(error: &dyn std::fmt::Display) -> ClientError {
     ClientError::Setup(error.to_string())
 }
 
+/// Returns an `http` or `https` address without user and password; else what is wrong with it, as the rest of a sentence.
+pub(crate) fn checked_url(url: &str) -> Result<Url, &'static str> {
+    let url = Url::parse(url).map_err(|_| "is no URL")?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("has to begin with http:// or https://");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not hold a user name or password");
+    }
+    Ok(url)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -138,8 +138,7 @@ fn serve(
         environment: environment(),
         home: sources.home.clone(),
         redactor,
-        shown: Some(loaded.origins),
-        sources: Some(sources),
+        sources: Some((sources, loaded.origins)),
     };
     run(block, daemon::run(loaded.config, options))
 }
@@ -158,8 +157,7 @@ fn acp(
         environment: environment(),
         home: sources.home.clone(),
         redactor,
-        shown: Some(loaded.origins),
-        sources: Some(sources),
+        sources: Some((sources, loaded.origins)),
         ..Options::default()
     };
     run(block, daemon::run_agent(loaded.config, options))

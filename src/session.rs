@@ -1,8 +1,8 @@
 //! A session: it outlives its sockets, holds conversations and their defaults, numbers every event.
 //!
-//! Conversations append to its log; one socket at a time reads there. The actor here takes
-//! requests, hands what is a conversation's to that conversation, and answers the rest. When its
-//! last socket is gone for longer than the grace period, everything in it is cancelled, or runs to its end.
+//! Conversations append to its log, and its sockets read there. The actor here takes requests, hands what is a
+//! conversation's to that conversation, and answers the rest. When nobody who may answer was there for longer than the
+//! grace period, everything in it is cancelled, or runs to its end.
 //!
 //! Read next: `requests` (what each request does), `sends` and `resolve` (what a send comes to), [`log`] (numbers,
 //! merging, the bound), `gap` (what follows a gap).
@@ -27,6 +27,7 @@ mod queue;
 mod ran;
 mod reader;
 mod reading;
+mod reload;
 mod requests;
 pub(crate) mod resolve;
 mod restore;
@@ -40,6 +41,7 @@ mod title;
 mod tools;
 mod transfer;
 mod usage;
+mod workflows;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,6 +82,7 @@ pub(crate) use kept::piece;
 pub(crate) use project_files::ProjectFiles;
 pub(crate) use reader::Reader;
 use reading::Reading;
+pub(crate) use reload::Reloadable;
 use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
@@ -127,8 +130,7 @@ struct Session {
     driver: Option<Socket>,
     /// Those that approve and those that observe.
     further: Vec<Socket>,
-    /// Whether a socket was ever given a role.
-    has_roles: bool,
+    /// What was told of who is there; nothing before a socket had a role.
     told_roles: Option<SessionRoles>,
     /// While a client that was there is gone.
     away: Option<Away>,
@@ -219,7 +221,6 @@ impl Session {
             had_socket: false,
             driver: None,
             further: Vec::new(),
-            has_roles: false,
             told_roles: None,
             away: None,
             output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),

@@ -4,7 +4,6 @@
 //! What is sent has ids and words of the contract, never content. A delivery that fails is tried again, always under the
 //! same id. Deliveries wait in memory: what is left when the daemon ends is lost, and `session:list` has how things stand.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +15,13 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{WebhookEvent, WebhooksConfig};
+use crate::config::{WebhookEvent, WebhooksConfig, url_host};
 use crate::http::{Clients, is_loopback};
 use crate::message::SessionId;
 use crate::protocol::event::Event;
-use crate::protocol::status::{SessionStateName, SessionStatus};
+use crate::protocol::status::{Required, SessionStateName, SessionStatus};
 use crate::protocol::word;
-use crate::sandbox::{is_elsewhere, is_public};
+use crate::sandbox::{Host, is_outside};
 use crate::telemetry::metrics;
 
 /// Deliveries that wait or are under way; those beyond are dropped, and the log says so.
@@ -99,7 +98,8 @@ impl Webhooks {
         SessionWebhooks(webhooks.map(|it| (Arc::clone(it), session.clone())))
     }
 
-    fn send(self: &Arc<Self>, event: WebhookEvent, data: &Value) {
+    /// Sends an event where somebody wants it; `data` makes what goes along.
+    fn send(self: &Arc<Self>, event: WebhookEvent, data: impl FnOnce() -> Value) {
         if !self.config.events.contains(&event) || self.refused.is_cancelled() {
             return;
         }
@@ -115,7 +115,7 @@ impl Webhooks {
         let body = json!({
             "type": kind,
             "timestamp": format!("{:.3}", Timestamp::now()),
-            "data": data,
+            "data": data(),
         });
         let (this, body) = (Arc::clone(self), body.to_string());
         self.tasks.spawn(async move {
@@ -201,52 +201,46 @@ impl SessionWebhooks {
             SessionStateName::RequiresAction => WebhookEvent::RequiresAction,
             SessionStateName::Failed => WebhookEvent::Failed,
         };
-        let mut data = json!({ "sessionId": session });
-        if let Some(data) = data.as_object_mut()
-            && !status.requires.is_empty()
-        {
+        webhooks.send(event, || {
             // A host is a word of the model's.
-            let requires = status.requires.iter().map(|it| {
-                let mut it = it.clone();
-                it.host = None;
-                it
-            });
-            data.insert("requires".to_owned(), json!(requires.collect::<Vec<_>>()));
-        }
-        webhooks.send(event, &data);
+            let bare = |it: &Required| Required {
+                host: None,
+                ..it.clone()
+            };
+            let requires: Vec<Required> = status.requires.iter().map(bare).collect();
+            match requires.is_empty() {
+                true => json!({ "sessionId": session }),
+                false => json!({ "sessionId": session, "requires": requires }),
+            }
+        });
     }
 
     /// Tells of an event that others may wait for.
     pub(crate) fn event(&self, event: &Event) {
         if let (Some((webhooks, session)), Event::ChatStreamEnd(end)) = (&self.0, event) {
-            let data = json!({
-                "sessionId": session,
-                "conversationId": end.conversation_id,
-                "messageId": end.message_id,
-                "stopReason": end.stop_reason,
+            webhooks.send(WebhookEvent::ExchangeEnded, || {
+                json!({
+                    "sessionId": session,
+                    "conversationId": end.conversation_id,
+                    "messageId": end.message_id,
+                    "stopReason": end.stop_reason,
+                })
             });
-            webhooks.send(WebhookEvent::ExchangeEnded, &data);
         }
     }
-}
-
-/// Whether an address may be anybody's, and not its provider's own.
-fn is_outside(address: IpAddr) -> bool {
-    is_public(address) && is_elsewhere(SocketAddr::new(address, 443))
 }
 
 /// Refuses an address that no name has to be looked up for.
 fn refuse_private(url: &str) -> Result<(), String> {
     let url = reqwest::Url::parse(url).map_err(|error| error.to_string())?;
-    let host = url.host_str().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let is_private = match bare.parse::<IpAddr>() {
-        Ok(address) => !is_outside(address),
-        Err(_) => is_loopback(&url),
+    let is_private = match url_host(&url) {
+        Some(Host::Address(address)) => !is_outside(address),
+        _ => is_loopback(&url),
     };
     match is_private {
         true => Err(format!(
-            "`{host}` is an address of this machine or of a private network (webhooks.allow_private)"
+            "`{}` is an address of this machine or of a private network (webhooks.allow_private)",
+            url.host_str().unwrap_or_default()
         )),
         false => Ok(()),
     }

@@ -50,7 +50,7 @@ pub use self::mcp::added_server;
 #[cfg(test)]
 pub(crate) use self::server::LOCKABLE;
 pub(crate) use self::server::PROVIDERS;
-pub(crate) use self::workflows::unknown_tool;
+pub(crate) use self::workflows::{unknown_tool, workflow_name_problem};
 
 fn core_tools() -> [&'static str; 9] {
     CORE_TOOLS.map(|(name, _)| name)

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 use super::origin::MASK;
@@ -28,22 +28,23 @@ struct Live {
     search: SearchSet,
 }
 
-/// What clients set of how the web is searched, which counts until the daemon ends; `None` where none did, `Some(None)`
-/// where it is to be empty.
+/// What clients set of how the web is searched, which counts until the daemon ends; `None` where none did. An empty text
+/// stands for no such service.
 #[derive(Debug, Default)]
 struct SearchSet {
-    searxng_url: Option<Option<String>>,
-    brave_api_key: Option<Option<SecretString>>,
+    searxng_url: Option<String>,
+    brave_api_key: Option<SecretString>,
 }
 
 impl SearchSet {
     /// Has it count in the place of what the configuration says.
     fn lay_over(&self, search: &mut WebSearchConfig) {
         if let Some(url) = &self.searxng_url {
-            search.searxng_url.clone_from(url);
+            search.searxng_url = Some(url.clone()).filter(|url| !url.is_empty());
         }
         if let Some(key) = &self.brave_api_key {
-            search.brave_api_key.clone_from(key);
+            let is_key = |key: &SecretString| !key.expose_secret().is_empty();
+            search.brave_api_key = Some(key.clone()).filter(is_key);
         }
     }
 }
@@ -74,6 +75,9 @@ impl Current {
                 copy(&mut config, new);
             }
         }
+        for (_, copy) in READ_ONCE {
+            copy(&mut config, &live.config);
+        }
         live.put.retain(|name, _| !new.workflows.contains_key(name));
         for (name, workflow) in &live.put {
             config.workflows.insert(name.clone(), workflow.clone());
@@ -86,12 +90,10 @@ impl Current {
     pub fn search_by(&self, searxng_url: Option<String>, brave_api_key: Option<String>) {
         let mut live = self.0.write();
         let mut config = Config::clone(&live.config);
-        if let Some(url) = searxng_url {
-            live.search.searxng_url = Some((!url.is_empty()).then_some(url));
-        }
-        if let Some(key) = brave_api_key {
-            live.search.brave_api_key = Some((!key.is_empty()).then(|| key.into()));
-        }
+        let search = &mut live.search;
+        search.searxng_url = searxng_url.or(search.searxng_url.take());
+        let key = brave_api_key.map(SecretString::from);
+        search.brave_api_key = key.or(search.brave_api_key.take());
         live.search.lay_over(&mut config.tools.web_search);
         live.config = Arc::new(config);
     }
@@ -101,13 +103,13 @@ impl Current {
         let live = self.0.read();
         let text = match key.strip_prefix("tools.web_search.")? {
             "searxng_url" => live.search.searxng_url.clone()?,
-            "brave_api_key" => {
-                let key = live.search.brave_api_key.as_ref()?;
-                key.as_ref().map(|_| MASK.to_owned())
-            }
+            "brave_api_key" => match live.search.brave_api_key.as_ref()?.expose_secret() {
+                "" => String::new(),
+                _ => MASK.to_owned(),
+            },
             _ => return None,
         };
-        Some(text.unwrap_or_default().into())
+        Some(text.into())
     }
 
     /// Adds a workflow, or takes one away that was added so. Returns false where the configuration's own would be changed,
@@ -147,19 +149,11 @@ type CopySection = fn(&mut Config, &Config);
 const WORKFLOWS: &str = "workflows";
 
 /// What may change while the daemon runs, by the beginning of its keys. Where one key below a beginning is other than
-/// before, the **whole** section is copied: what is read once, or was set by clients, has to be put back. MCP servers, and
-/// keys and addresses of providers, are changed by who has them.
+/// before, the **whole** section is copied, and what is read once or was set by clients is put back after that. MCP servers,
+/// and keys and addresses of providers, are changed by who has them.
 const LIVE: [(&str, CopySection); 13] = [
-    ("approval", |now, new| {
-        let remember = now.approval.remember;
-        now.approval = new.approval;
-        now.approval.remember = remember;
-    }),
-    ("chat", |now, new| {
-        let (provider, ollama) = (now.chat.provider.clone(), now.chat.detect_ollama.clone());
-        now.chat = new.chat.clone();
-        (now.chat.provider, now.chat.detect_ollama) = (provider, ollama);
-    }),
+    ("approval", |now, new| now.approval = new.approval),
+    ("chat", |now, new| now.chat = new.chat.clone()),
     ("compaction", |now, new| {
         now.compaction = new.compaction.clone();
     }),
@@ -168,15 +162,10 @@ const LIVE: [(&str, CopySection); 13] = [
         now.workflows = new.workflows.clone();
     }),
     ("tools.web_search", |now, new| {
-        let search = &mut now.tools.web_search;
-        let (enabled, cache_ttl) = (search.enabled, search.cache_ttl);
-        *search = new.tools.web_search.clone();
-        (search.enabled, search.cache_ttl) = (enabled, cache_ttl);
+        now.tools.web_search = new.tools.web_search.clone();
     }),
     ("tools.client", |now, new| {
-        let enabled = now.tools.client.enabled;
-        now.tools.client = new.tools.client;
-        now.tools.client.enabled = enabled;
+        now.tools.client = new.tools.client
     }),
     ("tools.max_concurrent", |now, new| {
         now.tools.max_concurrent = new.tools.max_concurrent;
@@ -199,13 +188,25 @@ const LIVE: [(&str, CopySection); 13] = [
 ];
 
 /// Keys below those that are read once all the same.
-const READ_ONCE: [&str; 6] = [
-    "approval.remember",
-    "chat.provider",
-    "chat.detect_ollama",
-    "tools.client.enabled",
-    "tools.web_search.cache_ttl",
-    "tools.web_search.enabled",
+const READ_ONCE: [(&str, CopySection); 6] = [
+    ("approval.remember", |now, old| {
+        now.approval.remember = old.approval.remember;
+    }),
+    ("chat.provider", |now, old| {
+        now.chat.provider.clone_from(&old.chat.provider);
+    }),
+    ("chat.detect_ollama", |now, old| {
+        now.chat.detect_ollama.clone_from(&old.chat.detect_ollama);
+    }),
+    ("tools.client.enabled", |now, old| {
+        now.tools.client.enabled = old.tools.client.enabled;
+    }),
+    ("tools.web_search.cache_ttl", |now, old| {
+        now.tools.web_search.cache_ttl = old.tools.web_search.cache_ttl;
+    }),
+    ("tools.web_search.enabled", |now, old| {
+        now.tools.web_search.enabled = old.tools.web_search.enabled;
+    }),
 ];
 
 /// Returns whether a change of this key, from what is in force to another configuration, counts while the daemon runs. Of
@@ -218,13 +219,12 @@ pub fn is_live(key: &str, now: &Config, new: &Config) -> bool {
     if is_of(now, "api_key") || (is_of(now, "base_url") && is_of(new, "base_url")) {
         return true;
     }
-    LIVE.iter().any(|(prefix, _)| is_below(key, prefix)) && !READ_ONCE.contains(&key)
+    let is_read_once = READ_ONCE.iter().any(|(name, _)| *name == key);
+    LIVE.iter().any(|(prefix, _)| is_below(key, prefix)) && !is_read_once
 }
 
 #[cfg(test)]
 mod tests {
-    use secrecy::ExposeSecret as _;
-
     use super::*;
     use crate::config::testing::loaded;
 

@@ -34,7 +34,7 @@ impl Attached {
         let problem = match options.resume {
             Some(resume) => match Self::resume(sessions, &resume, entrance, None).await {
                 Ok(attached) => return Ok(attached),
-                Err(Unopened::NoPlace(refused)) => return Err(refused),
+                Err(Unopened::Refused(refused)) => return Err(refused.into()),
                 Err(Unopened::Problem(problem)) => Some(problem),
             },
             None => None,
@@ -44,11 +44,11 @@ impl Attached {
             return Err(NoPlace::Gone);
         }
         let session = sessions.create(options.project.as_deref()).await;
-        let session = session.ok_or(NoPlace::Full)?;
+        let session = session.ok_or(NoPlace::TooMany)?;
         if let Some(problem) = problem {
             session.feed.append(Event::SessionError(problem), None);
         }
-        let attachment = session.enter(entrance).await.ok_or(NoPlace::Full)??;
+        let attachment = session.enter(entrance).await.ok_or(NoPlace::TooMany)??;
         Ok(Self {
             session,
             attachment,
@@ -101,55 +101,51 @@ impl Attached {
 /// Why a socket has no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// It wants to drive one that another socket drives.
-    Driven,
+    /// The session does not take it.
+    Refused(AttachRefused),
     /// There is no such session, and it wants no other.
     Gone,
-    /// There are too many sessions, or sockets on this one.
-    Full,
-    /// Another one of its client came after it.
-    Late,
+    /// There are too many sessions.
+    TooMany,
 }
 
 /// Why an earlier session is not gone on with.
 pub(super) enum Unopened {
-    NoPlace(NoPlace),
+    /// It does not take the socket.
+    Refused(AttachRefused),
     Problem(SessionError),
 }
 
 impl From<AttachRefused> for NoPlace {
     fn from(refused: AttachRefused) -> Self {
-        match refused {
-            AttachRefused::Driven => Self::Driven,
-            AttachRefused::Full => Self::Full,
-            AttachRefused::Late => Self::Late,
-        }
+        Self::Refused(refused)
     }
 }
 
 impl From<AttachRefused> for Unopened {
     fn from(refused: AttachRefused) -> Self {
-        Self::NoPlace(refused.into())
+        Self::Refused(refused)
     }
 }
 
 impl From<Unopened> for SessionError {
     fn from(unopened: Unopened) -> Self {
-        match unopened {
-            Unopened::Problem(problem) => problem,
-            Unopened::NoPlace(NoPlace::Driven) => Self::new(
+        let (code, message) = match unopened {
+            Unopened::Problem(problem) => return problem,
+            Unopened::Refused(AttachRefused::Driven) => (
                 SessionCode::Forbidden,
                 "another socket drives that session; connect to it with `takeOver=1`, or as an observer",
             ),
-            Unopened::NoPlace(NoPlace::Late) => Self::new(
+            Unopened::Refused(AttachRefused::Late) => (
                 SessionCode::Forbidden,
                 "another socket came to that session after this one asked for it; ask again",
             ),
-            Unopened::NoPlace(NoPlace::Full | NoPlace::Gone) => Self::new(
+            Unopened::Refused(AttachRefused::Full) => (
                 SessionCode::RateLimited,
                 "there are too many sockets on that session; close some",
             ),
-        }
+        };
+        Self::new(code, message)
     }
 }
 

@@ -71,15 +71,19 @@ impl ActorState {
     ) {
         let before: Vec<MessageId> = self.names().cloned().collect();
         let events = context.events();
-        let (edited, after) = match change.map(|(id, change)| self.change(id, change, context)) {
-            None => (None, None),
-            Some(Ok((edited, after))) => (edited, after),
+        let after = match change.map(|(id, change)| self.change(id, change, context)) {
+            None => None,
+            Some(Ok(after)) => after,
             Some(Err(refused)) => return events.answer(reply_to, refused.into()),
+        };
+        let edited = match &after {
+            Some(After::Edited(id)) => Some(id),
+            _ => None,
         };
         events.answer(reply_to, Event::ChatQueueResult(self.listed(context)));
         for (at, send) in self.queue.iter().enumerate() {
             let id = &send.setup.message_id;
-            if before.get(at) != Some(id) || edited.as_ref() == Some(id) {
+            if before.get(at) != Some(id) || edited == Some(id) {
                 events.emit(Event::ChatQueued(Queued {
                     conversation_id: context.conversation.id.clone(),
                     message_id: id.clone(),
@@ -100,7 +104,7 @@ impl ActorState {
                 position: 0,
                 content: None,
             })),
-            None => {}
+            Some(After::Edited(_)) | None => {}
         }
     }
 
@@ -113,13 +117,13 @@ impl ActorState {
         }
     }
 
-    /// Makes one change; returns the send that says something else, and what is left to be said of one that is gone.
+    /// Makes one change; returns what is left to be said of it.
     fn change(
         &mut self,
         id: MessageId,
         change: QueueChange,
         context: &Context,
-    ) -> Result<(Option<MessageId>, Option<After>), Refused> {
+    ) -> Result<Option<After>, Refused> {
         let Some(at) = self.names().position(|waiting| *waiting == id) else {
             return Err(Refused::Unknown(id));
         };
@@ -137,7 +141,7 @@ impl ActorState {
                 send.setup.content = content.into_parts();
                 let journal = &context.session.journal;
                 journal.edited(&context.conversation.id, &id, &send.kept);
-                Ok((Some(id), None))
+                Ok(Some(After::Edited(id)))
             }
             QueueChange::Move(position) => {
                 let to = (position.get() - 1).min(self.queue.len().saturating_sub(1));
@@ -145,7 +149,7 @@ impl ActorState {
                     self.queue.insert(to, send);
                 }
                 self.keep_order(context);
-                Ok((None, None))
+                Ok(None)
             }
             QueueChange::Remove => {
                 let send = self.queue.remove(at);
@@ -153,10 +157,9 @@ impl ActorState {
                     // Before the answer says so.
                     context.session.journal.dropped(&send.waited);
                 }
-                let dropped = send.map(|send| After::Dropped(Box::new(send)));
-                Ok((None, dropped))
+                Ok(send.map(|send| After::Dropped(Box::new(send))))
             }
-            QueueChange::Send => self.send_now(at, id, context).map(|after| (None, after)),
+            QueueChange::Send => self.send_now(at, id, context),
         }
     }
 
@@ -258,8 +261,11 @@ impl ActorState {
     }
 }
 
-/// What is said of a send that waits no longer, after the others have their places.
+/// What is left to be said of a send that was changed.
 enum After {
+    /// It says something else.
+    Edited(MessageId),
+    /// It waits no longer.
     Dropped(Box<QueuedSend>),
     Steered(MessageId),
 }

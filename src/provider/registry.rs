@@ -23,6 +23,7 @@ use super::rates::Rates;
 use super::scripted::Scripted;
 use crate::config::presets::{self, SCRIPTED};
 use crate::config::{Config, ProviderConfig, ProviderKind};
+use crate::http::checked_url;
 use crate::message::ProviderInfo;
 use detect::Detect;
 pub use detect::Found;
@@ -230,13 +231,7 @@ fn move_to(config: &mut ProviderConfig, base_url: &str) -> Result<(), ConfigureE
     if config.kind == ProviderKind::Scripted {
         return Err(refused("cannot be set: a script has none"));
     }
-    let new = Url::parse(base_url.trim()).map_err(|_| refused("is no URL"))?;
-    if !matches!(new.scheme(), "http" | "https") {
-        return Err(refused("has to begin with http:// or https://"));
-    }
-    if !new.username().is_empty() || new.password().is_some() {
-        return Err(refused("must not hold a user name or password"));
-    }
+    let new = checked_url(base_url.trim()).map_err(refused)?;
     if new.query().is_some() || new.fragment().is_some() {
         return Err(refused("must not have a query or fragment"));
     }

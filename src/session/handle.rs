@@ -25,7 +25,7 @@ pub struct Handle {
     pub(crate) feed: Arc<Feed>,
     pub(super) executions: Arc<Executions>,
     pub(super) inbox: mpsc::Sender<Message>,
-    /// Whether nobody would miss it: its socket is gone and there is no conversation in it.
+    /// Whether nobody would miss it: no socket is on it and there is no conversation in it.
     pub(super) spare: Arc<AtomicBool>,
     /// Cancelled when it has ended, however.
     pub(super) ended: CancellationToken,
@@ -50,7 +50,7 @@ pub(super) enum Message {
     MakeRoom,
 }
 
-/// As what a socket comes to a session.
+/// What a socket asks for when it joins a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entrance {
     /// The role that it asks for. One that asks for none drives, and throws out the driver before.

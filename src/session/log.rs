@@ -1,6 +1,6 @@
 //! The numbered events of a session, kept for a resume, bounded in bytes. Pure.
 //!
-//! Whatever a client sees passes through here: conversations append, one socket reads at its own
+//! Whatever a client sees passes through here: conversations append, and each socket reads at its own
 //! pace. A text or thinking delta that nobody has read yet takes up the ones that follow it, so
 //! that a slow reader costs bytes of text and not frames; nothing else is merged, nothing dropped
 //! but by the bound, and what the bound drops is reported as a gap. After a gap comes a `resync`: events
@@ -232,9 +232,9 @@ impl Log {
             delta,
             timestamp,
         };
-        let noted = match self.apart.is_empty() {
-            true => None,
-            false => event.conversation().cloned(),
+        let noted = match self.apart.is_resyncing() {
+            true => event.conversation().cloned(),
+            false => None,
         };
         let is_new = match event {
             Event::ChatTextDelta(delta) => self.append_text(text(Kind::Answer, delta)),
@@ -294,9 +294,8 @@ impl Log {
                 break;
             };
             seq += 1;
-            let frame = entry.frame(seq, reader);
             let is_told = reader.is_some_and(|socket| self.apart.has_told(socket, seq));
-            if let Some(frame) = frame.filter(|_| !is_told) {
+            if !is_told && let Some(frame) = entry.frame(seq, reader) {
                 taken += frame.len();
                 out.push(frame);
             }

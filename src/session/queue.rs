@@ -25,7 +25,7 @@ impl Session {
         self.change_queue(wanted, id).await;
     }
 
-    /// The same where its documents are read.
+    /// The same where its documents have been read.
     pub(super) async fn change_queue(&self, wanted: ChatQueue, id: Option<&RequestId>) {
         let conversation_id = wanted.conversation_id.clone();
         let change = match change(wanted) {

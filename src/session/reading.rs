@@ -1,6 +1,6 @@
-//! Sends whose documents are read, and what waits behind each: in tasks, so that the session goes on meanwhile.
+//! Sends and edits whose documents are being read, and what waits behind each: in tasks, so that the session goes on meanwhile.
 //!
-//! What a client says in a conversation keeps its order: while the documents of a send are read there, further sends,
+//! What a client says in a conversation keeps its order: while the documents of a send are being read there, further sends,
 //! calls and changes of its queue wait behind it in a line. Answers to questions, a cancel and everything else do not.
 
 use std::collections::{HashMap, VecDeque};
@@ -44,7 +44,7 @@ impl Default for Reading {
     }
 }
 
-/// What is read in a conversation, and what waits behind it.
+/// What is being read in a conversation, and what waits behind it.
 #[derive(Default)]
 struct Line {
     /// `None` while what waits behind it is taken.
@@ -115,7 +115,7 @@ impl Reading {
         self.lines.is_empty()
     }
 
-    /// Returns whether documents of a send in this conversation are read.
+    /// Returns whether documents of a send in this conversation are being read.
     pub(super) fn is_reading(&self, conversation: &ConversationId) -> bool {
         let line = self.lines.get(conversation);
         line.is_some_and(|line| line.read.is_some())

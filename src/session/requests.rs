@@ -69,7 +69,7 @@ impl Session {
             Command::ProviderConfigure(wanted) => self.configure_provider(wanted),
             Command::ProviderValidate(wanted) => return self.validate(&wanted.provider, id),
             Command::SearchConfigure(wanted) => self.configure_search(wanted),
-            Command::WorkflowList(_) => Ok(self.list_workflows()),
+            Command::WorkflowList(_) => Ok(Event::WorkflowListResult(self.workflows())),
             Command::WorkflowPut(wanted) => self.put_workflow(wanted),
             Command::ConfigGet(wanted) => self.get_config(&wanted),
             Command::ConfigReload(_) => return self.reload_config(id),

@@ -157,7 +157,6 @@ impl Session {
             SocketRole::Driver => self.drive(socket),
             SocketRole::Approver | SocketRole::Observer => self.further.push(socket),
         }
-        self.has_roles |= role.is_some();
         self.settle_presence();
         let attachment = Attachment {
             _on_disconnect: disconnected.drop_guard(),
@@ -229,11 +228,8 @@ impl Session {
             // It drives already.
             return self.answer(id, done);
         };
-        if self
-            .further
-            .iter()
-            .any(|it| is_it(it) && it.allowed < SocketRole::Driver)
-        {
+        let socket = self.further.get(at);
+        if socket.is_some_and(|it| it.allowed < SocketRole::Driver) {
             let message =
                 "this socket's token does not let it drive; connect with the daemon's own token";
             let error = SessionError::new(SessionCode::Forbidden, message);
@@ -259,10 +255,7 @@ impl Session {
             self.end_what_is_the_drivers();
             self.forget(&driver);
         }
-        let (gone, here) = std::mem::take(&mut self.further)
-            .into_iter()
-            .partition::<Vec<_>, _>(|it| is_gone(it));
-        self.further = here;
+        let gone: Vec<_> = self.further.extract_if(.., |it| is_gone(it)).collect();
         for socket in &gone {
             self.forget(socket);
         }
@@ -305,7 +298,7 @@ impl Session {
     /// Tells who is there, where anybody has a role; a socket that is new is told its own first. Who observes comes and goes
     /// without a number: that is told to those with a role alone.
     fn tell_roles(&mut self, new: Option<SocketId>) {
-        if !self.has_roles {
+        if new.is_none() && self.told_roles.is_none() {
             return;
         }
         let roles = self.roles(None);

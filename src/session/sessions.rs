@@ -13,9 +13,10 @@ use tracing::Instrument as _;
 
 use super::defaults::Defaults;
 use super::log::Log;
+use super::reload::Reloadable;
 use super::resolve::LAYERS;
 use super::{Feed, Handle, INBOX, Message, ProjectFiles, Session, projects, providers};
-use crate::config::{Config, ExposePolicy, Readings, Sources};
+use crate::config::{Config, ExposePolicy};
 use crate::exchange::context::Services;
 use crate::exchange::executions::Executions;
 use crate::exchange::memory::SharedRules;
@@ -48,13 +49,8 @@ pub struct Daemon {
     pub(crate) notices: Notices,
     /// Another program that is told how sessions stand, where there is one.
     pub(crate) webhooks: Option<Arc<Webhooks>>,
-    /// What the configuration is read from.
-    pub(crate) sources: Option<Sources>,
-    /// Its values as they are in force and as they were read last; held for a look at them, and while what may change is
-    /// changed.
-    pub(crate) readings: Mutex<Option<Readings>>,
-    /// Held while it is read again.
-    pub(crate) reloading: tokio::sync::Mutex<()>,
+    /// Where the configuration comes from, where it can be read again.
+    pub(crate) reloadable: Option<Reloadable>,
     /// Where sessions are kept; nowhere where there is none.
     pub(crate) store: Option<Sqlite>,
     /// Why there is none.

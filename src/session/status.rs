@@ -1,4 +1,4 @@
-//! How a session stands in one word, folded from its events. Pure.
+//! How a session stands in one word, folded from its events and from what no event tells. Pure.
 
 use std::collections::{HashMap, HashSet};
 

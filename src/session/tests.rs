@@ -98,9 +98,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         Arc::new(Scripted(Mutex::new(script.into())));
     Arc::new(Daemon {
         webhooks: None,
-        sources: None,
-        readings: Mutex::default(),
-        reloading: tokio::sync::Mutex::default(),
+        reloadable: None,
         updates: crate::store::Updates::default(),
         imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
         titles: Arc::new(Semaphore::new(MAX_TITLES)),

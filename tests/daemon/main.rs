@@ -71,6 +71,7 @@ mod session_files;
 mod sessions;
 mod settings;
 mod slow;
+mod status;
 mod steering;
 mod switching;
 mod telemetry;

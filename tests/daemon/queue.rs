@@ -31,6 +31,14 @@ fn words(answer: &Value) -> Vec<String> {
         .collect()
 }
 
+/// What the provider was asked last of all in each request but the first.
+fn asked(provider: &Provider) -> Vec<Value> {
+    provider.requests()[1..]
+        .iter()
+        .map(|it| it["messages"].as_array().unwrap().last().unwrap()["content"].clone())
+        .collect()
+}
+
 #[tokio::test]
 async fn a_queue_is_listed_and_changed_and_runs_as_it_is_then() {
     let Answering {
@@ -75,11 +83,7 @@ async fn a_queue_is_listed_and_changed_and_runs_as_it_is_then() {
     for _ in 0..3 {
         client.until("chat:stream-end").await;
     }
-    let asked: Vec<Value> = provider.requests()[1..]
-        .iter()
-        .map(|it| it["messages"].as_array().unwrap().last().unwrap()["content"].clone())
-        .collect();
-    assert_eq!(asked, ["three", "TWO"]);
+    assert_eq!(asked(&provider), ["three", "TWO"]);
     client.check_numbers();
 }
 
@@ -209,12 +213,8 @@ async fn a_queue_is_as_it_was_left_after_a_kill_and_may_be_sent_then() {
             .find(|it| it["type"] == "chat:stream-end" && it["payload"]["stopReason"] == "end_turn")
             .await;
     }
-    let asked: Vec<Value> = provider.requests()[1..]
-        .iter()
-        .map(|it| it["messages"].as_array().unwrap().last().unwrap()["content"].clone())
-        .collect();
     // The first one was never answered.
-    assert_eq!(asked, ["first\n\nONE", "two"]);
+    assert_eq!(asked(&provider), ["first\n\nONE", "two"]);
 }
 
 #[tokio::test]
@@ -328,78 +328,4 @@ async fn an_edit_drops_no_document_unseen() {
         asked.contains("sum all") && asked.contains("x,y"),
         "{asked}"
     );
-}
-
-#[tokio::test]
-async fn a_session_runs_from_its_send_to_the_end_of_what_waits() {
-    let provider = Provider::start().await;
-    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
-    provider.then(turn).then(Turn::text("b"));
-    let daemon = Daemon::start(&provider).await;
-    let mut client = daemon.connect().await;
-    let layers = json!(["stream", "state", "status"]);
-    client
-        .ask(json!({"type": "session:configure", "layers": layers}))
-        .await;
-    let ask = json!({"type": "session:status"});
-    // Without an id, too: nothing answers it.
-    client
-        .send(json!({"type": "chat:send", "content": "one"}))
-        .await;
-    let status = client.ask(ask.clone()).await;
-    assert_eq!(status["payload"], json!({"state": "running"}));
-    pause.reached().await;
-    wait(&mut client, "two").await;
-    pause.go_on();
-    for _ in 0..2 {
-        client.until("chat:stream-end").await;
-    }
-    assert_eq!(client.ask(ask).await["payload"], json!({"state": "idle"}));
-    let told = client.all("session:status-changed");
-    let told: Vec<&Value> = told.iter().map(|it| &it["state"]).collect();
-    assert_eq!(told, ["running", "idle"]);
-    client.check_numbers();
-}
-
-#[tokio::test]
-async fn a_session_says_in_a_word_how_it_stands() {
-    let provider = Provider::start().await;
-    provider.then(Turn::call("bash", &json!({"command": "touch made"})));
-    let daemon = Daemon::start(&provider).await;
-    let mut client = daemon.connect().await;
-    let layers = json!(["stream", "state", "status"]);
-    client
-        .ask(json!({"type": "session:configure", "layers": layers}))
-        .await;
-    let ask = json!({"type": "session:status"});
-    assert_eq!(
-        client.ask(ask.clone()).await["payload"],
-        json!({"state": "idle"})
-    );
-    client.say("go").await;
-    let told = client.until("session:status-changed").await;
-    assert_eq!(told["payload"], json!({"state": "running"}));
-    let told = client.until("session:status-changed").await["payload"].clone();
-    assert_eq!(told["state"], "requires_action");
-    assert_eq!(
-        told["requires"],
-        json!([{"kind": "approval", "conversationId": "default", "messageId": "m1", "toolId": "t1"}])
-    );
-    assert_eq!(client.ask(ask.clone()).await["payload"], told);
-    // No answer is scripted: the exchange fails.
-    client
-        .send(json!({"type": "chat:tool-approve", "toolId": "t1", "approved": true}))
-        .await;
-    for state in ["running", "failed"] {
-        let told = client.until("session:status-changed").await;
-        assert_eq!(told["payload"], json!({"state": state}));
-    }
-    client.check_numbers();
-    // Who does not ask for the layer has the request.
-    let mut other = daemon.connect().await;
-    provider.then(Turn::text("a"));
-    other.say("go").await;
-    other.until("chat:stream-end").await;
-    assert_eq!(other.ask(ask).await["payload"]["state"], "idle");
-    assert!(other.all("session:status-changed").is_empty());
 }

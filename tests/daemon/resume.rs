@@ -52,7 +52,7 @@ async fn an_open_approval_is_answered_from_another_socket() {
         .send(json!({"type": "session:resume", "sessionId": session, "lastSeq": 0}))
         .await;
     second.until("chat:tool-confirm").await;
-    while first.next_or_close().await != Err(4001) {}
+    assert_eq!(first.closed().await, 4001);
     second
         .send(json!({"type": "chat:tool-approve", "toolId": "t1", "approved": true}))
         .await;

@@ -15,15 +15,6 @@ fn numbered(client: &Client) -> Vec<Value> {
     client.seen.iter().filter(is_one).cloned().collect()
 }
 
-/// What a socket is closed with.
-async fn close_of(client: &mut Client) -> u16 {
-    loop {
-        if let Err(code) = client.next_or_close().await {
-            return code;
-        }
-    }
-}
-
 #[tokio::test]
 async fn all_see_the_same_numbered_events_and_an_approver_answers_for_all() {
     let provider = Provider::start().await;
@@ -111,7 +102,7 @@ async fn one_drives_at_a_time_and_another_one_takes_over() {
         .find(|it| it["type"] == "session:roles" && it["payload"]["role"] == "approver")
         .await;
     let mut plain = Client::connect(&daemon, &format!("?session={session}")).await;
-    assert_eq!(close_of(&mut third).await, 4001);
+    assert_eq!(third.closed().await, 4001);
     provider.then(Turn::text("c"));
     plain.say("go on").await;
     for client in [&mut first, &mut second, &mut plain] {
@@ -151,8 +142,8 @@ async fn a_token_may_be_for_a_role_and_no_more() {
         .unwrap();
     let own = approver.until("session:roles").await;
     assert_eq!(own["payload"]["role"], "observer");
-    let config = tokio::fs::read_to_string(daemon.project().join("../log")).await;
-    let log = config.unwrap();
+    let log = tokio::fs::read_to_string(daemon.project().join("../log")).await;
+    let log = log.unwrap();
     assert!(!log.contains(observing) && !log.contains(approving));
 }
 
@@ -223,7 +214,7 @@ async fn a_session_waits_for_who_may_answer_and_not_for_who_looks_on() {
     approver.until("chat:stream-end").await;
     drop(approver);
     // Nobody is left who could answer: it ends, and who looks on is told.
-    assert_eq!(close_of(&mut observer).await, 4002);
+    assert_eq!(observer.closed().await, 4002);
     let other = tokio::sync::Mutex::new(daemon.connect().await);
     eventually("the session is gone", async || {
         let open = json!({"type": "session:open", "sessionId": session});
@@ -244,7 +235,7 @@ async fn a_client_that_comes_again_takes_the_place_of_its_own_socket() {
     // Its line broke, and the daemon has not noticed.
     let query = format!("?session={session}&after=0&role=driver&{name}");
     let mut again = Client::connect(&daemon, &query).await;
-    assert_eq!(close_of(&mut before).await, 4001);
+    assert_eq!(before.closed().await, 4001);
     // It knows its own answer, and asks for nothing twice.
     let answer = again.until("session:ping-result").await;
     assert_eq!(answer["replyTo"], asked["replyTo"]);
@@ -254,7 +245,7 @@ async fn a_client_that_comes_again_takes_the_place_of_its_own_socket() {
     let observing = format!("?session={session}&role=observer&client=who-looks-on-has-one");
     let mut observer = Client::connect(&daemon, &observing).await;
     let mut observer_again = Client::connect(&daemon, &observing).await;
-    assert_eq!(close_of(&mut observer).await, 4001);
+    assert_eq!(observer.closed().await, 4001);
     let own = observer_again.until("session:roles").await;
     assert_eq!(own["payload"]["observers"], 1, "{own}");
     for name in ["short".to_owned(), "x".repeat(129)] {
@@ -295,7 +286,7 @@ async fn who_looks_on_begins_no_session_anew() {
     driver.until("chat:stream-end").await;
     let mut other = Client::connect(&daemon, &format!("?session={session}&role=observer")).await;
     drop(driver);
-    assert_eq!(close_of(&mut other).await, 4002);
+    assert_eq!(other.closed().await, 4002);
     for role in ["observer", "approver"] {
         let query = format!("?session={session}&role={role}");
         assert_eq!(Client::reach(&daemon, &query).await.err(), Some(4002));

@@ -345,7 +345,7 @@ async fn a_socket_goes_from_one_session_to_another() {
     other
         .ask(json!({"type": "session:open", "sessionId": second}))
         .await;
-    while client.next_or_close().await != Err(4001) {}
+    assert_eq!(client.closed().await, 4001);
     other
         .ask(json!({"type": "session:delete", "sessionId": first}))
         .await;

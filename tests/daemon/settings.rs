@@ -5,14 +5,6 @@ use serde_json::{Value, json};
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
 
-/// Changes the daemon's configuration file.
-fn rewrite(daemon: &Daemon, change: impl FnOnce(&mut Value)) {
-    let file = daemon.project().join("../config.json");
-    let mut config: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-    change(&mut config);
-    std::fs::write(file, config.to_string()).unwrap();
-}
-
 async fn reload(client: &mut Client) -> Value {
     client.ask(json!({"type": "config:reload"})).await
 }
@@ -33,7 +25,7 @@ async fn what_may_change_does_and_the_rest_is_named() {
     );
     let key = value(&mut client, "providers.test.api_key").await;
     assert_eq!(key["value"], "***");
-    rewrite(&daemon, |config| {
+    daemon.reconfigure(|config| {
         config["chat"]["max_turns"] = json!(1);
         config["server"]["max_connections"] = json!(9);
         config["providers"]["test"]["api_key"] = json!("another-key-0123456789");
@@ -93,7 +85,7 @@ async fn a_configuration_that_is_wrong_changes_nothing() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
     let mut client = daemon.connect().await;
-    rewrite(&daemon, |config| {
+    daemon.reconfigure(|config| {
         config["chat"]["max_turns"] = json!("many");
         config["approval"]["timeout"] = json!("1m");
     });
@@ -117,13 +109,13 @@ async fn a_hangup_without_a_terminal_reads_the_configuration_again() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
     let mut client = daemon.connect().await;
-    rewrite(&daemon, |config| config["chat"]["max_turns"] = json!(7));
+    daemon.reconfigure(|config| config["chat"]["max_turns"] = json!(7));
     let pid = rustix::process::Pid::from_raw(daemon.pid.try_into().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
     client
         .find(|it| it["type"] == "session:notice" && it["payload"]["code"] == "config_reloaded")
         .await;
-    rewrite(&daemon, |config| config["chat"]["max_turns"] = json!(-7));
+    daemon.reconfigure(|config| config["chat"]["max_turns"] = json!(-7));
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
     client
         .find(|it| it["type"] == "session:notice" && it["payload"]["code"] == "config_invalid")
@@ -182,7 +174,7 @@ async fn what_is_locked_by_a_reload_counts_in_a_session_that_had_loosened_it() {
     let loosen = json!({"type": "session:configure", "approvalPolicy": "allow_all"});
     let loosened = client.ask(loosen).await;
     assert_eq!(loosened["payload"]["approvalPolicy"], "allow_all");
-    rewrite(&daemon, |config| {
+    daemon.reconfigure(|config| {
         config["approval"]["policy"] = json!("deny_all");
         config["session"]["locked"] = json!(["approval.policy"]);
     });
@@ -209,7 +201,7 @@ async fn a_provider_that_is_gone_forgets_its_key_and_a_new_one_waits_for_the_res
     let entry = json!({"kind": "anthropic", "api_key": "another-key-0123456789"});
     let daemon = Daemon::with(&provider, json!({"providers": {"gone": entry.clone()}})).await;
     let mut client = daemon.connect().await;
-    rewrite(&daemon, |config| {
+    daemon.reconfigure(|config| {
         let providers = config["providers"].as_object_mut().unwrap();
         providers.remove("gone").unwrap();
         providers.insert("new".to_owned(), entry);
@@ -271,7 +263,7 @@ async fn how_the_web_is_searched_may_change() {
         json!({"searxngUrl": "http://127.0.0.1:1", "brave": false})
     );
     // It outlives a reload that is about the search, and is what counts.
-    rewrite(&daemon, |config| {
+    daemon.reconfigure(|config| {
         config["tools"]["web_search"] = json!({"searxng_url": "http://127.0.0.1:2", "limit": 3});
     });
     let changed = reload(&mut client).await["payload"]["changed"].clone();

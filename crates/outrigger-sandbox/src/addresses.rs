@@ -88,6 +88,12 @@ pub fn is_elsewhere(to: SocketAddr) -> bool {
     !is_here && !ip.is_multicast() && !is_metadata(ip) && !is_own(to)
 }
 
+/// Returns whether an address is anybody's but this machine's and its networks', and not its provider's own.
+pub fn is_outside(address: IpAddr) -> bool {
+    // The port makes no difference.
+    is_public(address) && is_elsewhere(SocketAddr::new(address, 443))
+}
+
 /// Whether an address is one of this machine's: what is sent there would come from there. Nothing is sent.
 fn is_own(to: SocketAddr) -> bool {
     let any: SocketAddr = match to {

@@ -50,7 +50,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-pub use addresses::{is_elsewhere, is_metadata, is_public};
+pub use addresses::{is_elsewhere, is_metadata, is_outside, is_public};
 pub use command::{
     Command, DEFAULT_PORTS, GitAccess, Host, HostQuestion, Limits, Network, Ports, Stdin,
 };

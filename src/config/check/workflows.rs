@@ -30,15 +30,22 @@ pub(super) fn check(
         .collect()
 }
 
+/// Returns what is wrong with the name of a workflow; `None` where nothing is.
+pub(crate) fn workflow_name_problem(name: &str) -> Option<String> {
+    let fits = (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control);
+    (!fits).then(|| {
+        format!("a workflow's name has 1 to {MAX_NAME_BYTES} bytes and no control characters")
+    })
+}
+
 fn workflow(
     name: &str,
     settings: WorkflowSettings,
     instances: &mut Vec<ProviderConfig>,
     findings: &mut Findings<'_>,
 ) -> Workflow {
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.contains(char::is_control) {
-        let message = format!("a workflow's name has 1 to {MAX_NAME_BYTES} bytes");
-        findings.refuse(&["workflows", name], message);
+    if let Some(problem) = workflow_name_problem(name) {
+        findings.refuse(&["workflows", name], problem);
     }
     let some = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let provider = some(settings.provider);

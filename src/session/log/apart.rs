@@ -11,7 +11,7 @@ use axum::extract::ws::Utf8Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::Log;
-use super::entry::{Ending, Entry};
+use super::entry::Entry;
 use crate::message::ConversationId;
 use crate::protocol::RequestId;
 use crate::protocol::envelope::{self, Stamp, Timestamp};
@@ -74,8 +74,9 @@ impl Own {
 }
 
 impl Apart {
-    pub(super) fn is_empty(&self) -> bool {
-        self.here.is_empty()
+    /// Returns whether a resync of one of them is being made.
+    pub(super) fn is_resyncing(&self) -> bool {
+        self.here.values().any(|own| own.resync.is_some())
     }
 
     /// Moves the frames of a socket that come after this event, or before it, to `out`; returns their bytes.
@@ -248,7 +249,7 @@ impl Log {
         let its = resync.since.extract_if(.., |(_, of)| of == conversation);
         told.extend(its.map(|(seq, _)| seq));
         let (after, place) = (resync.after, resync.place);
-        let ends = self.endings_after(after, |of| of == Some(conversation));
+        let ends = self.endings_after(after, |of| of == conversation);
         self.open.remove(conversation);
         let is_history = |event: &Event| matches!(event, Event::ChatHistoryResult(_));
         let (histories, rest): (Vec<_>, Vec<_>) = says.into_iter().partition(is_history);
@@ -273,7 +274,7 @@ impl Log {
         let Some(OwnResync { after, place, .. }) = own.and_then(|own| own.resync.take()) else {
             return;
         };
-        let ends = self.endings_after(after, |of| of.is_none_or(|of| !open.contains(of)));
+        let ends = self.endings_after(after, |of| !open.contains(of));
         // What comes later comes by its number.
         let closed = ends.into_iter().filter(|(seq, _)| *seq <= place);
         let status = Event::SessionStatusChanged(self.status());
@@ -287,24 +288,10 @@ impl Log {
     }
 
     /// Returns how exchanges of these conversations ended after this event, with the numbers of those ends.
-    fn endings_after(
-        &self,
-        after: u64,
-        of: impl Fn(Option<&ConversationId>) -> bool,
-    ) -> Vec<(u64, Event)> {
-        let new = self.endings.iter().filter(|(seq, _)| *seq > after);
-        let events = new.map(|(seq, ending)| (*seq, ending.event()));
-        events.filter(|(_, end)| of(end.conversation())).collect()
-    }
-}
-
-impl Ending {
-    fn event(&self) -> Event {
-        match self {
-            Self::Output(output) => Event::ChatOutput(output.clone()),
-            Self::End(end) => Event::ChatStreamEnd(end.clone()),
-            Self::Error(error) => Event::ChatError(error.clone()),
-        }
+    fn endings_after(&self, after: u64, of: impl Fn(&ConversationId) -> bool) -> Vec<(u64, Event)> {
+        let ends = self.endings.iter();
+        let ends = ends.filter(|(seq, end)| *seq > after && of(end.conversation()));
+        ends.map(|(seq, end)| (*seq, end.clone().into())).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 use axum::extract::ws::Utf8Bytes;
 
 use super::MERGED_BYTES;
+use crate::message::ConversationId;
 use crate::protocol::envelope::{self, RequestId, Stamp, Timestamp};
 use crate::protocol::event::{AnswerOutput, ChatError, Delta, DeltaEvent, Event, StreamEnd};
 use crate::protocol::roles::SocketId;
@@ -87,7 +88,7 @@ pub(super) enum Kind {
 const OUTPUT_BYTES: usize = 64 * 1024;
 
 /// How an exchange ended. Hundreds of them are kept, so not as whole events.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Ending {
     /// What it answered, where it was asked for data.
     Output(Box<AnswerOutput>),
@@ -108,6 +109,16 @@ impl Ending {
                 Some(Self::Error(error.clone()))
             }
             _ => None,
+        }
+    }
+}
+
+impl Ending {
+    pub(super) fn conversation(&self) -> &ConversationId {
+        match self {
+            Self::Output(output) => &output.conversation_id,
+            Self::End(end) => &end.conversation_id,
+            Self::Error(error) => &error.conversation_id,
         }
     }
 }

@@ -136,6 +136,15 @@ impl Client {
         self.read(Instant::now() + PATIENCE).await
     }
 
+    /// Reads on to the end; returns the code that the socket is closed with.
+    pub(crate) async fn closed(&mut self) -> u16 {
+        loop {
+            if let Err(code) = self.next_or_close().await {
+                return code;
+            }
+        }
+    }
+
     /// Reads one frame until the deadline, at which it fails with the last frames that have come.
     async fn read(&mut self, deadline: Instant) -> Result<Value, u16> {
         loop {

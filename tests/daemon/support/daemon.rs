@@ -156,7 +156,7 @@ impl Daemon {
             .collect()
     }
 
-    /// Changes its configuration, for when it is started anew.
+    /// Changes its configuration file.
     pub(crate) fn reconfigure(&self, change: impl FnOnce(&mut Value)) {
         let file = self.folder.path().join("config.json");
         let mut config = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();

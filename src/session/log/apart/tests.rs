@@ -242,5 +242,5 @@ fn who_takes_nothing_is_given_up_and_one_frame_always_fits() {
     log.append(large, Some(&asked), at());
     assert!(too_slow.is_cancelled());
     log.unwatch(one);
-    assert!(log.apart.is_empty());
+    assert!(log.apart.here.is_empty());
 }
