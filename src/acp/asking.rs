@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::question::{self, Question, Settled};
+use super::question::{self, Key, Question};
 use super::render::Renderer;
 use super::session::AcpSession;
-use crate::protocol::event::{By, Event};
+use crate::protocol::event::Event;
 use crate::protocol::input::InputMode;
 
 impl AcpSession {
@@ -40,14 +40,14 @@ impl AcpSession {
                 .await;
             }
             Event::ChatToolResolved(it) => {
-                let settled = Settled::Call(&it.tool_id, it.host.as_deref());
-                self.settled(&settled, it.by).await;
+                let key = Key::Call(&it.tool_id, it.host.as_deref());
+                self.settled(&key).await;
             }
             Event::ChatBudgetResolved(it) => {
-                self.settled(&Settled::Money(&it.request_id), it.by).await;
+                self.settled(&Key::Money(&it.request_id)).await;
             }
             Event::ChatToolInputResolved(it) => {
-                self.settled(&Settled::Input(&it.request_id), it.by).await;
+                self.settled(&Key::Input(&it.request_id)).await;
                 if let Some(at) = self.pages.iter().position(|id| *id == it.request_id) {
                     self.pages.remove(at);
                     let params = json!({"elicitationId": it.request_id});
@@ -67,12 +67,13 @@ impl AcpSession {
     /// Asks the client something.
     async fn ask_client(&mut self, method: &str, params: Value, question: Question) {
         // After a gap the session announces again what is open.
-        if self.questions.values().any(|open| open.is_same(&question)) {
+        let key = question.key();
+        if self.questions.values().any(|open| open.key() == key) {
             return;
         }
-        self.asked += 1;
-        let id = self.question_id(self.asked);
-        self.questions.insert(self.asked, question);
+        self.last_question += 1;
+        let id = self.question_id(self.last_question);
+        self.questions.insert(self.last_question, question);
         self.out.request(&id, method, params).await;
     }
 
@@ -87,17 +88,15 @@ impl AcpSession {
         }
     }
 
-    /// Takes back a question that was settled otherwise: nobody needs to answer it any more.
-    async fn settled(&mut self, settled: &Settled<'_>, by: By) {
+    /// Takes back a question that was settled: nobody needs to answer it any more. What this client has answered is not open
+    /// any more, so somebody else has settled it, perhaps the user on another socket.
+    async fn settled(&mut self, key: &Key<'_>) {
         let mut open = self.questions.iter();
         let number = open
-            .find(|(_, question)| question.is(settled))
+            .find(|(_, question)| question.key() == *key)
             .map(|(number, _)| *number);
-        let Some(number) = number else {
-            return;
-        };
-        self.questions.remove(&number);
-        if by != By::User {
+        if let Some(number) = number {
+            self.questions.remove(&number);
             self.withdraw(number).await;
         }
     }

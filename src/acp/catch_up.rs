@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use axum::extract::ws::Utf8Bytes;
-
 use super::open::CONVERSATION;
 use super::render::Renderer;
 use super::replay;
@@ -38,7 +36,7 @@ impl AcpSession {
         let early = std::mem::take(&mut self.early);
         self.early = early
             .into_iter()
-            .filter(|frame| !is_of_resync(frame, &mut history))
+            .filter_map(|frame| of_interest(frame, &mut history))
             .collect();
         if let Some(spent) = self.handle.spent().await {
             self.renderer.spent(spent);
@@ -129,27 +127,26 @@ impl AcpSession {
         if takes_notices {
             return;
         }
-        let frames = self.early.iter().filter_map(|frame| Frame::read(frame));
-        let notices = frames.filter_map(|frame| match frame.event {
+        let notices = self.early.iter().filter_map(|frame| match &frame.event {
             Event::SessionNotice(notice) if notice.severity != Severity::Info => Some(notice),
             _ => None,
         });
         let ours = notices.filter(|notice| !notice.code.starts_with("mcp_"));
-        let messages: Vec<String> = ours.map(|notice| notice.message).collect();
+        let messages: Vec<String> = ours.map(|notice| notice.message.clone()).collect();
         self.problems.extend(messages);
     }
 }
 
-/// Returns whether a frame is of no interest to who asked for it: that there is a gap, and the history, which is taken out.
-fn is_of_resync(frame: &Utf8Bytes, history: &mut Option<History>) -> bool {
-    match Frame::read(frame).map(|frame| frame.event) {
-        Some(Event::SessionError(error)) => error.code == SessionCode::ReplayGap,
-        Some(Event::ChatHistoryResult(page)) => {
+/// Returns a frame that is of interest to who asked for it: not that there is a gap, and not the history, which is taken out.
+fn of_interest(frame: Frame, history: &mut Option<History>) -> Option<Frame> {
+    match frame.event {
+        Event::SessionError(ref error) if error.code == SessionCode::ReplayGap => None,
+        Event::ChatHistoryResult(page) => {
             if page.conversation_id.as_str() == CONVERSATION {
                 history.get_or_insert(page);
             }
-            true
+            None
         }
-        _ => false,
+        _ => Some(frame),
     }
 }

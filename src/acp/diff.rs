@@ -6,16 +6,14 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::render::text_content;
+use crate::message::CUT_DIFF;
 
 /// The longest file that is shown whole, in bytes.
 pub(super) const MAX_WHOLE: usize = 256 * 1024;
 
-/// What the last line of a unified diff begins with that was cut.
-const CUT: &str = "[the diff is cut ";
-
 /// Returns whether a unified diff is not all of the change.
 pub(super) fn is_cut(unified: &str) -> bool {
-    unified.lines().any(|line| line.starts_with(CUT))
+    unified.lines().any(|line| line.starts_with(CUT_DIFF))
 }
 
 /// What is known of a file besides its unified diff.
@@ -141,7 +139,7 @@ fn read(unified: &str) -> Difference {
             });
             continue;
         }
-        if line.starts_with(CUT) {
+        if line.starts_with(CUT_DIFF) {
             read.cut = Some(line.trim_matches(['[', ']']).to_owned());
             continue;
         }
@@ -237,12 +235,14 @@ mod tests {
             let text = shown[2]["content"]["text"].as_str().unwrap();
             assert!(text.contains("Not the whole file"), "{text}");
         }
-        let cut = "--- /dev/null\n+++ b/a\n@@ -0,0 +1,9 @@\n+n\n[the diff is cut after 65536 bytes; 0 lines become 9]\n";
-        let part = shown(cut, None, None);
+        let cut = format!(
+            "--- /dev/null\n+++ b/a\n@@ -0,0 +1,9 @@\n+n\n{CUT_DIFF}after 65536 bytes; 0 lines become 9]\n"
+        );
+        let part = shown(&cut, None, None);
         let text = part[1]["content"]["text"].as_str().unwrap();
         assert!(text.contains("cut after 65536 bytes"), "{text}");
         let whole = "n\n".repeat(9);
-        assert_eq!(shown(cut, None, Some(&whole)), [diff(None, &whole)]);
+        assert_eq!(shown(&cut, None, Some(&whole)), [diff(None, &whole)]);
         let opaque = "[the old content is not text, and is replaced]\n--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+n\n";
         let text = &shown(opaque, None, None)[1]["content"]["text"];
         assert_eq!(text, "the old content is not text, and is replaced");

@@ -5,6 +5,7 @@ use super::options::{Choice, Options, Told, model};
 use super::replies::Pending;
 use super::session::AcpSession;
 use super::slash::Slash;
+use super::turn::Work;
 use crate::message::ConversationId;
 use crate::protocol::command::{ChatCompact, Command, FilesChanges, WhenBusy};
 
@@ -13,7 +14,7 @@ impl AcpSession {
         match slash {
             Slash::Compact(instructions) => {
                 if let Some(turn) = &mut self.turn {
-                    turn.is_compaction = true;
+                    turn.work = Work::Compaction;
                 }
                 let compact = ChatCompact {
                     conversation_id: ConversationId::new(CONVERSATION),

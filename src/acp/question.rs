@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::render::text_content;
 use super::tool_call;
@@ -32,33 +32,22 @@ pub(super) enum Question {
     Input(InputId),
 }
 
-/// Which question was settled.
+/// Which question it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Settled<'a> {
+pub(super) enum Key<'a> {
     Call(&'a ToolId, Option<&'a str>),
     Money(&'a BudgetId),
     Input(&'a InputId),
 }
 
 impl Question {
-    pub(super) fn is(&self, settled: &Settled<'_>) -> bool {
-        match (self, settled) {
-            (Self::Call(confirm), Settled::Call(id, host)) => {
-                confirm.tool_id == **id && confirm.host.as_deref() == *host
-            }
-            (Self::Money(own), Settled::Money(id)) => own == *id,
-            (Self::Input(own), Settled::Input(id)) => own == *id,
-            _ => false,
+    /// Returns which question this is.
+    pub(super) fn key(&self) -> Key<'_> {
+        match self {
+            Self::Call(confirm) => Key::Call(&confirm.tool_id, confirm.host.as_deref()),
+            Self::Money(id) => Key::Money(id),
+            Self::Input(id) => Key::Input(id),
         }
-    }
-
-    /// Returns whether both are the same question.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.is(&match other {
-            Self::Call(confirm) => Settled::Call(&confirm.tool_id, confirm.host.as_deref()),
-            Self::Money(id) => Settled::Money(id),
-            Self::Input(id) => Settled::Input(id),
-        })
     }
 
     /// Returns the request for what the client decided. Whatever is no clear yes is a no.
@@ -140,17 +129,6 @@ pub(super) fn host_call(call: &ToolId, host: &str) -> String {
 /// Returns the id of the call that stands for a question about money.
 pub(super) fn money_call(id: &BudgetId) -> String {
     format!("budget-{id}")
-}
-
-/// Returns what a call writes, where its input has all of the file.
-pub(super) fn written<'a>(tool: &str, input: &'a Map<String, Value>) -> Option<&'a str> {
-    let content = input.get("content").and_then(Value::as_str);
-    content.filter(|text| tool == "file_write" && !text.chars().any(is_odd))
-}
-
-/// Whether a character may be escaped where a text is shown.
-fn is_odd(letter: char) -> bool {
-    !letter.is_ascii() || letter.is_ascii_control() && letter != '\n' && letter != '\t'
 }
 
 /// Returns the call that stands for the question about a host.

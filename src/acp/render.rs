@@ -59,6 +59,13 @@ struct Call {
     change: Vec<Value>,
 }
 
+impl Call {
+    /// Whether more of the change was shown when the user was asked than this difference has.
+    fn is_better_known(&self, unified: &str) -> bool {
+        diff::is_cut(unified) && !self.change.is_empty()
+    }
+}
+
 impl Renderer {
     pub(super) fn new(cwd: PathBuf, client: &Capabilities) -> Self {
         Self {
@@ -81,14 +88,19 @@ impl Renderer {
         &self.cwd
     }
 
-    /// Returns the file, as the model names it, that an event's difference is of: its text is worth to be known.
+    /// Returns the file, as the model names it, that an event's difference is of, where its text is needed to show the change.
     pub(super) fn changes<'a>(&'a self, event: &'a Event) -> Option<&'a str> {
         let input = match event {
             Event::ChatToolConfirm(confirm) if confirm.preview.is_some() => &confirm.input,
             Event::ChatToolResult(outcome) => {
-                let facts = outcome.metadata.as_ref();
-                facts.and_then(|facts| facts.diff.as_ref())?;
-                &self.calls.get(&outcome.tool_id)?.input
+                let unified = outcome.metadata.as_ref()?.diff.as_deref()?;
+                let call = self.calls.get(&outcome.tool_id)?;
+                let is_known = tool_call::written(&call.tool, &call.input).is_some()
+                    || call.is_better_known(unified);
+                if outcome.status != ResultStatus::Success || is_known {
+                    return None;
+                }
+                &call.input
             }
             _ => return None,
         };
@@ -263,7 +275,7 @@ impl Renderer {
         let mut update = self.known(id, tool, input, "pending");
         let known = Known {
             before: text,
-            after: question::written(tool, input),
+            after: tool_call::written(tool, input),
         };
         let change = confirm
             .preview
@@ -392,14 +404,11 @@ impl Renderer {
         let unified = facts.and_then(|facts| facts.diff.as_deref());
         let path = tool_call::path(&call.tool, &call.input, &self.cwd);
         let content = match (status, unified.zip(path)) {
-            // More of it was shown when the user was asked.
-            ("completed", Some((unified, _)))
-                if diff::is_cut(unified) && !call.change.is_empty() =>
-            {
+            ("completed", Some((unified, _))) if call.is_better_known(unified) => {
                 call.change.clone()
             }
             ("completed", Some((unified, path))) => {
-                let after = question::written(&call.tool, &call.input).or(file);
+                let after = tool_call::written(&call.tool, &call.input).or(file);
                 let known = Known {
                     before: None,
                     after,

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::Utf8Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -102,7 +101,7 @@ pub(super) struct AcpSession {
     pub(super) options: Option<Options>,
     pub(super) workflows: Vec<String>,
     /// Frames that came before the client could be told of them.
-    pub(super) early: Vec<Utf8Bytes>,
+    pub(super) early: Vec<Frame>,
     /// The number of the last request. They begin with the time: the session remembers sends of earlier connections by their
     /// numbers, and what comes again under the same one is not run.
     requests: u64,
@@ -110,7 +109,8 @@ pub(super) struct AcpSession {
     pub(super) pending: HashMap<u64, Pending>,
     /// Questions that the client has not answered.
     pub(super) questions: HashMap<u64, Question>,
-    pub(super) asked: u64,
+    /// The number of the last question.
+    pub(super) last_question: u64,
     /// Pages that the client was asked to open.
     pub(super) pages: Vec<InputId>,
     /// Whether the client knows that there are other conversations.
@@ -145,7 +145,7 @@ impl AcpSession {
             requests: u64::try_from(Timestamp::now().as_microsecond()).unwrap_or_default(),
             pending: HashMap::new(),
             questions: HashMap::new(),
-            asked: 0,
+            last_question: 0,
             pages: Vec::new(),
             knows_others: false,
             turn: None,
@@ -163,7 +163,7 @@ impl AcpSession {
     /// Serves the session until it is closed, taken over, or the connection ends.
     pub(super) async fn run(mut self) {
         for frame in std::mem::take(&mut self.early) {
-            self.take(&frame).await;
+            self.take(frame).await;
         }
         let feed = Arc::clone(&self.handle.feed);
         let (sessions, handle) = (Arc::clone(&self.sessions), self.handle.clone());
@@ -210,16 +210,13 @@ impl AcpSession {
         if !self.reader.read(BATCH, &mut frames).await {
             return None;
         }
-        for frame in &frames {
+        for frame in frames.iter().filter_map(|text| Frame::read(text)) {
             self.take(frame).await;
         }
         Some(!frames.is_empty())
     }
 
-    async fn take(&mut self, frame: &str) {
-        let Some(frame) = Frame::read(frame) else {
-            return;
-        };
+    async fn take(&mut self, frame: Frame) {
         match frame
             .reply_to
             .and_then(|number| self.pending.remove(&number))
@@ -343,10 +340,10 @@ impl AcpSession {
                 return Err(RpcError::internal("the session ended", None));
             }
             let mut answer = None;
-            for frame in frames.drain(..) {
-                match Frame::read(&frame) {
-                    Some(read) if read.reply_to == Some(number) => answer = Some(read.event),
-                    _ => self.early.push(frame),
+            for frame in frames.drain(..).filter_map(|text| Frame::read(&text)) {
+                match frame.reply_to == Some(number) {
+                    true => answer = Some(frame.event),
+                    false => self.early.push(frame),
                 }
             }
             if let Some(answer) = answer {

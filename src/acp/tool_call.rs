@@ -77,6 +77,17 @@ pub(super) fn path(tool: &str, input: &Map<String, Value>, cwd: &Path) -> Option
     is_of_file.then(|| absolute(path, cwd))
 }
 
+/// Returns what a call writes, where its input has all of the file.
+pub(super) fn written<'a>(tool: &str, input: &'a Map<String, Value>) -> Option<&'a str> {
+    let content = input.get("content").and_then(Value::as_str);
+    content.filter(|text| tool == "file_write" && !text.chars().any(is_odd))
+}
+
+/// Whether a character may be escaped where a text is shown.
+fn is_odd(letter: char) -> bool {
+    !letter.is_ascii() || letter.is_ascii_control() && letter != '\n' && letter != '\t'
+}
+
 /// Returns the places that a client may jump to.
 pub(super) fn locations(tool: &str, input: &Map<String, Value>, cwd: &Path) -> Vec<Value> {
     let line = input.get("offset").and_then(Value::as_u64);

@@ -37,9 +37,19 @@ pub(super) struct Turn {
     errors: HashMap<MessageId, ChatError>,
     /// Whether the client got any text since the last answer.
     has_said: bool,
-    /// Whether it is what a slash command does, into which nothing can be steered.
-    is_own: bool,
-    pub(super) is_compaction: bool,
+    pub(super) work: Work,
+}
+
+/// What a turn is made of.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Exchanges of the conversation.
+    #[default]
+    Exchanges,
+    /// What a slash command does, into which nothing can be steered.
+    Command,
+    /// The command that has the daemon leave out messages: its end ends the turn.
+    Compaction,
 }
 
 /// A prompt without an answer.
@@ -79,7 +89,7 @@ impl Turn {
     }
 
     fn takes_more(&self) -> bool {
-        !self.is_held() && !self.is_own && self.asked.len() < MAX_ASKED
+        !self.is_held() && self.work == Work::Exchanges && self.asked.len() < MAX_ASKED
     }
 
     /// Notes that the client has cancelled all that was asked so far: it is answered so however it ends.
@@ -236,7 +246,10 @@ impl AcpSession {
             Event::ChatStreamEnd(end) => self.ended(&end).await,
             Event::ChatCompaction(compaction)
                 if compaction.phase != CompactionPhase::Started
-                    && self.turn.as_ref().is_some_and(|turn| turn.is_compaction) =>
+                    && self
+                        .turn
+                        .as_ref()
+                        .is_some_and(|turn| turn.work == Work::Compaction) =>
             {
                 let text = match (&compaction.result, &compaction.reason) {
                     (Some(result), _) => format!(
@@ -383,7 +396,7 @@ impl AcpSession {
 impl Turn {
     fn own(id: Id) -> Self {
         Self {
-            is_own: true,
+            work: Work::Command,
             ..Self::new(id)
         }
     }

@@ -103,7 +103,7 @@ fn is_announced(value: Option<&Value>) -> bool {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Open {
-    /// Of `session/load` and `session/resume`.
+    /// Of `session/load`, `session/resume` and `session/fork`.
     #[serde(default)]
     pub session_id: Option<String>,
     pub cwd: String,

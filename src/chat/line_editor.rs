@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use crate::runtime::sleep_until;
 use completion::{Completed, Of};
-use draft::{Draft, Outcome};
+use draft::{Draft, Outcome, is_interrupt};
 use history::History;
 use paper::{Paper, Sheet};
 
@@ -268,10 +268,10 @@ impl LineEditor {
         if self.hears() {
             return self.draft.key(key, &self.history);
         }
-        // Ctrl-C is always heard; on a draft that nobody sees nothing else can come of a key.
-        match Draft::default().key(key, &self.history) {
-            Outcome::Interrupt => Outcome::Interrupt,
-            _ => Outcome::Nothing,
+        // Ctrl-C is always heard.
+        match is_interrupt(&key) {
+            true => Outcome::Interrupt,
+            false => Outcome::Nothing,
         }
     }
 

@@ -264,7 +264,7 @@ impl Terminal {
                         None => self.keyboard.forget(Duration::ZERO),
                         Some(editor) => {
                             if let Some(text) = editor.settle(SETTLING)? {
-                                said(&mut actions, self.talk.dropped(&text));
+                                put_first(&mut actions, self.talk.dropped(&text));
                             }
                         }
                     }
@@ -372,8 +372,8 @@ impl Terminal {
     }
 }
 
-/// Puts what is said before everything else that is still to be done.
-fn said(actions: &mut VecDeque<Action>, first: Vec<Action>) {
+/// Puts these actions before everything else that is still to be done.
+fn put_first(actions: &mut VecDeque<Action>, first: Vec<Action>) {
     for action in first.into_iter().rev() {
         actions.push_front(action);
     }

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use super::BackgroundId;
 
+/// What the last line of a unified diff begins with that was cut: by it a reader knows that there was more.
+pub(crate) const CUT_DIFF: &str = "[the diff is cut ";
+
 /// Which stream a piece of live output belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

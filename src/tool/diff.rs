@@ -7,6 +7,7 @@ use std::time::Duration;
 use similar::{Algorithm, DiffTag, TextDiff};
 
 use super::listed::listed;
+use crate::message::CUT_DIFF;
 use crate::terminal_text::is_hidden;
 
 /// Longest diff, in bytes; what is longer is cut with a line that says so.
@@ -60,7 +61,7 @@ pub(crate) fn compare(path: &str, old: Option<&str>, new: &str) -> Difference {
         let whole_lines = text.rfind('\n').map_or(0, |end| end + 1);
         text.truncate(whole_lines);
         text.push_str(&format!(
-            "[the diff is cut after {MAX_DIFF_BYTES} bytes; {} lines become {}]\n",
+            "{CUT_DIFF}after {MAX_DIFF_BYTES} bytes; {} lines become {}]\n",
             before.lines().count(),
             after.lines().count()
         ));
@@ -175,6 +176,8 @@ mod tests {
             "{}",
             text.len()
         );
+        let last = text.lines().last().unwrap();
+        assert!(last.starts_with(CUT_DIFF), "{last}");
         let one_line = "x".repeat(2 * MAX_DIFF_BYTES);
         assert!(
             compare("f", None, &one_line)

@@ -11,7 +11,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import test, { after, before } from "node:test";
 
-import { browser, missing, program, screenshots } from "./support.mjs";
+import { browser, missing, program, screenshots, watched } from "./support.mjs";
 
 const root = resolve(import.meta.dirname, "../..");
 const desk = join(root, "clients/examples/desk");
@@ -115,11 +115,8 @@ test("a new team's first month as a walk", { skip: missing || false, timeout: 18
   const file = () => readFileSync(join(project, "src/prices.js"), "utf8");
   const context = await chromium.newContext({ viewport: { width: 1180, height: 720 }, deviceScaleFactor: 1.5 });
   const page = await context.newPage();
-  page.setDefaultTimeout(Number(process.env.OUTRIGGER_TEST_WAIT ?? 30_000));
-  const complaints = [];
-  page.on("pageerror", (error) => complaints.push(error.message));
   // What is outside of the project is 404, and the model reads why.
-  page.on("console", (message) => message.type() === "error" && !/status of 404/.test(message.text()) && complaints.push(message.text()));
+  const complaints = watched(page, /status of 404/);
   try {
     // The first day: the window opens, and nothing of how it talks to the daemon is in its address.
     await page.goto(address);

@@ -4,7 +4,7 @@ import { after, before } from "node:test";
 import test from "node:test";
 
 import { approve, idle, say, shot, skip } from "./story.mjs";
-import { Daemon, browser, equip } from "./support.mjs";
+import { Daemon, browser, equip, watched } from "./support.mjs";
 
 /** The daemon keeps as much of what happened; what the sleeper misses is many times as much. */
 const KEPT_EVENTS = "64KiB";
@@ -65,9 +65,7 @@ async function opened(daemon, query, complaints, where = chromium) {
   await equip(context);
   await context.addInitScript(WATCH);
   const page = await context.newPage();
-  page.setDefaultTimeout(Number(process.env.OUTRIGGER_TEST_WAIT ?? 30_000));
-  page.on("pageerror", (error) => complaints.push(error.message));
-  page.on("console", (message) => message.type() === "error" && !/WebSocket connection/.test(message.text()) && complaints.push(message.text()));
+  watched(page, /WebSocket connection/, complaints);
   await page.goto(`${new URL("/", daemon.page).href}${query}#token=${daemon.token}`);
   return page;
 }

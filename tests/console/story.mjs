@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before } from "node:test";
 
-import { Daemon, browser, equip, missing, screenshots } from "./support.mjs";
+import { Daemon, browser, equip, missing, screenshots, watched } from "./support.mjs";
 
 export const skip = missing || false;
 
@@ -30,13 +30,8 @@ export function stories(common) {
     await equip(context);
     await options.equip?.(context);
     const page = await context.newPage();
-    page.setDefaultTimeout(Number(process.env.OUTRIGGER_TEST_WAIT ?? 30_000));
-    const complaints = [];
-    page.on("pageerror", (error) => complaints.push(error.message));
-    page.on("console", (message) => {
-      const isExpected = /ERR_CONNECTION_(REFUSED|RESET)|WebSocket connection/.test(message.text()) || options.expected?.test(message.text());
-      if (message.type() === "error" && !isExpected) complaints.push(message.text());
-    });
+    const expected = [/ERR_CONNECTION_(REFUSED|RESET)|WebSocket connection/, options.expected].filter(Boolean);
+    const complaints = watched(page, new RegExp(expected.map((it) => it.source).join("|")));
     try {
       await page.goto(daemon.page);
       await page.locator("#link[data-state=open]").waitFor();

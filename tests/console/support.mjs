@@ -49,6 +49,22 @@ export async function equip(context) {
   );
 }
 
+/**
+ * Has a page wait as long as these tests do; returns all that it complains about, but for what is expected.
+ *
+ * @param {any} page
+ * @param {RegExp} expected
+ * @param {string[]} [complaints] where they are added, of several pages
+ */
+export function watched(page, expected, complaints = []) {
+  page.setDefaultTimeout(Number(process.env.OUTRIGGER_TEST_WAIT ?? 30_000));
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error" && !expected.test(message.text())) complaints.push(message.text());
+  });
+  return complaints;
+}
+
 /** For a daemon whose sessions end with it. */
 export const KEEPS_NOTHING = { OUTRIGGER_STORE__ENABLED: "false" };
 

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
+use crate::mcp::Fake;
 use crate::support::provider::Turn;
 use crate::support::{Daemon, Provider};
 
@@ -276,6 +277,28 @@ fn prompt(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
 
+fn is_question(frame: &Value) -> bool {
+    frame["method"] == "session/request_permission"
+}
+
+/// Returns the answer to a question that chooses an option.
+fn selected(option: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+/// Returns settings under which nothing is asked for.
+fn autonomous() -> Value {
+    json!({"chat": {"trust_level": "autonomous"}})
+}
+
+/// Returns an MCP server as an editor names it.
+fn given(fake: &Fake, name: &str) -> Value {
+    let mut server = fake.config(&[]);
+    server["name"] = json!(name);
+    server["env"] = json!([]);
+    server
+}
+
 fn is_update(kind: &'static str) -> impl Fn(&Value) -> bool {
     move |frame| frame["params"]["update"]["sessionUpdate"] == kind
 }
@@ -283,7 +306,7 @@ fn is_update(kind: &'static str) -> impl Fn(&Value) -> bool {
 #[tokio::test]
 async fn a_prompt_is_answered_and_its_calls_are_shown() {
     let provider = Provider::start().await;
-    let mut editor = Editor::start(&provider, json!({"chat": {"trust_level": "autonomous"}})).await;
+    let mut editor = Editor::start(&provider, autonomous()).await;
     let introduced = editor.initialize(json!({})).await;
     assert_eq!(introduced["protocolVersion"], 1);
     assert_eq!(introduced["agentCapabilities"]["loadSession"], true);
@@ -362,7 +385,7 @@ async fn a_turn_is_cancelled_and_no_other_one_runs_beside_it() {
 #[tokio::test]
 async fn a_session_is_loaded_after_a_restart_as_it_was() {
     let provider = Provider::start().await;
-    let mut editor = Editor::start(&provider, json!({"chat": {"trust_level": "autonomous"}})).await;
+    let mut editor = Editor::start(&provider, autonomous()).await;
     let session = editor
         .open(json!({"_meta": {"terminal_output": true}}))
         .await;

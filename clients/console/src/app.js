@@ -2,9 +2,10 @@
 // page draws what it gives, once for each frame of the screen however many deltas came.
 import { Client, emptyView, reduce, textOf, withEarlier, withHistory, withUserMessage } from "../../typescript/dist/index.js";
 import { Approval } from "./approval.js";
-import { Attachments, wordsOf } from "./attachments.js";
+import { Attachments, extrasOf, wordsOf } from "./attachments.js";
 import { Attention } from "./attention.js";
-import { ClientCalls, ClientTools } from "./clienttools.js";
+import { ClientCalls } from "./clientcalls.js";
+import { ClientTools } from "./clienttools.js";
 import { byId, compact, el, setText } from "./dom.js";
 import { Executions } from "./executions.js";
 import { Inputs } from "./inputs.js";
@@ -382,7 +383,7 @@ function take(/** @type {any} */ frame) {
   if (type === "chat:tool-extended") attention.extended(payload);
   if (type === "chat:steered") taken(textOf(payload.content));
   if (type === "chat:stream-end") dropped(payload);
-  view = reduce(view, type === "chat:queued" ? queued.worded(frame) : frame);
+  view = reduce(view, frame);
   if (roles.isShared && !isReplaying && isModels(frame)) void learn(payload);
   if (type === "session:ready") exposes = payload.features?.includes("exposed_ports") ?? false;
   if (type === "tool:port-open" && !isReplaying) portOpen(payload);
@@ -514,9 +515,6 @@ function drop(/** @type {any} */ it) {
   outbox = outbox.filter((other) => other.id !== it.id);
   store.set("outbox", outbox);
 }
-
-/** What goes along with the words of a content. @param {any} content @returns {any[]} */
-const extrasOf = (content) => (Array.isArray(content) ? content.filter((/** @type {any} */ part) => part.type !== "text") : []);
 
 /** What was typed is never lost: it goes back in front of what has been typed since, and so does what went along. @param {{text: string, content?: any}} it */
 function giveBack(it) {
@@ -711,7 +709,7 @@ async function branch(message, words) {
 /** What was said, with other words; its pictures stay. @param {any} content @param {string} text */
 function edited(content, text) {
   if (typeof content === "string") return text;
-  return [{ type: "text", text }, ...content.filter((/** @type {any} */ part) => part.type !== "text")];
+  return [{ type: "text", text }, ...extrasOf(content)];
 }
 
 /** Draws what events do not say: the words of the user, where another client said them, this page before it moved, or they were too long to be kept. */

@@ -136,3 +136,8 @@ export function wordsOf(content) {
   if (typeof content === "string") return content;
   return content.filter((/** @type {any} */ part) => part.type === "text").map((/** @type {any} */ part) => part.text).join("\n");
 }
+
+/** What goes along with the words of a content. @param {any} content @returns {any[]} */
+export function extrasOf(content) {
+  return Array.isArray(content) ? content.filter((part) => part.type !== "text") : [];
+}

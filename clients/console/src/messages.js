@@ -1,6 +1,6 @@
 // The conversation. Messages that did not change keep their identity in the view, and are not drawn again.
 import { Component, h, render } from "preact";
-import { pictureOf, size, sizeOf, wordsOf } from "./attachments.js";
+import { extrasOf, pictureOf, size, sizeOf, wordsOf } from "./attachments.js";
 import { CopyButton } from "./copy.js";
 import { Diff, counts } from "./diff.js";
 import { duration, plain } from "./dom.js";
@@ -114,7 +114,7 @@ function Said({ content }) {
 
 /** Pictures, and a chip for each document and whatever is no picture that is shown. @param {any} properties */
 function Extras({ parts }) {
-  const extras = Array.isArray(parts) ? parts.filter((part) => part.type !== "text") : [];
+  const extras = extrasOf(parts);
   if (!extras.length) return null;
   return h("div", { class: "extras" }, extras.map((part, at) => {
     const picture = pictureOf(part);

@@ -37,12 +37,6 @@ export class Waiting {
     if (key) void this.#ask();
   }
 
-  /** What a `chat:queued` says; a call has no words of the user. @param {any} frame */
-  worded(frame) {
-    const { content: _, ...payload } = frame.payload;
-    return this.calls.has(payload.messageId) ? { ...frame, payload } : frame;
-  }
-
   async #ask() {
     let waiting;
     try {

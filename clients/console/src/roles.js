@@ -7,7 +7,6 @@ const DOES = /** @type {Record<string, string>} */ ({ driver: "drive", approver:
 const KEPT = ["said", "outbox", "steering", "withdrawn", "past", "kept", "asked"];
 /** Messages among which the last words of the user are looked for. */
 const PAGE = 20;
-const PLACEHOLDER = "Say something…";
 
 /**
  * What the address asks for: a role, and the session that it is for; nothing where it names no role. `problem` says why it
@@ -40,6 +39,11 @@ export class Roles {
     this.role = undefined;
     /** Who is there. @type {any} */
     this.there = null;
+    /** Whether something is disabled for the role. */
+    this.bars = false;
+    this.input = byId("input");
+    /** What it says where one may type. @type {string} */
+    this.placeholder = this.input.placeholder;
     this.text = el("span", { id: "roles-text", role: "status" });
     this.button = el("button", { type: "button", class: "quiet small", id: "take-over", title: "Have this page drive; the one that drives approves from then on", onclick: takeOver }, "Take over");
     element.append(this.text, this.button);
@@ -116,8 +120,10 @@ export class Roles {
   /** Disables what this page may not do; to be called after each drawing. */
   apply() {
     const { mayDrive, mayAnswer } = this;
-    const input = byId("input");
-    input.placeholder = mayDrive ? PLACEHOLDER : `You ${DOES[this.role ?? this.joined?.role]}; the driver says something`;
+    // Who drives may answer, too.
+    if (mayDrive && !this.bars) return;
+    this.bars = !mayDrive;
+    this.input.placeholder = mayDrive ? this.placeholder : `You ${DOES[this.role ?? this.joined?.role]}; the driver says something`;
     for (const id of ["input", "send", "queue", "new", "sessions-button", "settings-button", "clienttools-button"]) bar(byId(id), !mayDrive);
     bar(byId("stop"), !mayAnswer);
     for (const it of document.querySelectorAll("#welcome button, #clientcalls :is(button, textarea, input)")) bar(it, !mayDrive);

@@ -525,32 +525,30 @@ function joined(older, newer) {
     }
     return [...older.slice(0, -1), { ...last, blocks }, ...newer.slice(1)];
 }
-function withWhole(old, whole) {
+function withWhole(old, message) {
     const blocks = old.slice();
-    const turn = (blocks.at(-1)?.turn ?? -1) + (whole.role === "tool" ? 0 : 1);
-    if (whole.role === "tool") {
-        const at = blocks.findIndex((it) => it.type === "tool_call" && it.toolId === whole.toolCallId);
+    const turn = (blocks.at(-1)?.turn ?? -1) + (message.role === "tool" ? 0 : 1);
+    if (message.role === "tool") {
+        const at = blocks.findIndex((it) => it.type === "tool_call" && it.toolId === message.toolCallId);
         const called = blocks[at];
-        const status = whole.isError ? "error" : "success";
-        const parts = typeof whole.content === "string" ? [] : whole.content;
-        const content = parts.some((part) => part.type !== "text") ? { content: parts } : {};
-        const settled = { status, phase: "done", result: textOf(whole.content), ...content };
+        const status = message.isError ? "error" : "success";
+        const settled = { status, phase: "done", result: textOf(message.content), ...whole(message.content) };
         if (called?.type === "tool_call") {
             blocks[at] = { ...called, ...settled };
         }
         else {
             // Its call is on an older page.
-            const of = { toolId: whole.toolCallId ?? "", toolName: whole.toolName ?? "" };
+            const of = { toolId: message.toolCallId ?? "", toolName: message.toolName ?? "" };
             blocks.push({ type: "tool_call", turn, ...of, inputText: "", output: "", outputDropped: 0, ...settled });
         }
         return blocks;
     }
-    if (whole.thinking)
-        blocks.push({ type: "thinking", turn, text: whole.thinking });
-    const text = textOf(whole.content);
+    if (message.thinking)
+        blocks.push({ type: "thinking", turn, text: message.thinking });
+    const text = textOf(message.content);
     if (text)
         blocks.push({ type: "text", turn, text });
-    for (const one of whole.toolCalls ?? []) {
+    for (const one of message.toolCalls ?? []) {
         blocks.push({
             type: "tool_call",
             turn,

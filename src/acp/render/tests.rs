@@ -2,22 +2,25 @@ use agent_client_protocol_schema::v1::SessionUpdate;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::message::CUT_DIFF;
 
 fn renderer(client: Value) -> Renderer {
     let client: Capabilities = serde_json::from_value(client).unwrap();
     Renderer::new(PathBuf::from("/p"), &client)
 }
 
-/// Returns the updates of an event, each of which the protocol's own types take.
-fn updates(renderer: &mut Renderer, kind: &str, payload: &Value) -> Vec<Value> {
+fn event(kind: &str, payload: &Value) -> Event {
     let mut whole = json!({"conversationId": "default", "messageId": "m1"});
     whole
         .as_object_mut()
         .unwrap()
         .extend(payload.as_object().unwrap().clone());
-    let event: Event = serde_json::from_value(json!({"type": kind, "payload": whole})).unwrap();
-    let updates = renderer.event(&event, None);
-    checked(updates)
+    serde_json::from_value(json!({"type": kind, "payload": whole})).unwrap()
+}
+
+/// Returns the updates of an event, each of which the protocol's own types take.
+fn updates(renderer: &mut Renderer, kind: &str, payload: &Value) -> Vec<Value> {
+    checked(renderer.event(&event(kind, payload), None))
 }
 
 fn checked(updates: Vec<Value>) -> Vec<Value> {
@@ -244,6 +247,40 @@ fn a_changed_file_is_a_difference() {
     // It was not announced: a client may come late.
     assert_eq!(refused[0]["sessionUpdate"], "tool_call");
     assert_eq!(refused[1]["content"], json!([text_content("r")]));
+}
+
+#[test]
+fn a_file_is_read_after_a_call_only_where_that_shows_more() {
+    let preview = |more: &str| format!("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n{more}");
+    let cut = preview(&format!("{CUT_DIFF}after 9 bytes; 1 lines become 1]\n"));
+    let (edit, write) = (
+        json!({"path": "a", "oldText": "old", "newText": "new"}),
+        json!({"path": "a", "content": "new\n"}),
+    );
+    for (tool, input, is_asked, diff, status, expected) in [
+        ("file_edit", &edit, true, preview(""), "success", Some("a")),
+        ("file_edit", &edit, true, preview(""), "error", None),
+        ("file_edit", &edit, true, cut.clone(), "success", None),
+        ("file_edit", &edit, false, cut.clone(), "success", Some("a")),
+        ("file_write", &write, false, preview(""), "success", None),
+    ] {
+        let mut renderer = renderer(json!({}));
+        let (kind, more) = match is_asked {
+            true => (
+                "chat:tool-confirm",
+                json!({"reason": "r", "preview": diff, "danger": {"level": "safe", "reasons": []}}),
+            ),
+            false => ("chat:tool-start", json!({"turn": 0})),
+        };
+        let mut call = json!({"toolId": "t1", "toolName": tool, "input": input});
+        let fields = call.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        updates(&mut renderer, kind, &call);
+        let result = json!({"toolId": "t1", "toolName": tool, "status": status, "result": "r",
+            "durationMs": 1, "metadata": {"diff": diff}});
+        let result = event("chat:tool-result", &result);
+        assert_eq!(renderer.changes(&result), expected, "{tool} {status}");
+    }
 }
 
 #[test]

@@ -110,8 +110,7 @@ impl Draft {
             return Outcome::Nothing;
         }
         let has = |modifier| key.modifiers.contains(modifier);
-        // Both together are how some layouts type a character.
-        let control = has(KeyModifiers::CONTROL) && !has(KeyModifiers::ALT);
+        let control = is_with_control(&key);
         let alt = has(KeyModifiers::ALT) && !has(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Up => return self.up(history),
@@ -139,6 +138,7 @@ impl Draft {
             KeyCode::End if control => self.moved(LineBuffer::move_buffer_end),
             KeyCode::Home => self.moved(LineBuffer::move_home),
             KeyCode::End => self.moved(LineBuffer::move_end),
+            KeyCode::Char(_) if is_interrupt(&key) => Outcome::Interrupt,
             KeyCode::Char(letter) if control => self.control(letter),
             KeyCode::Char('b') if alt => self.moved(|line| line.move_to_prev_word(Word::Emacs, 1)),
             KeyCode::Char('f') if alt => self.moved(next_word),
@@ -153,7 +153,6 @@ impl Draft {
     /// A letter together with the control key, as in other programs that read lines.
     fn control(&mut self, letter: char) -> Outcome {
         match letter {
-            'c' => Outcome::Interrupt,
             'd' if self.line.is_empty() => Outcome::End,
             'd' => self.cut(&Movement::ForwardChar(1)),
             'z' => Outcome::Suspend,
@@ -295,6 +294,18 @@ impl Draft {
     fn set(&mut self, text: &str, position: usize) {
         self.line.update(text, position, &mut self.killed);
     }
+}
+
+/// Returns whether a key is Ctrl-C.
+pub(super) fn is_interrupt(key: &KeyEvent) -> bool {
+    let is_pressed = key.kind != KeyEventKind::Release;
+    is_pressed && key.code == KeyCode::Char('c') && is_with_control(key)
+}
+
+/// Whether control is held alone: together with alt it is how some layouts type a character.
+fn is_with_control(key: &KeyEvent) -> bool {
+    let has = |modifier| key.modifiers.contains(modifier);
+    has(KeyModifiers::CONTROL) && !has(KeyModifiers::ALT)
 }
 
 fn next_word(line: &mut LineBuffer) -> bool {

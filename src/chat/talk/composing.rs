@@ -125,7 +125,7 @@ impl Talk {
         self.say(Style::Dim, text);
     }
 
-    /// Returns which output a line asks for; `None` of another line, and where nothing is folded.
+    /// Returns which output a line asks for; `None` of another line, where nothing is folded, and where there is no line editor.
     pub(super) fn output_of<'a>(&self, line: &'a str) -> Option<&'a str> {
         let (word, which) = first_word(line.trim());
         (self.options.composes && word == "/output").then_some(which)

@@ -2,12 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{DEADLINE, Editor, is_update, prompt};
+use super::{DEADLINE, Editor, autonomous, given, is_question, is_update, prompt};
 use crate::mcp::Fake;
 use crate::support::provider::Turn;
 use crate::support::{Provider, eventually};
-
-const AUTONOMOUS: fn() -> Value = || json!({"chat": {"trust_level": "autonomous"}});
 
 fn terminals() -> Value {
     json!({"_meta": {"terminal_output": true}})
@@ -25,7 +23,7 @@ async fn a_command_that_floods_is_cancelled() {
         "bash",
         &json!({"command": "yes", "timeout": 600_000}),
     ));
-    let mut editor = Editor::start(&provider, AUTONOMOUS()).await;
+    let mut editor = Editor::start(&provider, autonomous()).await;
     let session = editor.open(terminals()).await;
     let turn = editor.prompt(&session, "go").await;
     editor.until(is_output).await;
@@ -46,9 +44,7 @@ async fn a_close_is_a_cancel_and_nothing_runs_after_it() {
     let mut editor = Editor::start(&provider, json!({})).await;
     let session = editor.open(json!({})).await;
     let turn = editor.prompt(&session, "write").await;
-    let asked = editor
-        .until(|frame| frame["method"] == "session/request_permission")
-        .await;
+    let asked = editor.until(is_question).await;
     let close = editor
         .send("session/close", json!({"sessionId": session}))
         .await;
@@ -95,12 +91,9 @@ async fn the_end_of_stdin_ends_all_that_runs() {
     let provider = Provider::start().await;
     let command = "trap '' TERM; echo ready-for-ends; while :; do sleep 1; done";
     provider.then(Turn::call("bash", &json!({"command": command})));
-    let mut editor = Editor::start(&provider, AUTONOMOUS()).await;
+    let mut editor = Editor::start(&provider, autonomous()).await;
     editor.initialize(terminals()).await;
-    let mut server = fake.config(&[]);
-    server["name"] = json!("given");
-    server["env"] = json!([]);
-    let open = json!({"cwd": editor.cwd(), "mcpServers": [server]});
+    let open = json!({"cwd": editor.cwd(), "mcpServers": [given(&fake, "given")]});
     let opened = editor.ask("session/new", open).await;
     let session = opened["sessionId"].as_str().unwrap().to_owned();
     editor.prompt(&session, "go").await;

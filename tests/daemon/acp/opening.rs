@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Editor, is_update};
+use super::{Editor, autonomous, is_question, is_update, selected};
 use crate::support::provider::Turn;
 use crate::support::{Daemon, Provider};
 
@@ -44,7 +44,6 @@ async fn a_question_that_is_open_is_asked_again() {
     let mut editor = Editor::start(&provider, json!({})).await;
     let session = editor.open(json!({})).await;
     let turn = editor.prompt(&session, "write").await;
-    let is_question = |frame: &Value| frame["method"] == "session/request_permission";
     let first = editor.until(is_question).await;
     editor.seen.clear();
     let open = again(&editor, &session);
@@ -69,8 +68,7 @@ async fn a_question_that_is_open_is_asked_again() {
         .map(|it| it["content"]["text"].clone())
         .collect();
     assert_eq!(told, ["I write."], "what runs is told once");
-    let yes = json!({"outcome": {"outcome": "selected", "optionId": "once"}});
-    editor.answer(&second["id"], yes).await;
+    editor.answer(&second["id"], selected("once")).await;
     editor
         .until(|frame| frame["params"]["update"]["content"]["text"] == "Written.")
         .await;
@@ -82,7 +80,7 @@ async fn a_question_that_is_open_is_asked_again() {
 async fn a_folder_may_be_named_by_a_link() {
     let provider = Provider::start().await;
     provider.by_rule(|_| Turn::text("ok"));
-    let mut editor = Editor::start(&provider, json!({"chat": {"trust_level": "autonomous"}})).await;
+    let mut editor = Editor::start(&provider, autonomous()).await;
     editor.initialize(json!({})).await;
     let link = editor.folder.path().join("link");
     std::os::unix::fs::symlink(editor.cwd(), &link).unwrap();

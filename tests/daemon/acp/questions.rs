@@ -2,19 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::Editor;
+use super::{Editor, is_question, selected};
 use crate::support::Provider;
 use crate::support::provider::Turn;
 
-fn is_question(frame: &Value) -> bool {
-    frame["method"] == "session/request_permission"
-}
-
-fn selected(option: &str) -> Value {
-    json!({"outcome": {"outcome": "selected", "optionId": option}})
-}
-
-/// Has the model write a file twice; returns the editor at the first question.
+/// Has the model write a file once; returns the editor at the first question.
 async fn asked(provider: &Provider, more: Value) -> (Editor, String, u64, Value) {
     provider.then(Turn::calls(&[(
         "file_write",

@@ -2,17 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Editor, prompt};
+use super::{Editor, given};
 use crate::mcp::Fake;
 use crate::support::provider::Turn;
 use crate::support::{Provider, eventually};
-
-fn given(fake: &Fake, name: &str) -> Value {
-    let mut server = fake.config(&[]);
-    server["name"] = json!(name);
-    server["env"] = json!([]);
-    server
-}
 
 fn tools(request: &Value) -> Vec<&str> {
     let tools = request["tools"].as_array().unwrap().iter();
@@ -96,7 +89,7 @@ async fn a_server_that_takes_long_is_waited_for_aloud() {
         )
         .await;
     let session = opened["sessionId"].as_str().unwrap().to_owned();
-    let turn = editor.send("session/prompt", prompt(&session, "hi")).await;
+    let turn = editor.prompt(&session, "hi").await;
     let waits = "*Waiting for MCP server `slow`.*\n\n";
     editor
         .until(|frame| frame["params"]["update"]["content"]["text"] == waits)

@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Editor, is_update};
+use super::{Editor, is_update, prompt};
 use crate::support::Provider;
 use crate::support::provider::{Pause, Turn};
 
 fn steer(session: &str, text: &str) -> Value {
-    json!({"sessionId": session, "prompt": [{"type": "text", "text": text}],
-        "_meta": {"outrigger": {"whenBusy": "steer"}}})
+    let mut prompt = prompt(session, text);
+    prompt["_meta"] = json!({"outrigger": {"whenBusy": "steer"}});
+    prompt
 }
 
 /// Opens a session in which a model answers and pauses; returns the first prompt too.
@@ -46,7 +47,7 @@ async fn what_is_steered_in_time_is_answered_with_the_turn() {
     provider.then(Turn::text(" second"));
     let second = editor.send("session/prompt", steer(&session, "two")).await;
     // It is admitted before this is answered.
-    let refused = json!({"sessionId": session, "prompt": [{"type": "text", "text": "no"}]});
+    let refused = prompt(&session, "no");
     editor.refused("session/prompt", refused).await;
     pause.go_on();
     editor.outcome(second).await;
@@ -70,8 +71,8 @@ async fn what_is_steered_too_late_is_answered_after_its_own_text() {
     let first = editor.prompt(&session, "one").await;
     pause.reached().await;
     let second = editor.send("session/prompt", steer(&session, "two")).await;
-    let refused = json!({"sessionId": session, "prompt": [{"type": "text", "text": "no"}]});
-    editor.refused("session/prompt", refused.clone()).await;
+    let refused = prompt(&session, "no");
+    editor.refused("session/prompt", refused).await;
     pause.go_on();
     editor.outcome(second).await;
     let answers = answers(&editor, &[first, second]);
