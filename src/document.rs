@@ -8,8 +8,9 @@ mod pdf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-pub(crate) use self::pdf::{Pages, PdfText, Unreadable, is_pdf, read as read_pdf};
 use crate::message::{Document, PDF, Part};
+use crate::runtime::block_in_place_if_large;
+pub(crate) use pdf::{Pages, PdfText, Unreadable, is_pdf, read as read_pdf};
 
 /// The largest PDF, in bytes before base64: with base64 it fits into a frame of the default size, and three of them into
 /// the 32 MB that a request to Anthropic may have.
@@ -136,7 +137,7 @@ fn check_pdf(document: &mut Document) -> Result<Option<Vec<u8>>, String> {
             false => Ok(None),
         };
     };
-    let bytes = decode(data, MAX_PDF_BYTES)?;
+    let bytes = block_in_place_if_large(data, |data| decode(data, MAX_PDF_BYTES))?;
     if !is_pdf(&bytes) {
         return Err(Unreadable::NoPdf.to_string());
     }
@@ -146,15 +147,7 @@ fn check_pdf(document: &mut Document) -> Result<Option<Vec<u8>>, String> {
 fn check_text(document: &mut Document) -> Result<(), String> {
     let text = match (document.data.take(), document.text.take()) {
         (None, Some(text)) => text,
-        (Some(data), None) => {
-            let bytes = decode(&data, MAX_TEXT_BYTES)?;
-            // A byte order mark is heeded: UTF-16 is read too.
-            let (text, _, is_damaged) = encoding_rs::UTF_8.decode(&bytes);
-            if is_damaged || text.contains('\0') {
-                return Err("is no text in UTF-8; save it as UTF-8 and send it again".to_owned());
-            }
-            text.into_owned()
-        }
+        (Some(data), None) => block_in_place_if_large(&data, text_of)?,
         _ => return Err("must have either `data` or `text`".to_owned()),
     };
     if text.len() > MAX_TEXT_BYTES {
@@ -166,6 +159,17 @@ fn check_text(document: &mut Document) -> Result<(), String> {
     document.pages = None;
     document.text = Some(text);
     Ok(())
+}
+
+/// Reads the text that a text file's base64 holds.
+fn text_of(data: &str) -> Result<String, String> {
+    let bytes = decode(data, MAX_TEXT_BYTES)?;
+    // A byte order mark is heeded: UTF-16 is read too.
+    let (text, _, is_damaged) = encoding_rs::UTF_8.decode(&bytes);
+    if is_damaged || text.contains('\0') {
+        return Err("is no text in UTF-8; save it as UTF-8 and send it again".to_owned());
+    }
+    Ok(text.into_owned())
 }
 
 fn decode(data: &str, most: usize) -> Result<Vec<u8>, String> {

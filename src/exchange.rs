@@ -36,7 +36,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use crate::config::Unattended;
 use crate::message::{Message, Part, ToolId};
+use crate::permission::ApprovalPolicy;
 use crate::protocol::event::{ChatError, Event, State, StateName, StopReason};
 use crate::provider::{Stop, ToolChoice};
 use crate::tool::Metadata;
@@ -87,6 +89,18 @@ enum Leave {
     /// With a last answer, without tools.
     Finish(StopReason),
     Failed(StopReason, Box<ChatError>),
+}
+
+/// Why a call does without an answer, under the policy `deny_all`.
+const NOTHING_ASKED: &str = "nothing is asked here (the approval policy is `deny_all`)";
+
+/// Why nobody is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unasked {
+    /// The approval policy is `deny_all`.
+    Policy,
+    /// Nobody is there to answer (`approval.unattended`).
+    Unattended,
 }
 
 struct Exchange<'a> {
@@ -301,6 +315,15 @@ impl Exchange<'_> {
         // Not among the exchanges that a shutdown waits for: nothing is lost by dropping it.
         let look_up = async move { cancel.run_until_cancelled(provider.look_up(&model)).await };
         tokio::spawn(look_up.in_current_span());
+    }
+
+    /// Returns why nobody is asked, whatever the question is; `None` where somebody may be.
+    fn unasked(&self) -> Option<Unasked> {
+        if self.setup.policy == ApprovalPolicy::DenyAll {
+            return Some(Unasked::Policy);
+        }
+        let unattended = self.context.services.config().approval.unattended;
+        (unattended == Unattended::Deny).then_some(Unasked::Unattended)
     }
 
     fn emit(&self, event: Event) {

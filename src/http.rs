@@ -16,6 +16,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response, Url, redirect};
 use tower::util::MapFutureLayer;
 
+use crate::sandbox::is_metadata;
 use parking_lot::Mutex;
 
 /// Longest wait for a connection, TLS included.
@@ -56,8 +57,8 @@ enum Guard {
     /// Any.
     #[default]
     None,
-    /// Any but link-local ones.
-    LinkLocal,
+    /// Any but those behind which clouds hand out keys, link-local ones among them.
+    Metadata,
     /// Those that this says yes to. A proxy would look names up itself, so none is used.
     Only(fn(IpAddr) -> bool),
 }
@@ -74,11 +75,11 @@ enum Route {
 }
 
 impl Clients {
-    /// Clients for addresses that are less trusted: they connect to no link-local address, behind which
-    /// clouds keep credentials.
+    /// Clients for addresses that are less trusted: they connect to no address behind which clouds hand out
+    /// keys, and to no link-local one.
     pub fn guarded() -> Self {
         Self {
-            guard: Guard::LinkLocal,
+            guard: Guard::Metadata,
             ..Self::default()
         }
     }
@@ -176,7 +177,7 @@ fn build(route: &Route, guard: Guard) -> Result<Client, ClientError> {
     // Fails where a provider is installed already, which is as good.
     drop(rustls::crypto::ring::default_provider().install_default());
     let settings = || match (route, guard) {
-        (Route::World(_), Guard::None | Guard::LinkLocal) => settings(guard),
+        (Route::World(_), Guard::None | Guard::Metadata) => settings(guard),
         _ => settings(guard).no_proxy(),
     };
     let ca_file = match route {
@@ -202,17 +203,6 @@ fn build(route: &Route, guard: Guard) -> Result<Client, ClientError> {
         .tls_certs_merge(roots)
         .build()
         .map_err(|error| failed(&error))
-}
-
-/// Whether an address means this link alone; the metadata services of clouds are there.
-pub fn is_link_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => match address.to_ipv4_mapped() {
-            Some(address) => address.is_link_local(),
-            None => address.is_unicast_link_local(),
-        },
-    }
 }
 
 /// Resolves names to the addresses that may be connected to.
@@ -247,7 +237,7 @@ impl Resolve for Guarded {
 fn settings(guard: Guard) -> ClientBuilder {
     let resolver = match guard {
         Guard::None => None,
-        Guard::LinkLocal => Some(Guarded(|address| !is_link_local(address))),
+        Guard::Metadata => Some(Guarded(|address| !is_metadata(address))),
         Guard::Only(allowed) => Some(Guarded(allowed)),
     };
     let builder = match resolver {
@@ -335,24 +325,6 @@ mod tests {
             assert_eq!(Route::of(url, None).unwrap(), expected, "{url}");
         }
         assert!(Route::of("not a url", None).is_err());
-    }
-
-    #[test]
-    fn link_local_addresses_are_told_from_others() {
-        for (address, expected) in [
-            ("169.254.169.254", true),
-            ("fe80::1", true),
-            ("::ffff:169.254.169.254", true),
-            ("127.0.0.1", false),
-            ("10.0.0.1", false),
-            ("2001:db8::1", false),
-        ] {
-            assert_eq!(
-                is_link_local(address.parse().unwrap()),
-                expected,
-                "{address}"
-            );
-        }
     }
 
     #[tokio::test]

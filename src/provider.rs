@@ -119,8 +119,8 @@ pub struct Request<'a> {
     pub thinking: Option<Thinking>,
     /// Opaque and stable for a conversation: routes its requests to the same prompt cache.
     pub cache_key: &'a str,
-    /// The JSON schema of an object that the answer is to be, where it is not to be words. Beside tools that the model may
-    /// call only where [`Provider::forms_beside_tools`] says so.
+    /// The JSON schema of an object that the answer is to be, where it is not to be words. Beside tools only where
+    /// [`Provider::forms_beside_tools`] says so; elsewhere `tools` is empty then.
     pub output: Option<&'a Value>,
     /// Asks for a compaction of the messages in the vendor's own form, and for no answer. The text says what it is to be like in the
     /// place of the vendor's own words; empty for those. Only where [`Provider::native_compaction`] has one.

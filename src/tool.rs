@@ -26,6 +26,7 @@ pub(crate) use diff::visible;
 mod appraisal;
 pub mod background;
 pub mod bash;
+mod cache;
 pub mod client;
 pub mod core;
 pub mod custom;
@@ -51,6 +52,8 @@ pub mod quota;
 mod secrets;
 pub mod seen;
 mod stop;
+#[cfg(test)]
+mod testing;
 mod text;
 mod typed;
 pub mod undo;

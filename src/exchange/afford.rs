@@ -8,9 +8,7 @@ use super::questions::{Open, Question, QuestionId};
 use super::turn::TurnRequest;
 use super::window::used;
 use super::{Exchange, Leave, failure};
-use crate::config::Unattended;
 use crate::message::{Money, Notice, Severity};
-use crate::permission::ApprovalPolicy;
 use crate::protocol::budget::{BudgetChoice, BudgetConfirm};
 use crate::protocol::event::{By, Event, State, StateName, StopReason};
 use crate::protocol::word;
@@ -133,10 +131,7 @@ impl Exchange<'_> {
 
     /// Asks the user, where somebody may answer.
     async fn decide(&self, request: &TurnRequest, reached: &Reached, next: Money) -> Decision {
-        let services = &self.context.services;
-        let nobody = services.config().approval.unattended == Unattended::Deny;
-        let asks_nothing = self.setup.policy == ApprovalPolicy::DenyAll;
-        if nobody || asks_nothing || !services.spend.asks() {
+        if self.unasked().is_some() || !self.context.services.spend.asks() {
             self.notify(failure::cap_reached(reached, Some(next)));
             return Decision::Expired;
         }

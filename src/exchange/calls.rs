@@ -76,6 +76,8 @@ struct Permitted {
     danger: Danger,
     /// The input that the user changed the call's to.
     edited: Option<Map<String, Value>>,
+    /// Whether the user was asked for it and lets it run.
+    approved: bool,
 }
 
 impl Exchange<'_> {

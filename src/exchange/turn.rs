@@ -81,9 +81,10 @@ impl TurnRequest {
     ) -> Request<'r> {
         let form = setup.output.as_ref().and_then(|form| form.held());
         let may_call = self.choice == ToolChoice::Auto && !self.offer.specs.is_empty();
-        let output = form.filter(|_| !may_call || setup.provider.forms_beside_tools());
+        let goes_beside_tools = setup.provider.forms_beside_tools();
+        let output = form.filter(|_| !may_call || goes_beside_tools);
         // Local servers hold calls to the form too, where any are on offer.
-        let hides_tools = output.is_some() && !setup.provider.forms_beside_tools();
+        let hides_tools = output.is_some() && !goes_beside_tools;
         Request {
             model: &setup.model,
             system: &setup.system,

@@ -158,7 +158,7 @@ impl Anthropic {
             amends: Amends::default(),
         };
         loop {
-            let prepared = prepare(&request, setting);
+            let mut prepared = prepare(&request, setting);
             let mut headers = self.headers()?;
             if prepared.compacts {
                 headers.insert(BETA_HEADER, COMPACTION_BETA);
@@ -166,22 +166,19 @@ impl Anthropic {
             let draft = Draft {
                 url: self.url("messages"),
                 headers,
-                body: prepared.body,
-                notices: prepared.notices,
+                body: std::mem::take(&mut prepared.body),
+                notices: std::mem::take(&mut prepared.notices),
             };
-            let wire = Box::new(MessageWire::new(prepared.prefix));
-            let has_form = request.output.is_some() && !setting.amends.no_form;
+            let prefix = std::mem::take(&mut prepared.prefix);
+            let wire = Box::new(MessageWire::new(prefix));
             let error = match self.endpoint.stream(&request, &draft, wire).await {
                 Err(error) => error,
-                Ok(chunks) if has_form && !setting.vendor => return Ok(output::from_call(chunks)),
+                Ok(chunks) if prepared.has_form && !setting.vendor => {
+                    return Ok(output::from_call(chunks));
+                }
                 answer => return answer,
             };
-            let amends = setting.amends;
-            let without_form = has_form.then(|| amends.without_form(&error)).flatten();
-            let has_documents = prepared.has_documents;
-            let amends =
-                without_form.or_else(|| amends.after(&error, prepared.max_tokens, has_documents));
-            let Some(amends) = amends else {
+            let Some(amends) = setting.amends.after(&error, &prepared) else {
                 return Err(error);
             };
             tracing::debug!(model = request.model, %error, "request is put otherwise");

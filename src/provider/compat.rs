@@ -83,7 +83,7 @@ impl Server {
             let (draft, wire) = self.draft(&request, &quirks, mistake.as_deref())?;
             let error = match self.endpoint.stream(&request, &draft, wire).await {
                 Ok(mut chunks) => {
-                    if request.output.is_some() && !quirks.output {
+                    if output::by_tool(&request, &quirks).is_some() {
                         chunks = output::from_call(chunks);
                     }
                     if !repairs.is_empty() {

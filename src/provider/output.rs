@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::{Chunk, ChunkStream, Stop};
+use super::quirks::Quirks;
+use super::{Chunk, ChunkStream, Request, Stop, ToolChoice};
 
 /// The name of the form, and of the tool that stands in its place.
 pub(super) const NAME: &str = "answer";
@@ -18,6 +19,14 @@ pub(super) const DESCRIPTION: &str =
 /// Returns the form as OpenAI's wires have it. It is not strict: schemas of any origin do not keep to the strict subset.
 pub(super) fn json_schema(schema: &Value) -> Value {
     json!({"name": NAME, "schema": schema, "strict": false})
+}
+
+/// Returns the schema of the tool by which the model has to give its answer: where the server takes no schema for the answer
+/// itself. It would keep the model from its other tools, so that where it may call any the words of the request have to do.
+pub(super) fn by_tool<'a>(request: &Request<'a>, quirks: &Quirks) -> Option<&'a Value> {
+    let may_call = request.tool_choice == ToolChoice::Auto && !request.tools.is_empty();
+    let is_by_tool = !quirks.output && quirks.tools && !may_call;
+    request.output.filter(|_| is_by_tool)
 }
 
 /// Returns an answer by the tool as one in words: the input of its call is the text.

@@ -100,9 +100,6 @@ impl CallIds {
 /// Writes a document as its wire has them; `None` where that sort is sent as text.
 pub(super) type WriteDocument = fn(&Document) -> Option<Value>;
 
-/// Of a wire, or a model, that takes no documents.
-pub(super) const NO_DOCUMENTS: WriteDocument = |_| None;
-
 /// Returns a document as text, for models that do not take it as it is.
 pub(super) fn document_text(document: &Document) -> String {
     let text = document.as_text();
@@ -116,13 +113,13 @@ pub(super) fn document_text(document: &Document) -> String {
 }
 
 /// Writes parts; blank text, which servers refuse, is left out. `omitted` stands for each image, where they are not
-/// shown.
+/// shown; `document` is absent where the wire, or the model, takes none.
 pub(super) fn parts(
     parts: &[Part],
     omitted: Option<&str>,
     text: fn(&str) -> Value,
     image: fn(&str, &str) -> Value,
-    document: WriteDocument,
+    document: Option<WriteDocument>,
 ) -> Vec<Value> {
     let parts = parts.iter().filter_map(|part| match part {
         Part::Text { text: blank } if blank.trim().is_empty() => None,
@@ -130,7 +127,10 @@ pub(super) fn parts(
         Part::Image { media_type, data } => {
             Some(omitted.map_or_else(|| image(media_type, data), text))
         }
-        Part::Document(it) => Some(document(it).unwrap_or_else(|| text(&document_text(it)))),
+        Part::Document(it) => {
+            let written = document.and_then(|write| write(it));
+            Some(written.unwrap_or_else(|| text(&document_text(it))))
+        }
     });
     parts.collect()
 }

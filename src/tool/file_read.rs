@@ -68,16 +68,19 @@ impl Work for FileRead {
         let bytes = located.read()?;
         let fingerprint = Fingerprint::of(&bytes);
         let shown = path.shown();
-        let media_type = image::media_type(&bytes).ok_or_else(|| decode(&bytes));
-        let mut output = match media_type {
-            Ok(media_type) => image(&shown, media_type, &bytes),
-            Err(_) if bytes.starts_with(b"%PDF-") => self.pdf(&shown, bytes, &context.redactor),
-            Err(Ok(text)) => self.excerpt(&shown, &text.content, &context.redactor),
-            Err(Err(word)) => Output::error(format!(
-                "file {shown:?} is {word}, not text ({} bytes, SHA-256 {})",
-                bytes.len(),
-                fingerprint.hex()
-            )),
+        let mut output = if let Some(media_type) = image::media_type(&bytes) {
+            image(&shown, media_type, &bytes)
+        } else if bytes.starts_with(b"%PDF-") {
+            self.pdf(&shown, bytes, &context.redactor)
+        } else {
+            match decode(&bytes) {
+                Ok(text) => self.excerpt(&shown, &text.content, &context.redactor),
+                Err(word) => Output::error(format!(
+                    "file {shown:?} is {word}, not text ({} bytes, SHA-256 {})",
+                    bytes.len(),
+                    fingerprint.hex()
+                )),
+            }
         };
         output.metadata.path = Some(located.relative().to_owned());
         // A call that is given up shows the model nothing.

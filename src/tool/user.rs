@@ -38,7 +38,7 @@ pub enum Given {
     Cancelled,
 }
 
-/// Whether a running command may connect to a host.
+/// Whether a running call may connect to a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostVerdict {
     /// It may.

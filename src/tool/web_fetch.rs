@@ -5,7 +5,6 @@
 //! people's text: bounded, stripped of what is not seen, and marked as such. Nothing is sent but the address: no cookies, no
 //! login.
 
-mod cache;
 mod charset;
 mod get;
 mod kind;
@@ -24,6 +23,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
+use super::cache::Cache;
 use super::stop::Stopped;
 use super::typed::Typed;
 use super::{Facts, Output, Prepared, Refusal, Run, Tool, Violation};
@@ -32,7 +32,6 @@ use crate::http::Clients;
 use crate::message::{DangerLevel, ToolCategory};
 use crate::permission::rule::Key;
 use crate::runtime::Stopwatch;
-use cache::Cache;
 use robots::Robots;
 use target::{Target, is_outside, may_be_inside};
 use visit::{Read, Visit};
@@ -133,7 +132,7 @@ impl Prepared for Call {
     fn facts(&self) -> Facts {
         let remember = Some(Key::tool(NAME));
         Facts {
-            host: Some(self.target.host.to_string()),
+            host: Some(self.target.server.host.to_string()),
             ..Facts::new(DangerLevel::Safe, remember)
         }
     }
@@ -156,11 +155,11 @@ impl Prepared for Call {
             });
             Ok(match read.await {
                 Some(Some(Ok(read))) => {
-                    let part = output::Part {
+                    let span = output::Span {
                         offset: self.offset,
                         most: self.max_chars,
                     };
-                    output::of(&read, part, run.redactor)
+                    output::of(&read, span, run.redactor)
                 }
                 Some(Some(Err(why))) => Output::error(why),
                 Some(None) => Output::error(format!(

@@ -6,7 +6,6 @@
 
 mod answer;
 mod brave;
-mod cache;
 mod fetch;
 mod searxng;
 
@@ -18,6 +17,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::cache::Cache;
 use super::stop::Stopped;
 use super::typed::Typed;
 use super::{Facts, Metadata, Output, OutputStream, Prepared, Refusal, Run, Tool, Violation};
@@ -27,7 +27,6 @@ use crate::message::{DangerLevel, Severity, ToolCategory};
 use crate::notices::Notices;
 use crate::permission::rule::Key;
 use answer::Answer;
-use cache::Cache;
 pub(crate) use fetch::fetch;
 
 const NAME: &str = "web_search";
@@ -43,6 +42,9 @@ const MAX_RESULTS: u32 = 20;
 
 /// The longest query, in characters; search engines take no more.
 const MAX_QUERY: usize = 400;
+
+/// Most answers that are kept, by their queries.
+const KEPT: usize = 128;
 
 /// The most causes of failure that are remembered as notified; with more, all are notified anew.
 const MAX_NOTIFIED: usize = 32;
@@ -61,7 +63,7 @@ struct Engines {
     clients: Clients,
     /// Read anew for each search: it may change.
     settings: Current,
-    cache: Cache,
+    cache: Cache<Answer>,
     /// Where sessions are notified that an engine is down.
     notices: Notices,
     /// Failures that sessions were notified of since the engine last answered. Held for a look, never across an await.
@@ -74,7 +76,7 @@ struct Engines {
 pub fn web_search(settings: Current, clients: Clients, notices: Notices) -> impl Tool {
     let engines = Arc::new(Engines {
         clients,
-        cache: Cache::new(settings.now().tools.web_search.cache_ttl),
+        cache: Cache::new(KEPT, settings.now().tools.web_search.cache_ttl),
         settings,
         notices,
         notified: Mutex::default(),
@@ -172,7 +174,7 @@ impl Call {
                     self.engines.answered(engine, &tried.problems);
                     answer.warnings.extend(tried.before(engine));
                     let answer = Arc::new(answer);
-                    self.engines.cache.put(&self.query, &answer);
+                    self.engines.cache.put(&self.query, &answer, answer.bytes());
                     return self.output(&answer);
                 }
                 Some(Err(problem)) => {

@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("notices", &["message"], ""),
     (
         "document",
-        &["message"],
+        &["message", "runtime"],
         "reads what a user sends or a tool finds; knows nothing of either",
     ),
     (
@@ -41,7 +41,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     ("process", &[], "runs before anything else"),
     ("lifecycle", &[], "signals and handles alone"),
-    ("http", &[], "clients for providers and search engines"),
+    (
+        "http",
+        &["sandbox"],
+        "clients for providers and search engines; `sandbox` for addresses that hand out keys",
+    ),
     (
         "webhooks",
         &[
@@ -76,7 +80,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "http",
             "units",
         ],
-        "`sandbox` for folders that are no project; `telemetry` to check a filter before it is used; `audit` for the most files it keeps; `http` for addresses that are not connected to",
+        "`sandbox` for folders that are no project; `telemetry` to check a filter before it is used; `audit` for the most files it keeps; `http` for URLs that lead to this machine",
     ),
     (
         "provider",

@@ -10,6 +10,7 @@ use secrecy::ExposeSecret as _;
 use super::super::settings::{McpServerSettings, McpSettings};
 use super::super::{HttpServer, McpConfig, McpServerConfig, McpTransport, NamedValue, StdioServer};
 use super::findings::Findings;
+use crate::sandbox::is_metadata;
 
 /// Longest run of one call where the server has no limit of its own.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -125,8 +126,11 @@ fn check_endpoint(url: &reqwest::Url) -> Result<(), String> {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let address = bare.parse::<IpAddr>().ok();
-    if address.is_some_and(crate::http::is_link_local) {
-        return Err("link-local addresses are not connected to".to_owned());
+    if address.is_some_and(is_metadata) {
+        return Err(
+            "an address that is link-local, or hands out keys of a cloud, is not connected to"
+                .to_owned(),
+        );
     }
     let is_here = match address {
         Some(address) => address.is_loopback(),
@@ -228,4 +232,33 @@ fn header_problem(name: &str, value: &str) -> Option<&'static str> {
     }
     let is_wrong = HeaderValue::from_str(value).is_err();
     is_wrong.then_some("a header's value is printable ASCII on one line")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_no_address_that_hands_out_keys() {
+        for (url, refused) in [
+            ("https://mcp.example.org/", None),
+            ("https://203.0.113.7/mcp", None),
+            ("http://127.0.0.1:8080/mcp", None),
+            ("http://203.0.113.7/mcp", Some("this machine only")),
+            ("https://169.254.169.254/", Some("link-local")),
+            ("https://[fe80::1]/", Some("link-local")),
+            ("https://[::ffff:169.254.169.254]/", Some("link-local")),
+            ("https://[64:ff9b::a9fe:a9fe]/", Some("hands out keys")),
+            ("https://[fd00:ec2::254]/", Some("hands out keys")),
+            ("https://100.100.100.200/", Some("hands out keys")),
+            ("https://168.63.129.16/", Some("hands out keys")),
+        ] {
+            let why = check_endpoint(&reqwest::Url::parse(url).unwrap()).err();
+            match (&why, refused) {
+                (None, None) => {}
+                (Some(why), Some(expected)) => assert!(why.contains(expected), "{url}: {why}"),
+                _ => panic!("{url}: {why:?}"),
+            }
+        }
+    }
 }

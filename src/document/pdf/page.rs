@@ -100,7 +100,7 @@ struct Walk<'w, 'a> {
     end: Option<(f32, f32)>,
 }
 
-/// What comes back with the state of the page that was kept.
+/// What `q` saves and `Q` restores.
 #[derive(Clone, Copy)]
 struct State<'a> {
     place: Matrix,
@@ -151,7 +151,7 @@ impl<'a> Walk<'_, 'a> {
                 "Tm" => pen.begin(numbers.matrix()),
                 "Tf" => {
                     let name = operation.operands.first().and_then(|it| it.as_name().ok());
-                    state.font = name.and_then(|name| self.find(b"Font", name, resources));
+                    state.font = name.and_then(|name| self.font(name, resources));
                     state.size = numbers.at(1);
                 }
                 "TL" => state.leading = numbers.at(0),
@@ -179,14 +179,9 @@ impl<'a> Walk<'_, 'a> {
         Flow::Continue(())
     }
 
-    /// Returns a dictionary of the resources: a font by its name.
-    fn find(
-        &self,
-        kind: &[u8],
-        name: &[u8],
-        resources: &[&'a Dictionary],
-    ) -> Option<&'a Dictionary> {
-        self.object(kind, name, resources)?.as_dict().ok()
+    /// Returns a font of the resources by its name.
+    fn font(&self, name: &[u8], resources: &[&'a Dictionary]) -> Option<&'a Dictionary> {
+        self.object(b"Font", name, resources)?.as_dict().ok()
     }
 
     fn object(&self, kind: &[u8], name: &[u8], resources: &[&'a Dictionary]) -> Option<&'a Object> {
@@ -211,10 +206,10 @@ impl<'a> Walk<'_, 'a> {
             return Flow::Continue(());
         };
         let kind = form.dict.get(b"Subtype").and_then(Object::as_name);
-        let Ok(content) = form.get_plain_content_with_limit(match kind {
-            Ok(b"Form") => self.budget,
-            _ => return Flow::Continue(()),
-        }) else {
+        if !matches!(kind, Ok(b"Form")) {
+            return Flow::Continue(());
+        }
+        let Ok(content) = form.get_plain_content_with_limit(self.budget) else {
             return Flow::Continue(());
         };
         self.budget = self.budget.saturating_sub(content.len());

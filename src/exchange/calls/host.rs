@@ -1,4 +1,4 @@
-//! The question whether a running command may connect to a host, and what was said of hosts before in the conversation.
+//! The question whether a running call may connect to a host, and what was said of hosts before in the conversation.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use tokio::sync::oneshot;
 
 use super::user::User;
 use crate::audit::{By, HostRuling, Ruling};
-use crate::config::Unattended;
 use crate::exchange::questions::approval::{ApprovalQuestion, Matter, Verdict};
 use crate::exchange::questions::{Question, QuestionId};
+use crate::exchange::{NOTHING_ASKED, Unasked};
 use crate::message::{Danger, DangerLevel, ToolCategory, TrustLevel};
 use crate::permission::ApprovalPolicy;
 use crate::permission::rule::{Call, Key, Said};
@@ -56,17 +56,15 @@ impl User<'_> {
             let why = "the user was asked for too many hosts in this call";
             return refused(why, By::Policy);
         }
-        let config = &self.exchange.context.services.config().approval;
-        match self.exchange.setup.policy {
-            ApprovalPolicy::AllowAll => return (HostVerdict::Allowed, Ruling::run(By::Policy)),
-            ApprovalPolicy::DenyAll => {
-                let why = "nothing is asked here (the approval policy is `deny_all`)";
-                return refused(why, By::Policy);
-            }
-            ApprovalPolicy::Ask | ApprovalPolicy::AutoApproveSafe => {}
+        if self.exchange.setup.policy == ApprovalPolicy::AllowAll {
+            return (HostVerdict::Allowed, Ruling::run(By::Policy));
         }
-        if config.unattended == Unattended::Deny {
-            return refused("nobody is there to be asked", By::Unattended);
+        match self.exchange.unasked() {
+            Some(Unasked::Policy) => return refused(NOTHING_ASKED, By::Policy),
+            Some(Unasked::Unattended) => {
+                return refused("nobody is there to be asked", By::Unattended);
+            }
+            None => {}
         }
         asks.asked += 1;
         let settled = match self.ask_for(host, port).await {

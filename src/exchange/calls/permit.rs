@@ -9,7 +9,7 @@ use super::question::Place;
 use super::settle::{cancelled_unrun, denied, failed};
 use super::{Calls, FAULT, Permitted, programs};
 use crate::audit::{By, Ruling};
-use crate::config::Unattended;
+use crate::exchange::NOTHING_ASKED;
 use crate::exchange::accumulator::Fault;
 use crate::exchange::history::bytes_of_map;
 use crate::message::ToolCall;
@@ -56,13 +56,8 @@ impl Calls<'_> {
             }
             Decision::Denied(said) => Err(self.denied_before(call, &said)),
             Decision::Ask(reason) => {
-                if self.exchange.setup.policy == ApprovalPolicy::DenyAll {
-                    self.record_ruling(call, Ruling::refused(By::Policy));
-                    return Err(denied(format!(
-                        "not allowed: {reason}, and nothing is asked here (the approval policy is `deny_all`); do without this call"
-                    )));
-                }
-                if self.exchange.context.services.config().approval.unattended == Unattended::Deny {
+                // What the policy says of questions is decided by now.
+                if self.exchange.unasked().is_some() {
                     self.record_ruling(call, Ruling::refused(By::Unattended));
                     return Err(denied(format!(
                         "not allowed: {reason}, and nobody is there to answer; do without this call"
@@ -140,6 +135,7 @@ impl Calls<'_> {
                     facts,
                     danger,
                     edited: None,
+                    approved: false,
                 })
             }
             Err(Refusal::Invalid(reason)) => Err(failed(reason)),
@@ -186,12 +182,19 @@ impl Calls<'_> {
                 == ApprovalPolicy::AutoApproveSafe,
             network: config.tools.bash.network,
         };
-        match (decide(&subject, &self.exchange.setup.scope, rules), said) {
+        let policy = self.exchange.setup.policy;
+        let decision = match (decide(&subject, &self.exchange.setup.scope, rules), said) {
             (Decision::Run { .. }, Err(unread)) => Decision::Ask(unread.to_string()),
-            (Decision::Ask(_), Ok(_)) if self.exchange.setup.policy == ApprovalPolicy::AllowAll => {
+            (Decision::Ask(_), Ok(_)) if policy == ApprovalPolicy::AllowAll => {
                 Decision::Run { remembered: None }
             }
             (decision, _) => decision,
+        };
+        match decision {
+            Decision::Ask(reason) if policy == ApprovalPolicy::DenyAll => Decision::Refuse(
+                format!("{reason}, and {NOTHING_ASKED}; do without this call"),
+            ),
+            decision => decision,
         }
     }
 }

@@ -145,10 +145,13 @@ impl Calls<'_> {
         cancel: &CancellationToken,
     ) -> Result<Permitted, Box<Output>> {
         match verdict {
-            Verdict::Approved(None) => Ok(permitted),
+            Verdict::Approved(None) => Ok(Permitted {
+                approved: true,
+                ..permitted
+            }),
             Verdict::Approved(Some(input)) => {
                 let mut edited = self.prepare(call, tool, &input, cancel).await?;
-                edited.edited = Some(input);
+                (edited.edited, edited.approved) = (Some(input), true);
                 // The user wrote it, so nothing is asked again; what is refused stays refused.
                 match self.decide(call, tool, &edited, 1) {
                     Decision::Refuse(reason) => {

@@ -19,7 +19,7 @@ use crate::exchange::background::Detached;
 use crate::exchange::recording::{CleanOutput, Recorder};
 use crate::message::{DangerLevel, ToolCall, ToolCategory, ToolId};
 use crate::permission::scope::Grant;
-use crate::protocol::event::{Event, Outcome, State, StateName, ToolDelta, ToolStart};
+use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
 use crate::protocol::json_bytes;
 use crate::runtime::Stopwatch;
 use crate::telemetry::{Unit, metrics};
@@ -183,7 +183,7 @@ impl Calls<'_> {
             call,
             tool: Arc::clone(tool),
             has_network: grant.as_ref().is_some_and(Grant::network),
-            approved_host: self.approved_host(call, &permitted.facts),
+            approved_host: approved_host(&permitted),
             clock: &clock,
             cancel,
             asks: tokio::sync::Mutex::default(),
@@ -219,13 +219,6 @@ impl Calls<'_> {
         (output, began.elapsed())
     }
 
-    /// Returns the host that the call names, where the user was asked for the call and let it run.
-    fn approved_host(&self, call: &ToolCall, facts: &Facts) -> Option<String> {
-        let host = facts.host.clone()?;
-        let record = self.exchange.context.session.executions.get(&call.id)?;
-        (record.approval.outcome == Some(Outcome::Approved)).then_some(host)
-    }
-
     fn grant(&self, call: &ToolCall) -> Option<Grant> {
         let spec = self.tools.get(&call.name)?.spec();
         let scope = &self.exchange.setup.scope;
@@ -239,6 +232,12 @@ impl Calls<'_> {
         let cap = grant.and_then(Grant::timeout);
         cap.map_or(wanted, |cap| wanted.min(cap))
     }
+}
+
+/// Returns the host that the call names, where the user was asked for the call and let it run.
+fn approved_host(permitted: &Permitted) -> Option<String> {
+    let host = permitted.facts.host.clone();
+    host.filter(|_| permitted.approved)
 }
 
 /// Waits until a tool should long have ended: by its clock, or after a cancel.

@@ -9,14 +9,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::host::HostsOfCall;
-use crate::config::Unattended;
-use crate::exchange::Exchange;
 use crate::exchange::context::Context;
 use crate::exchange::questions::client::{ClientQuestion, MAX_PROGRESS};
 use crate::exchange::questions::input::InputQuestion;
 use crate::exchange::questions::{Open, Question, QuestionId};
+use crate::exchange::{Exchange, NOTHING_ASKED, Unasked};
 use crate::message::{InputId, ToolCall};
-use crate::permission::ApprovalPolicy;
 use crate::protocol::client_tools::HandedOut;
 use crate::protocol::event::{By, StateName};
 use crate::protocol::input::{InputMode, ToolInputRequest};
@@ -70,13 +68,13 @@ impl User<'_> {
 
 impl AskUser for User<'_> {
     fn unable(&self) -> Option<String> {
-        if self.exchange.setup.policy == ApprovalPolicy::DenyAll {
-            return Some("nothing is asked here (the approval policy is `deny_all`)".to_owned());
+        match self.exchange.unasked() {
+            Some(Unasked::Policy) => Some(NOTHING_ASKED.to_owned()),
+            Some(Unasked::Unattended) => {
+                Some("nobody is there to answer (approval.unattended)".to_owned())
+            }
+            None => self.exchange.context.session.questions.unable(),
         }
-        if self.exchange.context.services.config().approval.unattended == Unattended::Deny {
-            return Some("nobody is there to answer (approval.unattended)".to_owned());
-        }
-        self.exchange.context.session.questions.unable()
     }
 
     fn ask(&self, wanted: Wanted) -> BoxFuture<'_, Given> {

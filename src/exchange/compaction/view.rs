@@ -128,7 +128,7 @@ pub(super) fn pruned(messages: &[Message], from: usize, places: &BTreeSet<usize>
 /// Returns a message without what is large in it; `calls` are those that a result may belong to.
 pub(super) fn without_bulk(message: &Message, calls: &[ToolCall]) -> Message {
     match message {
-        Message::User(parts) => Message::User(parts.iter().map(without_picture).collect()),
+        Message::User(parts) => Message::User(parts.iter().map(without_attachment).collect()),
         Message::ToolResult(result) => {
             let call = calls.iter().find(|call| call.id == result.id);
             Message::ToolResult(ToolResult {
@@ -150,7 +150,7 @@ pub(super) fn without_bulk(message: &Message, calls: &[ToolCall]) -> Message {
 /// Returns whether a message has something that can be left out: long texts in the inputs of calls, pictures, documents, a result.
 pub(super) fn has_bulk(message: &Message) -> bool {
     match message {
-        Message::User(parts) => has_picture(parts),
+        Message::User(parts) => has_attachment(parts),
         Message::ToolResult(_) => true,
         Message::Reply(reply) => reply
             .calls
@@ -159,12 +159,12 @@ pub(super) fn has_bulk(message: &Message) -> bool {
     }
 }
 
-fn has_picture(parts: &[Part]) -> bool {
+fn has_attachment(parts: &[Part]) -> bool {
     let is_bulk = |part: &Part| matches!(part, Part::Image { .. } | Part::Document(_));
     parts.iter().any(is_bulk)
 }
 
-fn without_picture(part: &Part) -> Part {
+fn without_attachment(part: &Part) -> Part {
     match part {
         Part::Image { media_type, .. } => {
             Part::text(format!("[picture, {media_type}, {LEFT_OUT}]"))

@@ -1,8 +1,9 @@
-//! The three refusals that no table of models foresees, and what is sent instead.
+//! The four refusals that no table of models foresees, and what is sent instead.
 //!
 //! The vendor alone counts the tokens of the input, and it alone can read a signature. Any other refusal is an error.
 //! Wording: `docs/providers.md`, "Refusals that can be repaired", the last part.
 
+use super::request::Prepared;
 use crate::provider::ProviderError;
 
 /// Fewest tokens of room for an answer that are worth another attempt.
@@ -46,46 +47,35 @@ const FORM: [&str; 5] = [
 ];
 
 impl Amends {
-    /// Returns what to send after `error`, which a request for an answer in a form was answered with.
-    pub(super) fn without_form(self, error: &ProviderError) -> Option<Self> {
-        let text = error.message.to_lowercase();
-        let is_about_it =
-            matches!(error.status, Some(400 | 422)) && FORM.iter().any(|word| text.contains(word));
-        (is_about_it && !self.no_form).then_some(Self {
-            no_form: true,
-            ..self
-        })
-    }
-
-    /// Returns what to send after `error`, which a request for at most `max_tokens`, with documents or without, was
-    /// answered with; each change is proposed once.
-    pub(super) fn after(
-        self,
-        error: &ProviderError,
-        max_tokens: u64,
-        has_documents: bool,
-    ) -> Option<Self> {
+    /// Returns what to send after `error`, which `sent` was answered with; each change is proposed once.
+    pub(super) fn after(self, error: &ProviderError, sent: &Prepared) -> Option<Self> {
         if !matches!(error.status, Some(400 | 422)) {
             return None;
         }
         let text = error.message.to_lowercase();
+        let is_said = |word: &&str| text.contains(*word);
+        if sent.has_form && !self.no_form && FORM.iter().any(is_said) {
+            return Some(Self {
+                no_form: true,
+                ..self
+            });
+        }
         if let Some(room) = room(&text)
             && self.max_tokens.is_none()
-            && (MIN_ROOM..max_tokens).contains(&room)
+            && (MIN_ROOM..sent.max_tokens).contains(&room)
         {
             return Some(Self {
                 max_tokens: Some(room),
                 ..self
             });
         }
-        let is_said = |word: &&str| text.contains(*word);
-        if has_documents && !self.no_documents && DOCUMENT_REFUSALS.iter().any(is_said) {
+        if sent.has_documents && !self.no_documents && DOCUMENT_REFUSALS.iter().any(is_said) {
             return Some(Self {
                 no_documents: true,
                 ..self
             });
         }
-        let refused = text.contains("thinking") && REFUSALS.iter().any(|word| text.contains(word));
+        let refused = text.contains("thinking") && REFUSALS.iter().any(is_said);
         (refused && !self.no_thinking).then_some(Self {
             no_thinking: true,
             ..self
@@ -108,9 +98,22 @@ mod tests {
     use super::*;
     use crate::provider::ErrorKind;
 
+    /// A request for at most so many tokens, with documents and a form or without.
+    fn sent(max_tokens: u64, has_documents: bool, has_form: bool) -> Prepared {
+        Prepared {
+            body: serde_json::Value::Null,
+            prefix: String::new(),
+            max_tokens,
+            compacts: false,
+            has_documents,
+            has_form,
+            notices: Vec::new(),
+        }
+    }
+
     #[test]
     fn only_what_cannot_be_foreseen_is_amended_and_each_once() {
-        let sent = 64_000;
+        let (plain, with_documents) = (sent(64_000, false, false), sent(64_000, true, false));
         let shorter = Amends {
             max_tokens: Some(200_000 - 188_240 - MARGIN),
             ..Amends::default()
@@ -148,16 +151,16 @@ mod tests {
             let mut error = ProviderError::new(ErrorKind::InvalidRequest, message);
             for status in [None, Some(401), Some(429), Some(500)] {
                 error.status = status;
-                assert_eq!(Amends::default().after(&error, sent, true), None);
+                assert_eq!(Amends::default().after(&error, &with_documents), None);
             }
             error.status = Some(400);
             assert_eq!(
-                Amends::default().after(&error, sent, false),
+                Amends::default().after(&error, &plain),
                 expected,
                 "{message}"
             );
             if let Some(amends) = expected {
-                assert_eq!(amends.after(&error, sent, false), None, "{message}");
+                assert_eq!(amends.after(&error, &plain), None, "{message}");
             }
         }
     }
@@ -170,9 +173,23 @@ mod tests {
         );
         error.status = Some(400);
         let amends = Amends::default();
-        assert_eq!(amends.after(&error, 1, false), None);
-        let as_text = amends.after(&error, 1, true).unwrap();
+        assert_eq!(amends.after(&error, &sent(1, false, false)), None);
+        let with_documents = sent(1, true, false);
+        let as_text = amends.after(&error, &with_documents).unwrap();
         assert!(as_text.no_documents);
-        assert_eq!(as_text.after(&error, 1, true), None);
+        assert_eq!(as_text.after(&error, &with_documents), None);
+    }
+
+    #[test]
+    fn a_form_that_is_refused_is_asked_for_in_words() {
+        let message = "output_config.format.schema: `format` is not supported";
+        let mut error = ProviderError::new(ErrorKind::InvalidRequest, message);
+        let (amends, with_form) = (Amends::default(), sent(1, false, true));
+        assert_eq!(amends.after(&error, &with_form), None);
+        error.status = Some(400);
+        assert_eq!(amends.after(&error, &sent(1, false, false)), None);
+        let in_words = amends.after(&error, &with_form).unwrap();
+        assert!(in_words.no_form);
+        assert_eq!(in_words.after(&error, &with_form), None);
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::message::{Document, PDF, Part, ToolResult};
-use crate::provider::request::{self, NO_DOCUMENTS, without_nulls};
+use crate::provider::request::{self, WriteDocument, without_nulls};
 
 pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
@@ -29,10 +29,7 @@ fn document(document: &Document) -> Option<Value> {
 /// Makes the blocks of parts; `omitted` stands for each image, where they are not shown, and documents go as text where
 /// they are not taken.
 pub(super) fn blocks(parts: &[Part], omitted: Option<&str>, takes_documents: bool) -> Vec<Value> {
-    let document = match takes_documents {
-        true => document,
-        false => NO_DOCUMENTS,
-    };
+    let document = takes_documents.then_some(document as WriteDocument);
     request::parts(parts, omitted, text, image, document)
 }
 

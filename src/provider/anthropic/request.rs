@@ -48,6 +48,8 @@ pub(super) struct Prepared {
     pub(super) compacts: bool,
     /// Whether documents go along as such.
     pub(super) has_documents: bool,
+    /// Whether the answer is held to a form.
+    pub(super) has_form: bool,
     /// What the user should know of tools that are not as they were.
     pub(super) notices: Vec<Notice>,
 }
@@ -124,6 +126,7 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         max_tokens,
         compacts,
         has_documents: takes_documents && has_documents(request),
+        has_form: form.is_some(),
         notices,
     }
 }

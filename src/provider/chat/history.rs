@@ -16,7 +16,7 @@ use crate::provider::Request;
 use crate::provider::json::string;
 use crate::provider::quirks::{Quirks, ReasoningBack};
 use crate::provider::request::{
-    CallIds, IMAGE_OMITTED, NO_DOCUMENTS, own_items, parts, result_text, set, split, without_nulls,
+    CallIds, IMAGE_OMITTED, WriteDocument, own_items, parts, result_text, set, split, without_nulls,
 };
 use crate::provider::schema::wire_name;
 
@@ -64,10 +64,8 @@ impl<'a> History<'a> {
     fn user(&mut self, content: &[Part]) {
         self.show_images();
         let omitted = (!self.quirks.images).then_some(IMAGE_OMITTED);
-        let document = match self.quirks.documents {
-            true => document_part,
-            false => NO_DOCUMENTS,
-        };
+        let document = self.quirks.documents;
+        let document = document.then_some(document_part as WriteDocument);
         let content = parts(content, omitted, text_part, image_part, document);
         self.push_user(content);
     }

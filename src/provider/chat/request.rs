@@ -20,11 +20,14 @@ pub(in crate::provider) fn body(
     notices: &mut Vec<Notice>,
 ) -> Value {
     let tools = offered_tools(request, quirks, |spec| tool(spec, quirks.schemas, notices));
-    let (tools, tool_choice) = match by_tool(request, quirks) {
-        Some(form) => (
-            Some(json!([form])),
-            Some(json!({"type": "function", "function": {"name": output::NAME}})),
-        ),
+    let (tools, tool_choice) = match output::by_tool(request, quirks) {
+        Some(schema) => {
+            let choice = || json!({"type": "function", "function": {"name": output::NAME}});
+            (
+                Some(json!([answer_tool(schema)])),
+                quirks.tool_choice.then(choice),
+            )
+        }
         None => {
             let may_not = tools.is_some() && request.tool_choice == ToolChoice::None;
             (tools, may_not.then(|| json!("none")))
@@ -43,7 +46,7 @@ pub(in crate::provider) fn body(
         "model": request.model,
         "messages": null,
         "tools": tools,
-        "tool_choice": tool_choice.filter(|_| quirks.tool_choice || request.output.is_none()),
+        "tool_choice": tool_choice,
         "response_format": form
             .map(|schema| json!({"type": "json_schema", "json_schema": output::json_schema(schema)})),
         "provider": (has_tools && quirks.routed).then(|| json!({"require_parameters": true})),
@@ -65,17 +68,16 @@ pub(in crate::provider) fn body(
     without_nulls(body)
 }
 
-/// Returns the tool by which the model gives its answer, where the server takes no schema for it.
-fn by_tool(request: &Request<'_>, quirks: &Quirks) -> Option<Value> {
-    let schema = request.output.filter(|_| !quirks.output && quirks.tools)?;
-    Some(json!({
+/// Returns the tool by which the model gives its answer.
+fn answer_tool(schema: &Value) -> Value {
+    json!({
         "type": "function",
         "function": {
             "name": output::NAME,
             "description": output::DESCRIPTION,
             "parameters": schema,
         },
-    }))
+    })
 }
 
 fn thinking_fields(dialect: ThinkingDialect, thinking: Thinking) -> Value {

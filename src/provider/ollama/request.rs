@@ -49,8 +49,7 @@ impl Target<'_> {
             "messages": null,
             "tools": tools,
             "think": request.thinking.and_then(|thinking| self.think(thinking)),
-            // It holds calls to the form, too.
-            "format": request.output.filter(|_| !self.has_tools(request)),
+            "format": request.output,
             "stream": true,
             // Without these the server drops the oldest messages without a word.
             "truncate": false,

@@ -57,10 +57,10 @@ pub(crate) fn find(
         status: error.status,
         body,
     };
-    let repair = complaint
+    let (repair, is_of_model) = complaint
         .about_tools()
         .or_else(|| complaint.about_history())
-        .or_else(|| complaint.about_parameter())?;
+        .or_else(|| of_model(complaint.about_parameter()?))?;
     let mut repaired = *now;
     repair(&mut repaired);
     // The two flags that could be changed to and fro without end.
@@ -70,18 +70,18 @@ pub(crate) fn find(
     if now.reasoning_back != start.reasoning_back {
         repaired.reasoning_back = now.reasoning_back;
     }
-    let is_about_form = repaired.output != now.output;
-    let is_about_documents = repaired.documents != now.documents;
-    let is_of_model = match (is_about_form, is_about_documents) {
-        (true, _) => complaint.is_unsupported() && !complaint.says(&OF_SCHEMAS),
-        (_, true) => complaint.is_unsupported() && !complaint.says(&OF_FILES),
-        _ => true,
-    };
     (repaired != *now).then_some(Found {
         repair,
         quirks: repaired,
         is_of_model,
     })
+}
+
+/// A repair, and whether it is about the model, and not about this one request.
+type Remedy = (Repair, bool);
+
+fn of_model(repair: Repair) -> Option<Remedy> {
+    Some((repair, true))
 }
 
 /// Words with which one schema is refused, and not all of them.
@@ -157,18 +157,18 @@ impl Complaint<'_> {
             ])
     }
 
-    fn about_tools(&self) -> Option<Repair> {
+    fn about_tools(&self) -> Option<Remedy> {
         let without = self.kind == ErrorKind::NoTools || self.says(&["requires --jinja"]);
         if self.sent("tools") && (without || lacks_tools(&self.text)) {
-            return Some(|quirks| quirks.tools = false);
+            return of_model(|quirks| quirks.tools = false);
         }
         if self.says(&["v1/responses"]) && self.sent("messages") {
-            return Some(|quirks| quirks.other_api = true);
+            return of_model(|quirks| quirks.other_api = true);
         }
         // No such path, which is not the same as no such model.
         let no_path = matches!(self.status, Some(404 | 405)) && self.code.is_empty();
         if no_path && self.sent("input") && !self.says(&["model"]) {
-            return Some(|quirks| quirks.other_api = true);
+            return of_model(|quirks| quirks.other_api = true);
         }
         let form = [
             "response_format",
@@ -179,16 +179,19 @@ impl Complaint<'_> {
         if (self.sent("response_format") || self.body.pointer("/text/format").is_some())
             && self.says(&form)
         {
-            return Some(|quirks| quirks.output = false);
+            let is_of_model = self.is_unsupported() && !self.says(&OF_SCHEMAS);
+            return Some((|quirks| quirks.output = false, is_of_model));
         }
         if self.sent("tool_choice") && self.says(&["tool_choice"]) {
-            return Some(|quirks| quirks.tool_choice = false);
+            return of_model(|quirks| quirks.tool_choice = false);
         }
-        (self.sent("provider") && self.says(&["requested parameters", "require_parameters"]))
-            .then_some(|quirks| quirks.routed = false)
+        if self.sent("provider") && self.says(&["requested parameters", "require_parameters"]) {
+            return of_model(|quirks| quirks.routed = false);
+        }
+        None
     }
 
-    fn about_history(&self) -> Option<Repair> {
+    fn about_history(&self) -> Option<Remedy> {
         let history = self
             .body
             .get("messages")
@@ -196,33 +199,36 @@ impl Complaint<'_> {
         let messages = history.as_array()?;
         let any = |key: &str| messages.iter().any(|message| message.get(key).is_some());
         if self.says(&["reasoning_content"]) && self.says(&["passed back", "missing"]) {
-            return Some(|quirks| {
+            return of_model(|quirks| {
                 quirks.reasoning_back = ReasoningBack::Always("reasoning_content");
             });
         }
         let fields = ["reasoning_content", "reasoning_details", "reasoning"];
         if self.is_refusal() && fields.iter().any(|key| any(key) && self.says(&[key])) {
-            return Some(|quirks| quirks.reasoning_back = ReasoningBack::Never);
+            return of_model(|quirks| quirks.reasoning_back = ReasoningBack::Never);
         }
         if self.code == "3280" || self.says(&["length of 9"]) {
-            return Some(|quirks| quirks.short_ids = true);
+            return of_model(|quirks| quirks.short_ids = true);
         }
         if self.code == "3230" || self.says(&["role 'user' after role 'tool'"]) {
-            return Some(|quirks| quirks.user_after_tool = false);
+            return of_model(|quirks| quirks.user_after_tool = false);
         }
         let role = |message: &Value| message.get("role") == Some(&Value::from("developer"));
         if messages.iter().any(role) && self.says(&["developer"]) {
-            return Some(|quirks| quirks.system_role = SYSTEM);
+            return of_model(|quirks| quirks.system_role = SYSTEM);
         }
         let is_file = |kind: &str| matches!(kind, "file" | "input_file");
         let has_files = messages.iter().any(|message| has_part(message, is_file));
         if has_files && self.says(&["file", "pdf", "document"]) {
-            return Some(|quirks| quirks.documents = false);
+            let is_of_model = self.is_unsupported() && !self.says(&OF_FILES);
+            return Some((|quirks| quirks.documents = false, is_of_model));
         }
         let is_image = |kind: &str| kind.ends_with("image_url") || kind.ends_with("image");
         let has_images = messages.iter().any(|message| has_part(message, is_image));
-        (has_images && self.says(&["image", "vision", "multimodal", "multi-modal"]))
-            .then_some(|quirks| quirks.images = false)
+        if has_images && self.says(&["image", "vision", "multimodal", "multi-modal"]) {
+            return of_model(|quirks| quirks.images = false);
+        }
+        None
     }
 
     fn about_parameter(&self) -> Option<Repair> {

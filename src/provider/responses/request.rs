@@ -14,7 +14,7 @@ use crate::provider::json::string;
 use crate::provider::output;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::request::{
-    CallIds, IMAGE_OMITTED, NO_DOCUMENTS, cache_key, offered_tools, own_items, parts, result_text,
+    CallIds, IMAGE_OMITTED, WriteDocument, cache_key, offered_tools, own_items, parts, result_text,
     set, split, temperature, without_nulls,
 };
 use crate::provider::schema::{self, Dialect, wire_name};
@@ -29,10 +29,10 @@ pub(in crate::provider) fn body(
 ) -> Value {
     let tools = offered_tools(request, quirks, |spec| tool(spec, notices));
     let may_not_call = tools.is_some() && request.tool_choice == ToolChoice::None;
-    let (tools, tool_choice) = match request.output.filter(|_| !quirks.output && quirks.tools) {
+    let (tools, tool_choice) = match output::by_tool(request, quirks) {
         Some(schema) => {
             let choice = json!({"type": "function", "name": output::NAME});
-            (Some(json!([by_tool(schema)])), Some(choice))
+            (Some(json!([answer_tool(schema)])), Some(choice))
         }
         None => (tools, may_not_call.then(|| json!("none"))),
     };
@@ -67,8 +67,8 @@ fn form(schema: &Value) -> Value {
     json!({ "format": format })
 }
 
-/// The tool by which the model gives its answer, where the server takes no schema for it.
-fn by_tool(schema: &Value) -> Value {
+/// Returns the tool by which the model gives its answer.
+fn answer_tool(schema: &Value) -> Value {
     json!({
         "type": "function",
         "name": output::NAME,
@@ -133,10 +133,7 @@ fn input(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
 
 fn user(content: &[Part], quirks: &Quirks) -> Option<Value> {
     let omitted = (!quirks.images).then_some(IMAGE_OMITTED);
-    let document = match quirks.documents {
-        true => document_part,
-        false => NO_DOCUMENTS,
-    };
+    let document = quirks.documents.then_some(document_part as WriteDocument);
     let content = parts(content, omitted, text_part, image_part, document);
     (!content.is_empty()).then(|| json!({"type": "message", "role": "user", "content": content}))
 }

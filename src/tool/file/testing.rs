@@ -9,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::super::testing::Surroundings;
 use super::super::{Output, Prepared, Refusal, Run, Tool, Violation};
 use super::*;
 use crate::message::{Part, Undo};
@@ -93,18 +94,14 @@ impl World {
 
     /// Runs a prepared call.
     pub(crate) async fn run(&self, call: Box<dyn Prepared>) -> Result<Output, Violation> {
+        let surroundings = Surroundings::default();
         call.run(Run {
-            emit: &|_, _| {},
             cancel: self.cancel.clone(),
             timeout: Duration::from_secs(60),
             seen: &self.seen,
             redactor: &self.redactor,
-            quota: &Arc::default(),
             keep: &(Arc::clone(&self.kept) as Arc<dyn Keep>),
-            pod: &std::sync::OnceLock::new(),
-            background: None,
-            visible: Arc::new(|_| true),
-            user: None,
+            ..surroundings.run()
         })
         .await
     }

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::super::Run;
 use super::super::file::testing::{World, text};
+use super::super::testing::Surroundings;
 use super::*;
 
 fn project() -> World {
@@ -111,19 +112,13 @@ async fn a_stopped_listing_says_so() {
     let world = project();
     let tool = file_list(Arc::clone(&world.roots));
     let call = world.prepare(&tool, &json!({})).unwrap();
+    let surroundings = Surroundings::default();
     let output = call
         .run(Run {
-            emit: &|_, _| {},
             cancel: world.cancel.clone(),
             timeout: std::time::Duration::ZERO,
             seen: &world.seen,
-            redactor: &crate::telemetry::Redactor::default(),
-            quota: &Arc::default(),
-            keep: &(Arc::new(()) as Arc<dyn crate::tool::undo::Keep>),
-            pod: &std::sync::OnceLock::new(),
-            background: None,
-            visible: Arc::new(|_| true),
-            user: None,
+            ..surroundings.run()
         })
         .await
         .unwrap();

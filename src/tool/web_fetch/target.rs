@@ -18,8 +18,7 @@ const PORTS: [u16; 2] = [80, 443];
 pub(super) struct Target {
     /// Without what comes after #.
     pub(super) url: Url,
-    pub(super) host: Host,
-    pub(super) port: u16,
+    pub(super) server: HostPort,
 }
 
 impl Target {
@@ -62,50 +61,53 @@ impl Target {
         let (host, port) = url_host(&url)
             .zip(url.port_or_known_default())
             .ok_or("the URL names no host")?;
-        Ok(Self { url, host, port })
+        let server = HostPort { host, port };
+        Ok(Self { url, server })
     }
 
     /// Returns whether the operator let this very server be private.
     pub(super) fn is_one_of(&self, servers: &[HostPort]) -> bool {
-        let mut servers = servers.iter();
-        servers.any(|server| server.host == self.host && server.port == self.port)
+        servers.contains(&self.server)
     }
 
     /// Returns why it is not read, whoever allows its host; `may_be_private` where the operator said so.
     pub(super) fn refusal(&self, may_be_private: bool) -> Option<String> {
+        let HostPort { host, port } = &self.server;
         if may_be_private {
-            return match self.host {
-                Host::Address(address) if !may_be_inside(address) => Some(format!(
+            return match *host {
+                Host::Address(address) if is_metadata(address) => Some(format!(
                     "{address} is link-local, or hands out keys of a cloud: nothing is read from there"
+                )),
+                Host::Address(address) if !may_be_inside(address) => Some(format!(
+                    "{address} is the address of no server: nothing is read from there"
                 )),
                 _ => None,
             };
         }
-        let is_inside = match &self.host {
+        let is_inside = match host {
             Host::Address(address) => !is_outside(*address),
-            Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
+            Host::Name(_) => self.server.is_local(),
         };
         if is_inside {
             return Some(format!(
                 "{host} is this machine, or of a private network, and the operator does not let pages be read from there (tools.web_fetch.allow_private names servers that may be, such as {named:?})",
-                host = self.host,
-                named = self.server(),
+                named = self.named(),
             ));
         }
-        if self.port < 1_024 && !PORTS.contains(&self.port) {
+        if *port < 1_024 && !PORTS.contains(port) {
             return Some(format!(
-                "port {} is no port of web pages: those are 80, 443 and from 1024 on",
-                self.port
+                "port {port} is no port of web pages: those are 80, 443 and from 1024 on"
             ));
         }
         None
     }
 
     /// Returns host and port, as the configuration has them.
-    pub(super) fn server(&self) -> String {
-        match self.host {
-            Host::Address(IpAddr::V6(address)) => format!("[{address}]:{}", self.port),
-            _ => format!("{}:{}", self.host, self.port),
+    fn named(&self) -> String {
+        let HostPort { host, port } = &self.server;
+        match host {
+            Host::Address(IpAddr::V6(address)) => format!("[{address}]:{port}"),
+            _ => format!("{host}:{port}"),
         }
     }
 
@@ -183,7 +185,7 @@ mod tests {
         ] {
             let target = Target::parse(text).unwrap();
             assert_eq!(
-                (&*target.server(), &*target.path()),
+                (&*target.named(), &*target.path()),
                 (server, path),
                 "{text}"
             );
@@ -228,6 +230,14 @@ mod tests {
             let target = Target::parse(text).unwrap();
             assert_eq!(target.refusal(false).is_none(), alone, "{text}");
             assert_eq!(target.refusal(true).is_none(), named, "{text}");
+        }
+        for (text, expected) in [
+            ("http://169.254.169.254/", "link-local"),
+            ("http://0.0.0.0/", "of no server"),
+            ("http://224.0.0.1/", "of no server"),
+        ] {
+            let refusal = Target::parse(text).unwrap().refusal(true).unwrap();
+            assert!(refusal.contains(expected), "{text}: {refusal}");
         }
         let servers = [HostPort::parse("127.0.0.1:8080").unwrap()];
         for (text, expected) in [

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::config::HostPort;
 use crate::tool::OutputStream;
-use crate::tool::seen::SeenFiles;
+use crate::tool::testing::Surroundings;
 use site::{Answer, Site, call, fetch, head_of, text};
 
 #[tokio::test]
@@ -308,21 +308,13 @@ async fn a_call_that_is_cancelled_ends() {
     input.insert("url".to_owned(), json!(site.url("/silent")));
     let prepared = tool.prepare(&input).unwrap();
     assert_eq!(prepared.facts().host.as_deref(), Some("127.0.0.1"));
-    let seen = Arc::<SeenFiles>::default();
+    let surroundings = Surroundings::default();
     let cancel = CancellationToken::new();
     let emit = |_: OutputStream, _: &str| cancel.cancel();
     let run = Run {
         emit: &emit,
         cancel: cancel.clone(),
-        timeout: Duration::from_secs(600),
-        seen: &seen,
-        redactor: &crate::telemetry::Redactor::default(),
-        quota: &Arc::default(),
-        keep: &(Arc::new(()) as Arc<dyn crate::tool::undo::Keep>),
-        pod: &std::sync::OnceLock::new(),
-        background: None,
-        visible: Arc::new(|_| true),
-        user: None,
+        ..surroundings.run()
     };
     let output = prepared.run(run).await.unwrap();
     assert!(output.metadata.cancelled, "{output:?}");

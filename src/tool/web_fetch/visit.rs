@@ -8,10 +8,11 @@ use reqwest::{StatusCode, Url};
 use super::Fetcher;
 use super::charset;
 use super::get::{Answer, get};
-use super::kind::{Kind, guessed, said};
+use super::kind::{Kind, Said, guessed, said};
 use super::page::{self, Form};
 use super::robots::{Robots, name_of};
 use super::target::Target;
+use crate::config::HostPort;
 use crate::runtime::Stopwatch;
 use crate::tool::OutputStream;
 use crate::tool::foreign;
@@ -26,8 +27,9 @@ const MAX_ROBOTS: usize = 512 * 1024;
 
 /// A page that was read, or what came in its place.
 pub(super) struct Read {
-    /// All that was asked on the way, the page's own address last.
-    pub(super) way: Vec<Target>,
+    pub(super) page: Target,
+    /// What was asked before it, and led to it.
+    pub(super) before: Vec<Target>,
     pub(super) status: StatusCode,
     /// The type that its server says.
     pub(super) content_type: String,
@@ -38,10 +40,53 @@ pub(super) struct Read {
 
 /// What of a page is there.
 pub(super) struct Content {
-    /// What was made of it, for the model.
-    pub(super) form: &'static str,
+    pub(super) shown: Shown,
     pub(super) title: Option<String>,
     pub(super) text: String,
+}
+
+/// What was made of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// It was read as a page.
+    Page(Form),
+    /// It is as it was sent, since the call asks for that.
+    Source,
+    /// It is text, and no page.
+    Text,
+}
+
+impl Shown {
+    /// Returns what the model is told of it.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Page(Form::Article) => "its main content as Markdown",
+            Self::Page(Form::Whole) => "the whole page as Markdown",
+            Self::Page(Form::Plain) => "its text without form, since it is too large or too deep",
+            Self::Source => "its source",
+            Self::Text => "its text",
+        }
+    }
+
+    pub(super) fn is_markdown(self) -> bool {
+        matches!(self, Self::Page(Form::Article | Form::Whole))
+    }
+}
+
+/// An answer, where it was found, and what was asked on the way there.
+struct Found {
+    answer: Answer,
+    page: Target,
+    before: Vec<Target>,
+}
+
+/// What an answer holds, and how it is to be read.
+struct Body {
+    bytes: Vec<u8>,
+    /// Whether there is more of it.
+    is_cut: bool,
+    kind: Kind,
+    charset: Option<String>,
 }
 
 /// One call on its way.
@@ -59,14 +104,14 @@ impl Visit<'_> {
         let name = format!("{raw} {}", target.url);
         if let Some(kept) = self.fetcher.pages.get(&name) {
             // Another conversation may have been asked.
-            for target in &kept.way {
+            for target in kept.before.iter().chain([&kept.page]) {
                 let asked = self.permit(target).await;
                 asked.map_err(|why| format!("{} was not read: {why}", target.url))?;
             }
             return Ok(kept);
         }
-        let (answer, way) = self.follow(target).await?;
-        let read = Arc::new(self.take(answer, way, raw).await?);
+        let found = self.follow(target).await?;
+        let read = Arc::new(self.take(found, raw).await?);
         if read.status.is_success() {
             let pages = &self.fetcher.pages;
             pages.put(&name, &read, read.content.text.len());
@@ -74,12 +119,12 @@ impl Visit<'_> {
         Ok(read)
     }
 
-    /// Asks for a page, and where it says that it is elsewhere, there. Returns the last answer, and all that was asked.
-    async fn follow(&self, first: &Target) -> Result<(Answer, Vec<Target>), String> {
-        let mut way: Vec<Target> = Vec::new();
+    /// Asks for a page, and where it says that it is elsewhere, there. Returns the last answer.
+    async fn follow(&self, first: &Target) -> Result<Found, String> {
+        let mut before: Vec<Target> = Vec::new();
         let mut target = first.clone();
         loop {
-            let unread = |why: String| match way.last() {
+            let unread = |why: String| match before.last() {
                 None => format!("{} was not read: {why}", target.url),
                 Some(from) => format!(
                     "{} redirects to {}, which was not followed: {why}",
@@ -91,32 +136,35 @@ impl Visit<'_> {
             (self.emit)(OutputStream::Progress, &format!("{}\n", target.url));
             let answer = self.get(&target).await;
             let answer = answer.map_err(|why| format!("{} {why}", target.url))?;
-            way.push(target);
-            let (Some(location), Some(from)) = (answer.location(), way.last()) else {
-                return Ok((answer, way));
+            let Some(location) = answer.location() else {
+                return Ok(Found {
+                    answer,
+                    page: target,
+                    before,
+                });
             };
-            let next = from.join(location);
+            let next = target.join(location);
             let next = next.map_err(|what| {
-                format!("{} redirects, which was not followed: {what}", from.url)
+                format!("{} redirects, which was not followed: {what}", target.url)
             })?;
-            let leads = format!("{} redirects to {}", from.url, next.url);
-            if from.url.scheme() == "https" && next.url.scheme() == "http" {
+            let leads = format!("{} redirects to {}", target.url, next.url);
+            if target.url.scheme() == "https" && next.url.scheme() == "http" {
                 return Err(format!(
                     "{leads}, which was not followed: it leaves https; where that is right, ask for that URL itself"
                 ));
             }
-            if way.iter().any(|before| before.url == next.url) {
+            before.push(std::mem::replace(&mut target, next));
+            if before.iter().any(|asked| asked.url == target.url) {
                 return Err(format!(
                     "{leads}, where it was before: a circle; the site may want cookies, which are not kept"
                 ));
             }
-            if way.len() > MAX_REDIRECTS {
+            if before.len() > MAX_REDIRECTS {
                 return Err(format!(
                     "{leads}, which is redirect {} and was not followed",
-                    way.len()
+                    before.len()
                 ));
             }
-            target = next;
         }
     }
 
@@ -125,14 +173,15 @@ impl Visit<'_> {
         if let Some(why) = self.fetcher.refusal(target) {
             return Err(why);
         }
-        if holds(&self.fetcher.hosts, &target.host) {
+        if holds(&self.fetcher.hosts, &target.server.host) {
             return Ok(());
         }
         let Some(user) = self.user else {
             return Err("nobody is there to be asked for its host".to_owned());
         };
         let _pause = self.clock.pause();
-        match user.ask_host(&target.host.to_string(), target.port).await {
+        let HostPort { host, port } = &target.server;
+        match user.ask_host(&host.to_string(), *port).await {
             HostVerdict::Allowed => Ok(()),
             HostVerdict::Refused(why) => Err(format!("its host may not be asked: {why}")),
         }
@@ -168,7 +217,7 @@ impl Visit<'_> {
             if let Some(location) = answer.location() {
                 // The user allowed this host and no other.
                 let next = at.join(location).ok();
-                let next = next.filter(|next| next.host == at.host);
+                let next = next.filter(|next| next.server.host == at.server.host);
                 match next.filter(|next| self.fetcher.refusal(next).is_none()) {
                     Some(next) => at = next,
                     None => break,
@@ -204,11 +253,37 @@ impl Visit<'_> {
     }
 
     /// Reads what an answer holds.
-    async fn take(&self, answer: Answer, way: Vec<Target>, raw: bool) -> Result<Read, String> {
-        let url = way.last().map(|target| target.url.clone());
-        let url = url.ok_or("no page was asked for")?;
+    async fn take(&self, found: Found, raw: bool) -> Result<Read, String> {
+        let Found {
+            answer,
+            page,
+            before,
+        } = found;
         let status = answer.status();
         let head = said(answer.content_type());
+        let content_type = head.name.clone();
+        let body = self.body(answer, head, &page.url).await?;
+        let mut notes = Vec::new();
+        if body.is_cut {
+            notes.push(format!(
+                "only its first {} bytes were read (tools.web_fetch.max_bytes)",
+                self.fetcher.config.max_bytes
+            ));
+        }
+        let (content, unreadable) = self.convert(body, page.url.clone(), raw).await?;
+        notes.extend(unreadable.map(|encoding| format!("some bytes are no {encoding}")));
+        Ok(Read {
+            page,
+            before,
+            status,
+            content_type,
+            content,
+            notes,
+        })
+    }
+
+    /// Receives the body of an answer, where it is something that is read.
+    async fn body(&self, answer: Answer, head: Said, url: &Url) -> Result<Body, String> {
         let size = answer.size();
         if let Some(packing) = answer.packing() {
             return Err(format!(
@@ -228,34 +303,47 @@ impl Visit<'_> {
         if let Some(why) = unread(head.kind) {
             return Err(why);
         }
-        let most = self.fetcher.config.max_bytes;
-        let body = answer.body(most).await;
-        let (body, is_cut) = body.map_err(|why| format!("{url} {why}"))?;
+        let received = answer.body(self.fetcher.config.max_bytes).await;
+        let (bytes, is_cut) = received.map_err(|why| format!("{url} {why}"))?;
         let kind = match head.kind {
-            Kind::Unsaid => guessed(&body),
+            Kind::Unsaid => guessed(&bytes),
             kind => kind,
         };
         if let Some(why) = unread(kind) {
             return Err(why);
         }
-        let mut notes = Vec::new();
-        if is_cut {
-            notes.push(format!(
-                "only its first {most} bytes were read (tools.web_fetch.max_bytes)"
-            ));
-        }
+        Ok(Body {
+            bytes,
+            is_cut,
+            kind,
+            charset: head.charset,
+        })
+    }
+
+    /// Makes of a body what the model reads. Returns its encoding too, where some bytes are none of that.
+    async fn convert(
+        &self,
+        body: Body,
+        url: Url,
+        raw: bool,
+    ) -> Result<(Content, Option<&'static str>), String> {
+        let Body {
+            bytes,
+            is_cut,
+            kind,
+            charset,
+        } = body;
         let conversions = Arc::clone(&self.fetcher.conversions);
         let place = conversions.acquire_owned().await;
         let place = place.map_err(|error| error.to_string())?;
-        let charset = head.charset;
         let converting = tokio::task::spawn_blocking(move || {
             // Held until it ends, also where nobody waits any more.
             let _place = place;
-            let decoded = charset::decode(&body, charset.as_deref(), kind == Kind::Html, is_cut);
+            let decoded = charset::decode(&bytes, charset.as_deref(), kind == Kind::Html, is_cut);
             let content = match kind == Kind::Html && !raw {
                 true => of_page(&decoded.text, &url),
                 false => Content {
-                    form: if raw { "its source" } else { "its text" },
+                    shown: if raw { Shown::Source } else { Shown::Text },
                     title: None,
                     text: foreign::lines(&decoded.text, usize::MAX),
                 },
@@ -264,17 +352,9 @@ impl Visit<'_> {
             (content, unreadable)
         });
         let converted = converting.await;
-        let (content, unreadable) = converted.map_err(|error| {
+        converted.map_err(|error| {
             tracing::warn!(%error, "a page could not be converted");
             "the page could not be converted, by a fault of the tool's own; see the log".to_owned()
-        })?;
-        notes.extend(unreadable.map(|encoding| format!("some bytes are no {encoding}")));
-        Ok(Read {
-            way,
-            status,
-            content_type: head.name,
-            content,
-            notes,
         })
     }
 }
@@ -284,11 +364,7 @@ fn of_page(html: &str, url: &Url) -> Content {
     let page = catch_unwind(AssertUnwindSafe(|| page::read(html, url)));
     let page = page.unwrap_or_else(|_| page::read_plain(html));
     Content {
-        form: match page.form {
-            Form::Article => "its main content as Markdown",
-            Form::Whole => "the whole page as Markdown",
-            Form::Plain => "its text without form, since it is too large or too deep",
-        },
+        shown: Shown::Page(page.form),
         title: page.title,
         text: page.text,
     }

@@ -51,11 +51,24 @@ impl Found {
             source: clean(source, 60),
         })
     }
+
+    fn bytes(&self) -> usize {
+        let texts = [&self.title, &self.url, &self.snippet, &self.source];
+        let texts = texts.into_iter().chain(&self.published);
+        texts.map(String::len).sum()
+    }
 }
 
 impl Answer {
     pub(super) fn is_empty(&self) -> bool {
         self.results.is_empty() && self.answers.is_empty()
+    }
+
+    /// Returns how long its texts are.
+    pub(super) fn bytes(&self) -> usize {
+        let results = self.results.iter().map(Found::bytes);
+        let texts = self.answers.iter().chain(&self.warnings).map(String::len);
+        results.chain(texts).sum()
     }
 
     /// A numbered list of the first results, marked as other people's words.

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::message::Part;
-use crate::tool::seen::SeenFiles;
+use crate::tool::testing::Surroundings;
 
 type Answers = Arc<Mutex<VecDeque<(u16, &'static str, String)>>>;
 
@@ -97,19 +97,11 @@ async fn search(tool: &impl Tool, query: &str) -> (Output, String) {
     let prepared = tool.prepare(&input).unwrap();
     let progress = Mutex::new(String::new());
     let emit = |_, chunk: &str| progress.lock().unwrap().push_str(chunk);
-    let seen = Arc::<SeenFiles>::default();
+    let surroundings = Surroundings::default();
     let run = Run {
         emit: &emit,
-        cancel: CancellationToken::new(),
         timeout: Duration::from_secs(30),
-        seen: &seen,
-        redactor: &crate::telemetry::Redactor::default(),
-        quota: &Arc::default(),
-        keep: &(Arc::new(()) as Arc<dyn crate::tool::undo::Keep>),
-        pod: &std::sync::OnceLock::new(),
-        background: None,
-        visible: std::sync::Arc::new(|_| true),
-        user: None,
+        ..surroundings.run()
     };
     let output = prepared.run(run).await.unwrap();
     (output, progress.into_inner().unwrap())

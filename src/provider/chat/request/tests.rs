@@ -374,3 +374,37 @@ fn tools_stay_away_where_they_cannot_be_forbidden() {
     assert_eq!(generic["tool_choice"], "none");
     assert_eq!(generic["tools"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn the_answer_is_a_tool_only_where_no_other_may_be_called() {
+    let (history, tools) = ([user("Count.")], tools());
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let forced = json!({"type": "function", "function": {"name": "answer"}});
+    // Choice, tools, and whether the server knows a choice; the tools that are sent, and the choice.
+    for (tool_choice, tools, knows_choice, names, sent) in [
+        (ToolChoice::Auto, &*tools, true, "file_read", None),
+        (ToolChoice::Auto, &*tools, false, "file_read", None),
+        (ToolChoice::Auto, &[], true, "answer", Some(&forced)),
+        (ToolChoice::Auto, &[], false, "answer", None),
+        (ToolChoice::None, &*tools, true, "answer", Some(&forced)),
+        (ToolChoice::None, &*tools, false, "answer", None),
+    ] {
+        let request = Request {
+            tool_choice,
+            output: Some(&schema),
+            ..request(&history, tools)
+        };
+        let quirks = Quirks {
+            output: false,
+            tool_choice: knows_choice,
+            ..quirks("openai")
+        };
+        let body = body(&request, &quirks, "p");
+        let offered = body["tools"].as_array().unwrap();
+        let offered = offered.iter().map(|tool| &tool["function"]["name"]);
+        let case = format!("{tool_choice:?} {knows_choice}: {body}");
+        assert_eq!(Vec::from_iter(offered), [names], "{case}");
+        assert_eq!(body.get("tool_choice"), sent, "{case}");
+        assert_eq!(body.get("response_format"), None, "{case}");
+    }
+}

@@ -270,3 +270,32 @@ fn a_compaction_is_asked_for_at_the_end_and_goes_back_first() {
     assert_eq!(items.last(), Some(&json!({"type": "compaction_trigger"})));
     assert_eq!((items.len(), body.get("max_output_tokens")), (3, None));
 }
+
+#[test]
+fn the_answer_is_a_tool_only_where_no_other_may_be_called() {
+    let (history, tools) = ([user("Count.")], tools());
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let forced = json!({"type": "function", "name": "answer"});
+    let quirks = Quirks {
+        output: false,
+        ..openai()
+    };
+    for (tool_choice, tools, names, sent) in [
+        (ToolChoice::Auto, &*tools, "file_read", None),
+        (ToolChoice::Auto, &[], "answer", Some(&forced)),
+        (ToolChoice::None, &*tools, "answer", Some(&forced)),
+    ] {
+        let request = Request {
+            tool_choice,
+            output: Some(&schema),
+            ..request(&history, tools)
+        };
+        let body = body(&request, &quirks, "p");
+        let offered = body["tools"].as_array().unwrap();
+        let offered = offered.iter().map(|tool| &tool["name"]);
+        let case = format!("{tool_choice:?}: {body}");
+        assert_eq!(Vec::from_iter(offered), [names], "{case}");
+        assert_eq!(body.get("tool_choice"), sent, "{case}");
+        assert_eq!(body.get("text"), None, "{case}");
+    }
+}

@@ -12,7 +12,7 @@ use super::super::*;
 use crate::config::HostPort;
 use crate::message::Part;
 use crate::tool::OutputStream;
-use crate::tool::seen::SeenFiles;
+use crate::tool::testing::Surroundings;
 use crate::tool::user::{AskUser, Given, HandOut, HostVerdict, Returned, Wanted};
 
 /// What a path gets.
@@ -179,21 +179,11 @@ pub(super) async fn call(tool: &impl Tool, input: Value, user: Option<&dyn AskUs
         Err(Refusal::Invalid(why)) => return Output::error(why),
         Err(other) => panic!("{other:?}"),
     };
-    let seen = Arc::<SeenFiles>::default();
-    let redactor = crate::telemetry::Redactor::default();
-    redactor.add("hunter2-hunter2");
+    let surroundings = Surroundings::default();
+    surroundings.redactor.add("hunter2-hunter2");
     let run = Run {
-        emit: &|_: OutputStream, _: &str| {},
-        cancel: CancellationToken::new(),
-        timeout: Duration::from_secs(600),
-        seen: &seen,
-        redactor: &redactor,
-        quota: &Arc::default(),
-        keep: &(Arc::new(()) as Arc<dyn crate::tool::undo::Keep>),
-        pod: &std::sync::OnceLock::new(),
-        background: None,
-        visible: Arc::new(|_| true),
         user,
+        ..surroundings.run()
     };
     let work = prepared.run(run);
     let work = tokio::time::timeout(Duration::from_secs(120), work);

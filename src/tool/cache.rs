@@ -1,4 +1,4 @@
-//! What was read lately: pages, to be read on, and what sites say in `robots.txt`. Bounded in number, age and size.
+//! What was read of the web lately: pages, `robots.txt` of sites, answers of search engines. Bounded in number, age and size.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
