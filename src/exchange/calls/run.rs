@@ -183,7 +183,8 @@ impl Calls<'_> {
             call,
             tool: Arc::clone(tool),
             has_network: grant.as_ref().is_some_and(Grant::network),
-            approved_host: approved_host(&permitted),
+            // The host that the call names, where the user was asked for the call and let it run.
+            approved_host: permitted.facts.host.filter(|_| permitted.approved),
             clock: &clock,
             cancel,
             asks: tokio::sync::Mutex::default(),
@@ -232,12 +233,6 @@ impl Calls<'_> {
         let cap = grant.and_then(Grant::timeout);
         cap.map_or(wanted, |cap| wanted.min(cap))
     }
-}
-
-/// Returns the host that the call names, where the user was asked for the call and let it run.
-fn approved_host(permitted: &Permitted) -> Option<String> {
-    let host = permitted.facts.host.clone();
-    host.filter(|_| permitted.approved)
 }
 
 /// Waits until a tool should long have ended: by its clock, or after a cancel.

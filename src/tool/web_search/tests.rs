@@ -10,7 +10,6 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use secrecy::SecretString;
 use serde_json::{Map, json};
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::message::Part;

@@ -6,12 +6,10 @@ use std::sync::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_util::sync::CancellationToken;
 
 use super::super::*;
 use crate::config::HostPort;
 use crate::message::Part;
-use crate::tool::OutputStream;
 use crate::tool::testing::Surroundings;
 use crate::tool::user::{AskUser, Given, HandOut, HostVerdict, Returned, Wanted};
 
