@@ -261,7 +261,7 @@ fn a_file_is_read_after_a_call_only_where_that_shows_more() {
         ("file_edit", &edit, true, preview(""), "success", Some("a")),
         ("file_edit", &edit, true, preview(""), "error", None),
         ("file_edit", &edit, true, cut.clone(), "success", None),
-        ("file_edit", &edit, false, cut.clone(), "success", Some("a")),
+        ("file_edit", &edit, false, cut, "success", Some("a")),
         ("file_write", &write, false, preview(""), "success", None),
     ] {
         let mut renderer = renderer(json!({}));
