@@ -249,6 +249,7 @@ impl ActorState {
                     message_id: send.setup.message_id.clone(),
                     position,
                     content: send.said().unwrap_or_default(),
+                    attachments: send.attachments(),
                     tool_name: send.execute.as_ref().map(|it| it.call.name.clone()),
                 })
                 .collect(),

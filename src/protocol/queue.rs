@@ -3,7 +3,9 @@
 use std::num::NonZeroUsize;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::command::default_conversation;
 use super::content::Content;
@@ -26,7 +28,11 @@ pub struct ChatQueue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
     /// `move`: its place from now on, from 1; beyond the end is the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "position",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub position: Option<NonZeroUsize>,
 }
 
@@ -71,7 +77,20 @@ pub struct WaitingSend {
     pub position: usize,
     /// The text that it says, up to 64 KiB of it; empty for a call.
     pub content: String,
+    /// How many pictures and documents it has beside the text.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attachments: usize,
     /// The tool, where it is a call (`tool:execute`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it so")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroUsize>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Option::deserialize(value).map_err(|_| D::Error::custom("must be a whole number from 1"))
 }

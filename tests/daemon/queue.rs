@@ -314,7 +314,9 @@ async fn an_edit_drops_no_document_unseen() {
     let edit = json!({"action": "edit", "messageId": id, "content": "sum all"});
     let answer = queue(&mut client, edit).await;
     assert_eq!(answer["payload"]["code"], "invalid_payload", "{answer}");
-    assert_eq!(words(&queue(&mut client, json!({})).await), ["sum"]);
+    let listed = queue(&mut client, json!({})).await;
+    assert_eq!(words(&listed), ["sum"]);
+    assert_eq!(listed["payload"]["queue"][0]["attachments"], 1);
     let content = json!([{"type": "text", "text": "sum all"}, table]);
     let edit = json!({"action": "edit", "messageId": id, "content": content});
     assert_eq!(words(&queue(&mut client, edit).await), ["sum all"]);

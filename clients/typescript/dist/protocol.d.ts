@@ -3217,6 +3217,10 @@ export interface WaitingSend {
      */
     content: string;
     /**
+     * How many pictures and documents it has beside the text.
+     */
+    attachments?: number;
+    /**
      * The tool, where it is a call (`tool:execute`).
      */
     toolName?: string;

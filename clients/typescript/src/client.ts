@@ -665,7 +665,7 @@ export class Client {
     const isOrphaned = code === CLOSE.sessionEnded && this.role !== undefined && this.role !== "driver";
     const forGood = isOrphaned || code === CLOSE.takenOver || code === CLOSE.unauthorized || code === CLOSE.driverPresent;
     if (forGood || never || this.#options.reconnect === false) {
-      const why = reason || (never ? `no connection to ${this.#options.url}: is the daemon there, and the token right?` : "the socket dropped");
+      const why = reason || (never ? `no connection to ${this.#options.url}: is the daemon there, and the token right, also for the role?` : "the socket dropped");
       this.#over(code, why);
       return;
     }

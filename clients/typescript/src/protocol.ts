@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 7006e33c604cfc6f3dd9b72cdb7e3bb39cb28c6d0f1967cd44746b97b064490d
+// SHA-256 of it: 1df7a1f923bf20921c3b8f721ebf9e59bed8bd08d3d5f8e39af8eb8a90c7351c
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -3304,6 +3304,10 @@ export interface WaitingSend {
    * The text that it says, up to 64 KiB of it; empty for a call.
    */
   content: string;
+  /**
+   * How many pictures and documents it has beside the text.
+   */
+  attachments?: number;
   /**
    * The tool, where it is a call (`tool:execute`).
    */

@@ -135,7 +135,7 @@ test("a first attempt that fails is said; there is no endless trying", async () 
   const client = new Client(options(Socket));
   const ready = client.connect();
   sockets[0].drop();
-  await assert.rejects(ready, /is the daemon there, and the token right/);
+  await assert.rejects(ready, /is the daemon there, and the token right, also for the role/);
   assert.equal(sockets.length, 1);
 });
 

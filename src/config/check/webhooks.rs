@@ -10,8 +10,7 @@ use super::findings::Findings;
 const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// What a secret has to be, for error messages.
-const SECRET: &str =
-    "must be `whsec_` and 24 to 64 bytes in base64; make one with: openssl rand -base64 32";
+const SECRET: &str = "must be 24 to 64 bytes in base64, with or without `whsec_` before them; make one with: openssl rand -base64 32";
 
 /// Checks the section; `None` where nobody is to be told anything.
 pub(super) fn check(

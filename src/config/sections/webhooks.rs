@@ -12,8 +12,8 @@ use super::Secret;
 pub struct WebhooksConfig {
     /// Where events are sent, with POST: `https`, or `http` too with `allow_private`. Empty for nowhere.
     pub url: String,
-    /// What they are signed with, by the scheme of <https://www.standardwebhooks.com>: `whsec_` and 24 to 64 bytes in
-    /// base64. `openssl rand -base64 32` makes one.
+    /// What they are signed with, by the scheme of <https://www.standardwebhooks.com>: 24 to 64 bytes in base64, with or
+    /// without `whsec_` before them. `openssl rand -base64 32` makes one.
     #[serde(with = "Secret")]
     pub secret: Option<SecretString>,
     /// Which events: `session.requires_action`, `session.failed`, `session.idle`, `session.running`, `exchange.ended`.
