@@ -133,6 +133,9 @@ fn changed(criterion: &mut Criterion) {
         let roots = project(place.path(), files);
         let rules = "/target/\n*.log\n.venv/\ndist/\n*.tmp\n";
         fs::write(roots.path(RootName::Project).join(".gitignore"), rules).unwrap();
+        group.bench_function(format!("{files} files, one look"), |bencher| {
+            bencher.iter(|| assert!(roots.tree().is_complete()));
+        });
         group.bench_function(format!("{files} files, both looks"), |bencher| {
             bencher.iter(|| {
                 let before = roots.tree();
