@@ -33,7 +33,7 @@ async function ofPackage(): Promise<string | Error> {
   try {
     found = (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as Package & { default?: Package };
   } catch (error) {
-    return new Error(`the npm package \`outrigger\`, which brings it, is not installed (${(error as NodeJS.ErrnoException).code ?? String(error)})`);
+    return new Error(`the npm package \`outrigger\`, which brings it, is not installed (${(error as NodeJS.ErrnoException).code ?? String(error)}): npm install outrigger`);
   }
   try {
     return (found.binaryPath ?? found.default?.binaryPath)();
@@ -55,7 +55,7 @@ export async function findBinary(options: { bin?: string; env?: Readonly<Record<
   if (typeof packaged === "string") return unpacked(packaged);
   return (
     onPath(env) ??
-    new Error(`no Outrigger to start: ${packaged.message}; none is on the PATH. Install it (npm install outrigger), or name the program: the option \`bin\`, or OUTRIGGER_BIN`)
+    new Error(`no Outrigger to start. None is on the PATH, none is named by the option \`bin\` or by OUTRIGGER_BIN, and ${packaged.message}`)
   );
 }
 

@@ -68,7 +68,7 @@ test("the program is the one that is named, the package's, or the PATH's, in thi
 test("a relative folder of the PATH is no place to take a program from", () => {
   const { place, folder } = project();
   symlinkSync(program, join(place, "outrigger"));
-  for (const path of ["", ".", `:${place}/nothing`]) assert.match(found(folder, { PATH: path }), /none is on the PATH/);
+  for (const path of ["", ".", `:${place}/nothing`]) assert.match(found(folder, { PATH: path }), /None is on the PATH/);
   assert.equal(found(folder, { PATH: place }), join(place, "outrigger"));
   rmSync(place, { recursive: true });
 });
@@ -81,7 +81,7 @@ test("on Linux the static program is taken where the other one is missing", { sk
 
 test("where there is no program, the message says what to do", () => {
   const cases = [
-    [{}, /`outrigger`, which brings it, is not installed.*npm install outrigger.*OUTRIGGER_BIN/],
+    [{}, /`bin` or by OUTRIGGER_BIN, and the npm package `outrigger`, which brings it, is not installed.*npm install outrigger/],
     [{ outrigger: main(system) }, new RegExp(`@outrigger/${system}, which has the program for this system, is not installed.*--omit=optional.*npm install --include=optional.*npm install @outrigger/${system}@0.1.0`)],
     [{ outrigger: main("plan9-mips") }, new RegExp(`no program for ${system}, but for plan9-mips; build it`)],
   ];

@@ -61,7 +61,7 @@ async function ofPackage() {
         found = (await Promise.resolve(`${name}`).then(s => __importStar(require(s))));
     }
     catch (error) {
-        return new Error(`the npm package \`outrigger\`, which brings it, is not installed (${error.code ?? String(error)})`);
+        return new Error(`the npm package \`outrigger\`, which brings it, is not installed (${error.code ?? String(error)}): npm install outrigger`);
     }
     try {
         return (found.binaryPath ?? found.default?.binaryPath)();
@@ -84,7 +84,7 @@ async function findBinary(options = {}) {
     if (typeof packaged === "string")
         return unpacked(packaged);
     return (onPath(env) ??
-        new Error(`no Outrigger to start: ${packaged.message}; none is on the PATH. Install it (npm install outrigger), or name the program: the option \`bin\`, or OUTRIGGER_BIN`));
+        new Error(`no Outrigger to start. None is on the PATH, none is named by the option \`bin\` or by OUTRIGGER_BIN, and ${packaged.message}`));
 }
 /** What to say of a program that the system does not start. */
 function notStarted(program, error) {
