@@ -76,6 +76,10 @@ test("a relative folder of the PATH is no place to take a program from", () => {
 test("on Linux the static program is taken where the other one is missing", { skip: process.platform !== "linux" }, () => {
   const { place, folder } = project({ packages: { outrigger: main(system, other), [`@outrigger/${other}`]: binary } });
   assert.equal(found(folder), join(folder, `node_modules/@outrigger/${other}/bin/outrigger`));
+  // Of both, the one for this machine's C library.
+  binary(join(folder, `node_modules/@outrigger/${system}`));
+  const own = process.report.getReport().header.glibcVersionRuntime ? system : other;
+  assert.equal(found(folder), join(folder, `node_modules/@outrigger/${own}/bin/outrigger`));
   rmSync(place, { recursive: true });
 });
 
