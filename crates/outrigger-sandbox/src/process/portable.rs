@@ -1,4 +1,5 @@
-//! Other systems: a process group that is killed as a whole, and no confinement. Never run, only compiled.
+//! Other systems: a process group that is killed as a whole, and no confinement unless it is asked for
+//! ([`Mode::Unverified`]). Never run on a real machine, only compiled.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -115,6 +116,18 @@ impl Process {
         if let Some(group) = self.tree.group {
             rustix::process::kill_process_group(group, signal).unwrap_or_default();
         }
+    }
+}
+
+/// Describes a shell that exits with 7, to try with.
+pub(crate) fn trial(_shared: &Shared) -> Command {
+    let (shell, ends) = match cfg!(windows) {
+        true => ("cmd.exe", ["/d", "/c", "exit 7"].as_slice()),
+        false => ("/bin/sh", ["-c", "exit 7"].as_slice()),
+    };
+    Command {
+        args: ends.iter().map(ToString::to_string).collect(),
+        ..Command::new(shell, std::env::temp_dir())
     }
 }
 
