@@ -17,6 +17,8 @@ const QUOTACTL_FD: i64 = 443;
 const MEMFD_SECRET: i64 = 447;
 const FCHMODAT2: i64 = 452;
 const OPEN_TREE_ATTR: i64 = 467;
+// musl has no name for it on this processor.
+const KEXEC_FILE_LOAD: i64 = if cfg!(target_arch = "x86_64") { 320 } else { 294 };
 
 /// What nobody needs: reading and changing other processes, large parts of the kernel with a history of holes, namespaces
 /// and mounts (the means to undo the sandbox), the machine's own settings.
@@ -57,7 +59,7 @@ const NEVER: [i64; 51] = [
     OPEN_TREE_ATTR,
     libc::SYS_reboot,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
