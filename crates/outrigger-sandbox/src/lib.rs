@@ -39,6 +39,8 @@ pub mod python;
 mod quota;
 #[cfg(target_os = "linux")]
 mod real;
+#[cfg(any(all(unix, not(target_os = "linux")), test))]
+mod seatbelt;
 pub mod secret;
 pub mod spill;
 mod toolchains;
@@ -240,6 +242,10 @@ struct Shared {
     own_port: OnceLock<u16>,
     toolchains: Vec<PathBuf>,
     report: OnceCell<SandboxReport>,
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "nothing is kept on other systems")
+    )]
     state: process::State,
 }
 

@@ -96,7 +96,11 @@ impl Surroundings<'_> {
             Mode::Fallback => format!(
                 "Home: $HOME and $TMPDIR are folders of this conversation's own, at other places than usual, and /tmp cannot be used: {lasts}. Together they hold {disk} at most."
             ),
-            Mode::Limits | Mode::Unverified | Mode::None => {
+            Mode::Unverified => {
+                "Home: HOME, where it is not the user's, and the folder for temporary files are new for each command and gone after it."
+                    .to_owned()
+            }
+            Mode::Limits | Mode::None => {
                 "Home: HOME is the user's; $TMPDIR is new for each command and gone after it."
                     .to_owned()
             }
