@@ -165,7 +165,7 @@ const LIVE: [(&str, CopySection); 13] = [
         now.tools.web_search = new.tools.web_search.clone();
     }),
     ("tools.client", |now, new| {
-        now.tools.client = new.tools.client
+        now.tools.client = new.tools.client;
     }),
     ("tools.max_concurrent", |now, new| {
         now.tools.max_concurrent = new.tools.max_concurrent;

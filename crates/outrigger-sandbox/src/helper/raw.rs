@@ -57,9 +57,11 @@ pub(super) fn close_from(first: u32) -> io::Result<()> {
     if IS_DONE.swap(true, Ordering::Relaxed) {
         return Err(io::Error::other("descriptors were closed already"));
     }
+    // musl has no function for it, so it is called by its number.
+    //
     // SAFETY: `close_range` takes no pointer. It is called once, first thing in the helper, when no Rust object owns a
     // descriptor at or above `first`; what it closes was leaked to us by whoever started the daemon.
-    done(unsafe { libc::close_range(first, u32::MAX, 0) })
+    done(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) })
 }
 
 /// Blocks or unblocks every signal that can be blocked. The program inherits it, so the worker unblocks.
@@ -135,7 +137,9 @@ pub(super) fn bring_loopback_up() -> io::Result<()> {
             *to = from.cast_signed() as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
+        // A number of another type for each C library.
+        let what = libc::SIOCSIFFLAGS as libc::Ioctl;
+        libc::ioctl(socket.as_raw_fd(), what, &raw const request)
     };
     done(result)
 }
