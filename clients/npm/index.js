@@ -32,7 +32,7 @@ function binaryPath() {
   const path = own && musl ? (isMusl() ? musl : own) : (own ?? musl);
   if (path) {
     // In an Electron application: no file inside of `app.asar` can be started.
-    const outside = path.replace(/([\\/]app)\.asar(?=[\\/])/, "$1.asar.unpacked");
+    const outside = path.replace(/\.asar(?=[\\/])/, ".asar.unpacked");
     if (outside === path || existsSync(outside)) return outside;
     throw new Error(`${path} is inside of app.asar, where it cannot be started; have the packager leave it outside: for electron-builder, "asarUnpack": ["node_modules/@outrigger/**"]`);
   }

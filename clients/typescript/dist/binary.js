@@ -4,10 +4,10 @@ import { delimiter, isAbsolute, join } from "node:path";
 const NAME = process.platform === "win32" ? "outrigger.exe" : "outrigger";
 /**
  * A file of an Electron application as the system can start it: what is inside of `app.asar` is no file of its own, and
- * packagers put programs beside it, into `app.asar.unpacked`.
+ * packagers put programs beside it, into `app.asar.unpacked`; in a universal application into `app-x64.asar.unpacked`.
  */
 function unpacked(path) {
-    return path.replace(/([\\/]app)\.asar(?=[\\/])/, "$1.asar.unpacked");
+    return path.replace(/\.asar(?=[\\/])/, ".asar.unpacked");
 }
 /** On the PATH; its relative entries, and the working directory where Windows looks first, are places a project can write. */
 function onPath(env) {
@@ -52,7 +52,7 @@ export async function findBinary(options = {}) {
 /** What to say of a program that the system does not start. */
 export function notStarted(program, error) {
     const what = `${program} could not be started: ${error.message}`;
-    if (program.includes("app.asar.unpacked") && error.code === "ENOENT") {
+    if (program.includes(".asar.unpacked") && error.code === "ENOENT") {
         return `${what}. The packager has to leave it outside of app.asar: for electron-builder, "asarUnpack": ["node_modules/@outrigger/**"]`;
     }
     if (error.code === "ENOENT" && existsSync(program)) {

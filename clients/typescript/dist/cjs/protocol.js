@@ -1,6 +1,6 @@
 "use strict";
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 7006e33c604cfc6f3dd9b72cdb7e3bb39cb28c6d0f1967cd44746b97b064490d
+// SHA-256 of it: 87f92f348f1398eb8e40c9dd4fbe9fcafa9b61387207941429e98b1c355bcac7
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
