@@ -194,9 +194,14 @@ class Story:
 
     def start(self):
         config = os.path.join(self.place, "config.toml")
+        # What runs until it is ended: another daemon, which takes nothing of this one's.
+        other = os.path.join(self.place, "other.toml")
+        with open(other, "w") as file:
+            file.write("[store]\nenabled = false\n")
         with open(config, "w") as file:
             if self.arguments.tool:
-                for name, args in (("say", ["--version"]), ("wait", ["--port", "0", "--project-root", ".", "--parent-pid", "{mark}"])):
+                waits = ["--port", "0", "--project-root", ".", "--config", self.named(other), "--ready-file", "{mark}"]
+                for name, args in (("say", ["--version"]), ("wait", waits)):
                     file.write(f'[tools.custom.{name}]\ndescription = "{name}"\ncommand = {json.dumps(self.arguments.tool)}\n'
                                f"args = {json.dumps(args)}\n")
                     if "{mark}" in args:

@@ -27,10 +27,10 @@ pub(super) enum Fork {
 }
 
 pub(super) fn fork() -> io::Result<Fork> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+    if std::fs::read_dir("/proc/self/task")?.count() > 1 + usize::from(is_emulated()) {
         return Err(io::Error::other("the helper has more than one thread"));
     }
-    // SAFETY: the process has one thread, as was just counted, and no other thread exists that could start one. So no
+    // SAFETY: the program has one thread, as was just counted, and no other thread exists that could start one. So no
     // lock is held by a thread that the child lacks, and the child may run any code, not only async-signal-safe calls.
     match unsafe { libc::fork() } {
         0 => Ok(Fork::Child),
@@ -38,6 +38,14 @@ pub(super) fn fork() -> io::Result<Fork> {
             .map(Fork::Parent)
             .ok_or_else(io::Error::last_os_error),
     }
+}
+
+/// Whether another processor is played for this program, by qemu-user. That has a thread of its own in the process, for
+/// which it cares at a fork, and does not know all that the kernel can.
+pub(super) fn is_emulated() -> bool {
+    // It says of everything else that the processor is the one that it plays (Linux 6.1).
+    let processor = std::fs::read_to_string("/proc/sys/kernel/arch").unwrap_or_default();
+    !processor.is_empty() && processor.trim() != std::env::consts::ARCH
 }
 
 pub(super) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
