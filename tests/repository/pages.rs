@@ -69,7 +69,7 @@ fn man_pages_and_completions_are_those_of_the_command_line() {
     if std::env::var_os("OUTRIGGER_UPDATE").is_some() {
         for folder in ["docs/man", "config/completions"] {
             let folder = root().join(folder);
-            let _ = std::fs::remove_dir_all(&folder);
+            drop(std::fs::remove_dir_all(&folder));
             std::fs::create_dir_all(&folder).unwrap();
         }
         for (path, text) in &made {
