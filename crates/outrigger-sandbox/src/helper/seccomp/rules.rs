@@ -269,15 +269,19 @@ fn setuid_planting() -> Result<Calls, BackendError> {
     Ok(calls)
 }
 
+/// The bits of the flags that say whether a file is opened to be read or written, as the kernel has them. musl's `O_ACCMODE` has
+/// `O_PATH` too, and what asks for neither would pass.
+const ACCESS: i32 = 3;
+
 /// Emptying a file without opening it for writing, which is all that an older Landlock looks at.
 fn truncating() -> Result<Calls, BackendError> {
     let bits = |flags: i32| u64::from(flags.unsigned_abs());
     let opening = [OPENING].into_iter().chain(OLDER_OPENING);
     let mut calls = whatever([libc::SYS_truncate]);
     for (call, flags, _) in opening {
-        let mask = bits(libc::O_ACCMODE | libc::O_TRUNC);
+        let mask = bits(ACCESS | libc::O_TRUNC);
         // The third way to open, for neither, is for device drivers and asks for no right at all.
-        let unwritable = [libc::O_RDONLY, libc::O_ACCMODE].map(|mode| {
+        let unwritable = [libc::O_RDONLY, ACCESS].map(|mode| {
             let wanted = bits(mode | libc::O_TRUNC);
             all([masked(flags, mask, wanted)?])
         });
