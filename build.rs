@@ -1,4 +1,5 @@
-//! What the linker can do for memory and the start of a release build, each where it knows how.
+//! Packs the texts that `src/packed.rs` has; and what the linker can do for memory and the start of a release build, each
+//! where it knows how.
 //!
 //! - It packs the list of addresses that the loader adjusts at each start: 0.6 MB of which all was read, in 20 KB
 //!   (RELR; loaders know it since glibc 2.36).
@@ -6,11 +7,47 @@
 //!   maps sixteen pages around each page of the program that is touched, and a start touches a function here and there.
 
 use std::env;
+use std::fs;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::Command;
 
-fn main() {
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+
+/// Texts that are a part of the program, deflated.
+const PACKED: [&str; 7] = [
+    "fixtures/schema/protocol.schema.json",
+    "docs/asyncapi.json",
+    "clients/typescript/src/protocol.ts",
+    "clients/console/index.html",
+    "clients/console/dist/style.css",
+    "clients/console/dist/app.js",
+    "clients/console/dist/THIRD-PARTY.txt",
+];
+
+fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
+    for path in PACKED {
+        println!("cargo::rerun-if-changed={path}");
+        pack(Path::new(path))?;
+    }
+    link();
+    Ok(())
+}
+
+/// Writes a file of this repository, deflated, to where `src/packed.rs` includes it from.
+fn pack(path: &Path) -> io::Result<()> {
+    let text = fs::read(path)?;
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&text)?;
+    let folder = env::var_os("OUT_DIR").unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let packed = Path::new(&folder).join(format!("{name}.deflated"));
+    fs::write(packed, encoder.finish()?)
+}
+
+fn link() {
     println!("cargo::rerun-if-env-changed=OUTRIGGER_LINK_ORDER");
     let variable = |name| env::var(name).unwrap_or_default();
     if variable("PROFILE") != "release" || variable("CARGO_CFG_TARGET_OS") != "linux" {
@@ -39,7 +76,7 @@ fn main() {
 fn takes(variable: &dyn Fn(&'static str) -> String, arguments: &[String]) -> bool {
     let folder = variable("OUT_DIR");
     let source = Path::new(&folder).join("empty.rs");
-    if std::fs::write(&source, "fn main() {}\n").is_err() {
+    if fs::write(&source, "fn main() {}\n").is_err() {
         return false;
     }
     let mut compiler = Command::new(variable("RUSTC"));

@@ -419,7 +419,7 @@ async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fat
         return Ok(());
     };
     let found = daemon.sandbox.clone().await;
-    let mode = [Mode::Full, Mode::Fallback, Mode::Limits]
+    let mode = [Mode::Full, Mode::Fallback, Mode::Limits, Mode::Unverified]
         .into_iter()
         .find(|mode| mode.to_string() == found.mode)
         .unwrap_or(Mode::None);

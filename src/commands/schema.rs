@@ -5,15 +5,9 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use serde_json::Value;
-
 use super::{complain, exit_code, print};
 use crate::arguments::SchemaArguments;
-use crate::protocol::asyncapi::asyncapi;
-use crate::{config, protocol};
-
-/// The contract as TypeScript, as the client in this repository has it.
-const TYPESCRIPT: &str = include_str!("../../clients/typescript/src/protocol.ts");
+use crate::{config, packed};
 
 /// Writes `protocol.schema.json`, `protocol.ts`, `asyncapi.json` and `config.schema.json` and prints their paths.
 pub fn schema(arguments: &SchemaArguments) -> ExitCode {
@@ -33,20 +27,15 @@ pub fn schema(arguments: &SchemaArguments) -> ExitCode {
 fn write(directory: &Path) -> io::Result<String> {
     fs::create_dir_all(directory)?;
     let mut paths = String::new();
-    let schema = protocol::schema::schema();
     for (name, content) in [
-        ("protocol.schema.json", text(&schema)),
-        ("protocol.ts", TYPESCRIPT.to_owned()),
-        ("asyncapi.json", text(&asyncapi(&schema))),
-        ("config.schema.json", text(&config::schema())),
+        ("protocol.schema.json", packed::SCHEMA.text()),
+        ("protocol.ts", packed::TYPESCRIPT.text()),
+        ("asyncapi.json", packed::ASYNCAPI.text()),
+        ("config.schema.json", format!("{:#}\n", config::schema())),
     ] {
         let path = directory.join(name);
         fs::write(&path, content)?;
         paths.push_str(&format!("{}\n", path.display()));
     }
     Ok(paths)
-}
-
-fn text(schema: &Value) -> String {
-    format!("{schema:#}\n")
 }

@@ -254,9 +254,9 @@ fn tools(mut settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfi
     }
     let why = match (bash.sandbox, bash.network) {
         (SandboxPolicy::Off, _) => Some("sandbox = \"off\""),
-        (SandboxPolicy::Auto, NetworkPolicy::On) => Some("network = \"on\""),
-        (SandboxPolicy::Auto, NetworkPolicy::Off) => Some("network = \"off\""),
-        (SandboxPolicy::Auto, NetworkPolicy::Ask) => None,
+        (_, NetworkPolicy::On) => Some("network = \"on\""),
+        (_, NetworkPolicy::Off) => Some("network = \"off\""),
+        (SandboxPolicy::Auto | SandboxPolicy::Unverified, NetworkPolicy::Ask) => None,
     };
     if let Some(why) = why.filter(|_| !bash.hosts.is_empty()) {
         findings.warnings.push(format!(

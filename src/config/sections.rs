@@ -264,7 +264,8 @@ pub struct BashConfig {
     /// name, which `outrigger config show` lists. A name must lead to a public address. Some registries serve
     /// packages from a host that no setting names: add PyPI's `files.pythonhosted.org`, crates.io's `static.crates.io`. Empty: no command has the network unless it asks for it.
     pub hosts: Vec<HostEntry>,
-    /// `auto` for the strongest sandbox that works here, `off` for none.
+    /// `auto` for the strongest sandbox that works here, `off` for none. On macOS and Windows `auto` is none, and `unverified`
+    /// uses what was built for these systems and never tried on a real one; on Linux it is the same as `auto`.
     #[serde(deserialize_with = "word")]
     pub sandbox: SandboxPolicy,
     /// What commands may do to git repositories, where the sandbox is `full`: `read`, or `write` for all but settings
@@ -381,6 +382,8 @@ pub enum SandboxPolicy {
     /// In the strongest mode that works here.
     #[default]
     Auto,
+    /// Likewise, and on macOS and Windows in what nobody tried there yet.
+    Unverified,
     /// Without any layer; processes are still controlled.
     Off,
 }

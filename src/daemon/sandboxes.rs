@@ -18,6 +18,7 @@ impl Sandboxes {
             private_bytes: bash.tmp_size,
             pod_bytes: bash.limits.disk,
             caches: found_caches(&bash.caches, home),
+            unverified: bash.sandbox == SandboxPolicy::Unverified,
             ..sandbox::Settings::new(home.map(Path::to_owned))
         }
         .off_memory();
@@ -26,7 +27,7 @@ impl Sandboxes {
             ..settings.clone()
         });
         let confined = match bash.sandbox {
-            SandboxPolicy::Auto => {
+            SandboxPolicy::Auto | SandboxPolicy::Unverified => {
                 let sandbox = Sandbox::new(settings);
                 // What it is tried with starts beside what follows.
                 sandbox.expect_command();

@@ -22,7 +22,7 @@ pub(super) fn hint(name: &str, transport: &McpTransport, text: &str) -> Option<S
         return None;
     };
     let is_meant =
-        server.sandbox == SandboxPolicy::Auto && SIGNS.iter().any(|sign| text.contains(sign));
+        server.sandbox != SandboxPolicy::Off && SIGNS.iter().any(|sign| text.contains(sign));
     is_meant.then(|| {
         format!(
             "[in the sandbox this server writes only to its own folder, which is its HOME and working directory, and to \

@@ -71,7 +71,7 @@ impl Launcher {
     ) -> Result<Process, SpawnError> {
         let mut command = self.command(name, server);
         let sandbox = match server.sandbox {
-            SandboxPolicy::Auto => self.exec.sandbox(),
+            SandboxPolicy::Auto | SandboxPolicy::Unverified => self.exec.sandbox(),
             SandboxPolicy::Off => &self.unconfined,
         };
         let mode = sandbox.report().await.mode;

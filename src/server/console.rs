@@ -12,6 +12,8 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use crate::packed::{self, Packed};
+
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
@@ -21,33 +23,23 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-macro_rules! file {
-    ($path:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/clients/", $path))
-    };
-}
-
 /// Path, type and content of each file.
-const FILES: &[(&str, &str, &str)] = &[
-    ("/", HTML, file!("console/index.html")),
-    ("/console/style.css", STYLE, file!("console/dist/style.css")),
-    ("/console/app.js", SCRIPT, file!("console/dist/app.js")),
-    (
-        "/console/THIRD-PARTY.txt",
-        TEXT,
-        file!("console/dist/THIRD-PARTY.txt"),
-    ),
+const FILES: &[(&str, &str, Packed)] = &[
+    ("/", HTML, packed::PAGE),
+    ("/console/style.css", STYLE, packed::STYLE),
+    ("/console/app.js", SCRIPT, packed::SCRIPT),
+    ("/console/THIRD-PARTY.txt", TEXT, packed::THIRD_PARTY),
 ];
 
 /// The page's routes; none where it is switched off.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(is_on: bool) -> Router<S> {
     let files = FILES.iter().take(if is_on { FILES.len() } else { 0 });
     files.fold(Router::new(), |router, (path, kind, content)| {
-        router.route(path, get(|| async { file(kind, content) }))
+        router.route(path, get(|| async { file(kind, *content) }))
     })
 }
 
-fn file(kind: &'static str, content: &'static str) -> Response {
+fn file(kind: &'static str, content: Packed) -> Response {
     let headers = [
         (CONTENT_TYPE, kind),
         (CONTENT_SECURITY_POLICY, POLICY),
@@ -62,7 +54,7 @@ fn file(kind: &'static str, content: &'static str) -> Response {
             "same-origin",
         ),
     ];
-    (headers, content).into_response()
+    (headers, content.text()).into_response()
 }
 
 #[cfg(test)]
@@ -74,7 +66,7 @@ mod tests {
     #[test]
     fn every_file_that_is_named_or_built_is_served() {
         let served: Vec<&str> = FILES.iter().map(|(path, ..)| *path).collect();
-        let html = file!("console/index.html");
+        let html = packed::PAGE.text();
         for named in html.split('"').filter(|text| text.starts_with("/console/")) {
             assert!(served.contains(&named), "{named}");
         }

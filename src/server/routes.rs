@@ -26,9 +26,10 @@ use super::waiting::Place;
 use crate::acp;
 use crate::connection::{self, LastActivity, UpgradeOptions};
 use crate::message::SessionId;
+use crate::packed::{self, Packed};
+use crate::protocol::SUBPROTOCOL;
 use crate::protocol::command::Resume;
 use crate::protocol::roles::{SocketId, SocketRole};
-use crate::protocol::{SUBPROTOCOL, asyncapi, schema};
 use crate::session::Entrance;
 use crate::store::Sqlite;
 use crate::telemetry::metrics;
@@ -152,17 +153,22 @@ async fn figures(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
         })
 }
 
-/// The schema of every frame, made at the first request.
+/// The schema of every frame, unpacked at the first request.
 async fn protocol_schema() -> impl IntoResponse {
-    static SCHEMA: LazyLock<String> = LazyLock::new(|| schema::schema().to_string());
+    static SCHEMA: LazyLock<String> = LazyLock::new(|| compact(packed::SCHEMA));
     ([(CONTENT_TYPE, "application/json")], SCHEMA.as_str())
 }
 
-/// The same as AsyncAPI, made at the first request.
+/// The same as AsyncAPI, unpacked at the first request.
 async fn protocol_asyncapi() -> impl IntoResponse {
-    static DOCUMENT: LazyLock<String> =
-        LazyLock::new(|| asyncapi::asyncapi(&schema::schema()).to_string());
+    static DOCUMENT: LazyLock<String> = LazyLock::new(|| compact(packed::ASYNCAPI));
     ([(CONTENT_TYPE, "application/json")], DOCUMENT.as_str())
+}
+
+/// The document without blanks between its parts.
+fn compact(document: Packed) -> String {
+    let text = document.text();
+    serde_json::from_str(&text).map_or(text, |value: serde_json::Value| value.to_string())
 }
 
 /// Names of what `/ws` may be asked for.

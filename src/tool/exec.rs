@@ -335,20 +335,24 @@ impl Exec {
     }
 
     /// Names in a command the files that it must not read and the repositories in the roots, found anew each time: the
-    /// program before may have made one. Below [`Mode::Full`] it is not kept from them; what they are is known from here
-    /// on all the same, so that a command that gives one another name does not have it shown by the next.
+    /// program before may have made one. Below [`Mode::Full`] it is not kept from them, but maybe where nobody tried it; what
+    /// they are is known from here on all the same, so that a command that gives one another name does not have it shown by
+    /// the next.
     ///
     /// An error says why not all of them can be known, in which case nothing may run, and what to do.
     pub async fn cover(&self, command: &mut Command, mode: Mode) -> Result<(), String> {
         let roots = Arc::clone(&self.roots);
         let walked = tokio::task::spawn_blocking(move || roots.hidden()).await;
         match walked {
-            _ if mode < Mode::Full => Ok(()),
-            Ok(hidden) if hidden.complete => {
+            // What is kept there from commands is a matter of luck, and nothing that waits for it to be whole.
+            Ok(hidden)
+                if mode == Mode::Unverified || (mode == Mode::Full && hidden.complete) =>
+            {
                 command.hidden = hidden.paths;
                 command.repositories = hidden.repositories;
                 Ok(())
             }
+            _ if mode < Mode::Full => Ok(()),
             Ok(_) => Err(
                 "not run: the project, with its central storage and the folders of `tools.bash.read_only` and `read_write`, has more than 1,000,000 files and folders, or had more than 100,000 secrets since the daemon started, or cannot be read, or changes while it is looked through, so not every secret in it can be hidden from the command; choose a smaller folder as the project, or move generated folders out of it, and start the daemon again".to_owned(),
             ),

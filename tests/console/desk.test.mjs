@@ -76,7 +76,7 @@ async function begin() {
   const pricing = { input: 3, output: 15 };
   const providers = { scripted: { kind: "scripted", script: join(place, "script.yaml"), pricing } };
   writeFileSync(join(place, "config.json"), JSON.stringify({ providers, approval: { timeout: "10m" } }));
-  const environment = { PATH: process.env.PATH, HOME: place, OUTRIGGER_PROGRAM: program, OUTRIGGER_CHAT__DETECT_OLLAMA: "" };
+  const environment = { PATH: process.env.PATH, HOME: place, OUTRIGGER_BIN: program, OUTRIGGER_CHAT__DETECT_OLLAMA: "" };
   const main = spawn(process.execPath, [join(desk, "main.mjs"), project, "--config", join(place, "config.json")], { env: environment, stdio: ["ignore", "pipe", "pipe"] });
   let log = "";
   main.stderr.on("data", (text) => (log += text));

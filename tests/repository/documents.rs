@@ -13,6 +13,8 @@ fn documents() -> Vec<File> {
         "CONTRIBUTING.md",
         "CHANGELOG.md",
         "clients/typescript/README.md",
+        "clients/npm/README.md",
+        "clients/python/README.md",
         "crates/outrigger-sandbox/README.md",
         "crates/outrigger-shell/README.md",
         "crates/outrigger-store/README.md",
@@ -150,6 +152,7 @@ fn files_that_are_named_are_there() {
                 "fuzz/",
                 "fixtures/",
                 "clients/",
+                "release/",
             ];
             let is_path = beginnings
                 .iter()

@@ -39,6 +39,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &["permission"],
         "gets everything from whoever settles a call; `permission` for the word how far an answer reaches",
     ),
+    ("packed", &[], "texts of the program"),
     ("process", &[], "runs before anything else"),
     ("lifecycle", &[], "signals and handles alone"),
     (
@@ -217,6 +218,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "session",
             "protocol",
             "message",
+            "packed",
             "store",
             "telemetry",
         ],
@@ -267,6 +269,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "config",
             "http",
             "message",
+            "packed",
             "process",
             "protocol",
             "provider",

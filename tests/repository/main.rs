@@ -15,6 +15,8 @@ mod image;
 #[cfg(test)]
 mod imports;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod source;
 #[cfg(test)]
 mod support;

@@ -935,7 +935,9 @@ function greeted(/** @type {any} */ it) {
   byId("link").title = `session ${it.sessionId}`;
   byId("project").title = it.project?.root ?? it.projectError ?? "";
   setText(byId("sandbox"), `sandbox: ${it.sandbox.mode}`);
-  byId("sandbox").title = `commands: ${it.sandbox.commands.join(", ") || "nothing around them"}; network: ${it.sandbox.network}`;
+  const around = it.sandbox.commands.join(", ") || "nothing around them";
+  const untried = it.sandbox.mode === "unverified" ? "; built for this system and never tried on a real machine: count on nothing" : "";
+  byId("sandbox").title = `commands: ${around}; network: ${it.sandbox.network}${untried}`;
   byId("sandbox").dataset.mode = it.sandbox.mode;
   if (isReplayed) return;
   const had = store.get("session");

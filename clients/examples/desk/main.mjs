@@ -1,6 +1,6 @@
 // What Electron's main process would do, as a plain Node program; the window is any Chromium at the address that it prints.
 //
-//   npm install && npm start -- PROJECT      with OUTRIGGER_PROGRAM where `outrigger` is not on the PATH
+//   npm install && npm start -- PROJECT      with OUTRIGGER_BIN where `outrigger` is not on the PATH
 //
 // In Electron itself, and nowhere else in these files, this is other:
 // - `protocol.handle("app", …)` in the place of the server, its scheme registered before the application is ready; the page's
@@ -8,35 +8,25 @@
 // - `ipcMain.handle("desk:read", …)` and a preload script with `contextBridge.exposeInMainWorld("desk", {…})` in the place of
 //   `/bridge`; the page takes `window.desk` where it is there;
 // - `app.on("before-quit", …)` waits for the daemon's end. `clients/typescript/examples/electron-main.mjs` has all of it.
-import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFile, realpath } from "node:fs/promises";
 import { createServer } from "node:http";
 import { dirname, extname, join, sep } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { spawnDaemon } from "outrigger-client/node";
 
 const [folder = ".", ...further] = process.argv.slice(2);
 const CLIENT = dirname(fileURLToPath(import.meta.resolve("outrigger-client")));
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css" };
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ws://127.0.0.1:*; base-uri 'none'; form-action 'none'";
 
-// The token goes through stdin: it is in no argument and no environment. When this process dies, the pipe's end ends the daemon.
-const token = randomBytes(32).toString("hex");
-const { OUTRIGGER_PROGRAM: program = "outrigger", ...env } = process.env;
-const args = ["serve", "--port", "0", "--token-stdin", "--project-root", folder, ...further];
-const daemon = spawn(program, args, { env, stdio: ["pipe", "pipe", "inherit"] });
-daemon.stdin.on("error", () => {});
-daemon.stdin.write(`${token}\n`);
-const [line] = await once(createInterface({ input: daemon.stdout }), "line");
-const start = JSON.parse(line);
-if (start.event !== "ready") {
-  console.error(`Outrigger could not start: ${start.message}; ${start.hint}`);
+const daemon = await spawnDaemon({ project: folder, args: further, log: console.error }).catch((error) => {
+  console.error(`Outrigger could not start: ${error.message}`);
   process.exit(1);
-}
-daemon.once("exit", (code) => process.exit(code ?? 1));
-for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => daemon.stdin.end());
+});
+void daemon.exited.then((code) => process.exit(code ?? 1));
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => daemon.close());
 
 /** A file of a folder, and nothing outside of it, by `..` or by a link. */
 async function fileOf(place, name) {
@@ -47,7 +37,7 @@ async function fileOf(place, name) {
 
 /** What the page may have of this process. */
 const bridge = {
-  connection: () => ({ url: start.url, token }),
+  connection: () => daemon.connection,
   read: async (path) => String(await fileOf(folder, path)),
 };
 

@@ -2468,7 +2468,8 @@ export interface Project {
  */
 export interface Sandbox {
     /**
-     * `full`, `fallback`, `limits` or `none`.
+     * `full`, `fallback`, `limits`, `unverified` (on macOS and Windows, where it was asked for: nobody tried it on a real
+     * machine) or `none`.
      */
     mode: string;
     /**

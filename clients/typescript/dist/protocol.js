@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 1df7a1f923bf20921c3b8f721ebf9e59bed8bd08d3d5f8e39af8eb8a90c7351c
+// SHA-256 of it: 6f0b070630fddaa01c194379aa19f86951c0a2434b2c7960e136e31b6afd95cf
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role

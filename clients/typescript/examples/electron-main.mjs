@@ -10,10 +10,8 @@ import { readFile, realpath } from "node:fs/promises";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { startDaemon } from "./daemon.mjs";
+import { spawnDaemon } from "../dist/node.js";
 
-/** Lines of the daemon's log that an error dialog shows. */
-const LOG_LINES = 20;
 const FRONTEND = fileURLToPath(new URL("electron/frontend", import.meta.url));
 /** What the page imports as `./client/`. */
 const CLIENT = fileURLToPath(new URL("../dist", import.meta.url));
@@ -37,43 +35,34 @@ async function serve({ url }) {
 }
 
 /**
- * @param {{app: any, BrowserWindow: any, ipcMain: any, dialog: any, protocol: any, program: string, folder: string, preload: string}} electron
+ * @param {{app: any, BrowserWindow: any, ipcMain: any, dialog: any, protocol: any, program?: string, folder: string, preload: string}} electron
  */
 export async function main({ app, BrowserWindow, ipcMain, dialog, protocol, program, folder, preload }) {
   // Before anything is awaited: once the application is ready it is too late.
   protocol.registerSchemesAsPrivileged([{ scheme: "app", privileges: { standard: true, secure: true, supportFetchAPI: true } }]);
   await app.whenReady();
   protocol.handle("app", serve);
-  const log = [];
   let daemon;
   let isQuitting = false;
   try {
-    daemon = await startDaemon({
-      program,
-      folder,
-      args: ["--allow-origin", "app://frontend"],
-      log: (line) => {
-        log.push(line);
-        if (log.length > LOG_LINES) log.shift();
-      },
-    });
+    daemon = await spawnDaemon({ bin: program, project: folder, allowOrigins: ["app://frontend"] });
   } catch (error) {
     // The daemon's own words: which port, which key, which file, and what to do.
-    dialog.showErrorBox("Outrigger could not start", `${error.message}\n\n${log.join("\n")}`);
+    dialog.showErrorBox("Outrigger could not start", `${error.message}\n\n${error.log?.join("\n") ?? ""}`);
     app.exit(1);
     return undefined;
   }
-  ipcMain.handle("outrigger:connection", () => ({ url: daemon.url, token: daemon.token }));
+  ipcMain.handle("outrigger:connection", () => daemon.connection);
   app.on("before-quit", (event) => {
     if (isQuitting) return;
     isQuitting = true;
     // Wait for it: running commands are killed and say so, then it ends.
     event.preventDefault();
-    void daemon.stop().then(() => app.quit());
+    void daemon.close().then(() => app.quit());
   });
   void daemon.exited.then((code) => {
     if (isQuitting) return;
-    dialog.showErrorBox("Outrigger ended by itself", `exit code ${code}\n\n${log.join("\n")}`);
+    dialog.showErrorBox("Outrigger ended by itself", `exit code ${code}\n\n${daemon.log.join("\n")}`);
     app.exit(1);
   });
   const window = new BrowserWindow({

@@ -5,8 +5,7 @@
 // Node.js 22; with 20 add --experimental-websocket, or hand npm's `ws` over as the option `WebSocket`.
 import { fileURLToPath } from "node:url";
 
-import { Client } from "../dist/index.js";
-import { startDaemon } from "./daemon.mjs";
+import { spawnDaemon } from "../dist/node.js";
 
 // The folder that it is run in is the project, so the program is looked for from here.
 const program = process.argv[2] ?? fileURLToPath(new URL("../../../target/release/outrigger", import.meta.url));
@@ -15,13 +14,13 @@ if (typeof WebSocket === "undefined") {
   console.error("this Node.js has no WebSocket: use version 22, or node --experimental-websocket");
   process.exit(2);
 }
-const daemon = await startDaemon({ program, folder: process.cwd() }).catch((error) => {
+const daemon = await spawnDaemon({ bin: program, project: process.cwd() }).catch((error) => {
   console.error(`${error.message}; build it (cargo build --release) or name it: node.mjs PROGRAM`);
   process.exit(2);
 });
 console.error(`daemon ${daemon.pid} at ${daemon.url}`);
 
-const client = new Client({ url: daemon.url, token: daemon.token });
+const { client } = daemon;
 client.on("chat:text-delta", ({ content }) => process.stdout.write(content));
 client.on("chat:tool-start", ({ toolName, input }) => console.log(`\n[${toolName} ${JSON.stringify(input)}]`));
 client.on("chat:tool-delta", ({ chunk }) => process.stdout.write(chunk));
@@ -39,5 +38,4 @@ const ended = new Promise((done) => client.on("chat:stream-end", done));
 await client.send(words);
 const { stopReason, turns, toolCalls } = await ended;
 console.log(`\n[${stopReason}, ${turns} turns, ${toolCalls} calls]`);
-client.close();
-process.exitCode = (await daemon.stop()) ?? 1;
+process.exitCode = (await daemon.close()) ?? 1;

@@ -11,7 +11,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "../dist/index.js";
 import { program } from "../../../tests/console/support.mjs";
 import { main } from "../examples/electron-main.mjs";
-import { startDaemon } from "../examples/daemon.mjs";
+import { spawnDaemon } from "../dist/node.js";
 
 const examples = new URL("../examples/", import.meta.url);
 const flags = process.execArgv.filter((flag) => flag.includes("websocket"));
@@ -88,23 +88,26 @@ test("the client is added by its path, and what the READMEs show runs as it stan
   const whole = await run([snippet("../../../README.md")], folder, onPath);
   assert.ok(whole.code === 0 && whole.shown.includes("hello"), whole.shown);
 
-  const daemon = await startDaemon({ program, folder });
+  const started = await run([snippet("../README.md")], folder, onPath);
+  assert.ok(started.code === 0 && started.shown.includes("hello"), started.shown);
+
+  const daemon = await spawnDaemon({ bin: program, project: folder });
   const given = { ...environment, OUTRIGGER_URL: daemon.url, OUTRIGGER_TOKEN: daemon.token };
-  const client = await run([snippet("../README.md")], folder, given);
+  const client = await run([snippet("../README.md", 1)], folder, given);
   assert.ok(client.code === 0 && client.shown.includes("type: 'text'"), client.shown);
-  const tools = await run([snippet("../README.md", 1)], folder, given);
+  const tools = await run([snippet("../README.md", 2)], folder, given);
   assert.equal(tools.code, 0, tools.shown);
   assert.match(tools.shown, /^opening README.md$/m);
   assert.match(tools.shown, /^README.md is open at line 3$/m);
-  await daemon.stop();
+  await daemon.close();
   rmSync(home, { recursive: true });
 });
 
 test("when the parent is killed, the daemon and its commands are gone", async () => {
   const { home, folder, environment } = place();
   const script = `
-    import { startDaemon } from ${JSON.stringify(new URL("daemon.mjs", examples).href)};
-    const daemon = await startDaemon({ program: ${JSON.stringify(program)}, folder: ${JSON.stringify(folder)} });
+    import { spawnDaemon } from ${JSON.stringify(new URL("../dist/node.js", examples).href)};
+    const daemon = await spawnDaemon({ bin: ${JSON.stringify(program)}, project: ${JSON.stringify(folder)} });
     console.log(daemon.pid);
     setInterval(() => {}, 1000);`;
   const parent = spawn(process.execPath, ["--input-type=module", "-e", script], { env: environment, stdio: ["ignore", "pipe", "inherit"] });
@@ -183,17 +186,5 @@ test("Electron's main process hands the connection on, and ends the daemon with 
   await quit;
   assert.equal(isPrevented, true);
   assert.equal(await daemon.exited, 0);
-  rmSync(home, { recursive: true });
-});
-
-test("a daemon that cannot start says why", async () => {
-  const { home, folder } = place();
-  process.env.OUTRIGGER_SERVER__MAX_CONNECTIONS = "many";
-  try {
-    await assert.rejects(startDaemon({ program, folder }), (error) => error.code === "configuration" && /server\.max_connections/.test(error.message));
-  } finally {
-    delete process.env.OUTRIGGER_SERVER__MAX_CONNECTIONS;
-  }
-  await assert.rejects(startDaemon({ program: join(home, "nothing"), folder }), /could not be started/);
   rmSync(home, { recursive: true });
 });

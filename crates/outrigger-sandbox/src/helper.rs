@@ -180,7 +180,7 @@ struct Launch<'a> {
 fn run(launch: Launch<'_>) -> Result<(), SetupError> {
     match launch.policy.mode {
         Mode::Full => namespaces::guard(launch),
-        Mode::Fallback | Mode::Limits | Mode::None => supervisor::run(launch),
+        Mode::Fallback | Mode::Limits | Mode::Unverified | Mode::None => supervisor::run(launch),
     }
 }
 

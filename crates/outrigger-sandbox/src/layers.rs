@@ -13,6 +13,9 @@ pub(super) struct Layers {
     pub(super) landlock: Option<u8>,
     pub(super) seccomp: bool,
     pub(super) rlimits: bool,
+    /// Those of [`Mode::Unverified`](crate::Mode::Unverified), by the names that are reported.
+    #[serde(skip)]
+    pub(super) unverified: &'static [&'static str],
 }
 
 /// What holds a command to its limits here.

@@ -39,6 +39,8 @@ pub mod python;
 mod quota;
 #[cfg(target_os = "linux")]
 mod real;
+#[cfg(any(all(unix, not(target_os = "linux")), test))]
+mod seatbelt;
 pub mod secret;
 pub mod spill;
 mod toolchains;
@@ -82,6 +84,9 @@ pub const LANDLOCK: u8 = 9;
 pub enum Mode {
     /// Control of the process tree only; no layer.
     None,
+    /// What macOS and Windows have for it, which nobody tried on a real machine: nothing is promised. Only where
+    /// [`Settings::unverified`] asks for it, never on Linux.
+    Unverified,
     /// System calls filtered and resources limited; every file of the user is reachable.
     Limits,
     /// As `Limits`, and Landlock keeps files to the roots.
@@ -101,7 +106,8 @@ impl fmt::Display for Mode {
 pub struct SandboxReport {
     /// The mode in use.
     pub mode: Mode,
-    /// The layers in force: `namespaces`, `landlock`, `seccomp`, `rlimits`, `cgroup`.
+    /// The layers in force: `namespaces`, `landlock`, `seccomp`, `rlimits`, `cgroup`; in [`Mode::Unverified`] those of the
+    /// system.
     pub commands: Vec<&'static str>,
     /// How much of Landlock there is, where it is in force.
     pub landlock: Option<LandlockReport>,
@@ -129,6 +135,8 @@ pub struct Settings {
     pub helper: PathBuf,
     /// The strongest mode to use. [`Mode::None`] is `tools.bash.sandbox = "off"`.
     pub ceiling: Mode,
+    /// Whether [`Mode::Unverified`] is used on a system that has nothing better. On Linux it means nothing.
+    pub unverified: bool,
     /// The newest version (ABI) of Landlock's rules to use: [`LANDLOCK`], or less to try what an older kernel leaves open.
     pub landlock: u8,
     /// The user's home directory, hidden from commands where the mode allows it.
@@ -160,6 +168,7 @@ impl Settings {
         Self {
             helper: PathBuf::from("/proc/self/exe"),
             ceiling: Mode::Full,
+            unverified: false,
             landlock: LANDLOCK,
             home: home.map(|home| canonical(&home)),
             temporary: canonical(&temporary),
@@ -233,6 +242,10 @@ struct Shared {
     own_port: OnceLock<u16>,
     toolchains: Vec<PathBuf>,
     report: OnceCell<SandboxReport>,
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "nothing is kept on other systems")
+    )]
     state: process::State,
 }
 

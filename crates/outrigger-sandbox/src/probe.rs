@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 
 use super::layers::{Layers, LimitsReport};
 #[cfg(target_os = "linux")]
-use super::{Command, Network, Ports};
-use super::{LandlockReport, Mode, SandboxReport, Shared, process};
+use super::{Command, Ports};
+use super::{LandlockReport, Mode, Network, SandboxReport, Shared, process};
 
 /// Tries the modes from the ceiling down.
 pub(super) async fn probe(shared: &Shared) -> SandboxReport {
@@ -21,7 +21,9 @@ pub(super) async fn probe(shared: &Shared) -> SandboxReport {
         // Whoever confines nothing makes no groups.
         match shared.settings.ceiling {
             Mode::None => LimitsReport::NONE,
-            Mode::Limits | Mode::Fallback | Mode::Full => process::limits(shared).await,
+            Mode::Unverified | Mode::Limits | Mode::Fallback | Mode::Full => {
+                process::limits(shared).await
+            }
         }
     };
     let (tried, limits) = tokio::join!(try_modes(shared), limits);
@@ -31,6 +33,13 @@ pub(super) async fn probe(shared: &Shared) -> SandboxReport {
     };
     report(tried, limits)
 }
+
+/// What there is to try on this system.
+const MODES: &[Mode] = if cfg!(target_os = "linux") {
+    &[Mode::Full, Mode::Fallback, Mode::Limits]
+} else {
+    &[Mode::Unverified]
+};
 
 struct Tried {
     mode: Mode,
@@ -45,7 +54,13 @@ async fn try_modes(shared: &Shared) -> Tried {
         layers: Layers::default(),
         refused: Vec::new(),
     };
-    for mode in [Mode::Full, Mode::Fallback, Mode::Limits] {
+    for mode in MODES {
+        if *mode == Mode::Unverified && !shared.settings.unverified {
+            let reason = "not asked for: tools.bash.sandbox = \"unverified\"".to_owned();
+            tried.refused.push((*mode, reason));
+            continue;
+        }
+        let mode = *mode;
         if mode > shared.settings.ceiling {
             let reason = "switched off by the configuration".to_owned();
             tried.refused.push((mode, reason));
@@ -102,9 +117,23 @@ fn can_take_descriptors() -> rustix::io::Result<()> {
     pidfd_getfd(&own, own.as_raw_fd(), PidfdGetfdFlags::empty()).map(drop)
 }
 
+/// Runs a shell, and returns the layers that were around it.
 #[cfg(not(target_os = "linux"))]
-async fn attempt(_shared: &Shared, _mode: Mode) -> Result<Layers, String> {
-    Err("not implemented on this operating system".to_owned())
+async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
+    let mut command = process::trial(shared);
+    command.network = Network::Off;
+    let mut process = process::spawn(shared, &command, mode, process::Purpose::Probe)
+        .await
+        .map_err(|error| error.to_string())?;
+    let layers = process.layers;
+    let code = process.wait().await.code;
+    match (code, layers.unverified) {
+        (_, []) => Err("nothing on this system confines commands".to_owned()),
+        (Some(7), _) => Ok(layers),
+        _ => Err(format!(
+            "a shell that should exit with 7 ended with {code:?}"
+        )),
+    }
 }
 
 /// What an older Landlock leaves open, and nothing else closes. Versions: landlock(7), Linux 7.1.
@@ -139,7 +168,12 @@ fn report(tried: Tried, limits: LimitsReport) -> SandboxReport {
     ];
     SandboxReport {
         mode,
-        commands: commands.iter().filter(|it| it.1).map(|it| it.0).collect(),
+        commands: commands
+            .iter()
+            .filter(|it| it.1)
+            .map(|it| it.0)
+            .chain(layers.unverified.iter().copied())
+            .collect(),
         landlock: layers.landlock.map(|abi| LandlockReport {
             abi,
             missing: missing(mode, abi),

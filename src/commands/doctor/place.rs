@@ -53,7 +53,8 @@ pub(super) fn project(machine: &Machine) -> Vec<Finding> {
 /// What confines commands here, and layer by layer why it is not more.
 pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
     let found = |state, text: &str| Finding::new("sandbox", state, text);
-    if machine.loaded.config.tools.bash.sandbox == SandboxPolicy::Off {
+    let policy = machine.loaded.config.tools.bash.sandbox;
+    if policy == SandboxPolicy::Off {
         let off = found(State::Warning, "off; commands can do what you can");
         return vec![off.advise("set tools.bash.sandbox = \"auto\"")];
     }
@@ -61,6 +62,7 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
     let caches = caches::find(home, &machine.loaded.config.tools.bash.caches);
     let settings = sandbox::Settings {
         caches: caches.folders,
+        unverified: policy == SandboxPolicy::Unverified,
         ..sandbox::Settings::new(machine.sources.home.clone())
     };
     let sandbox = Sandbox::new(settings.off_memory());
@@ -83,8 +85,11 @@ fn mode(report: &SandboxReport) -> Finding {
     let found = |state| Finding::new("sandbox", state, text);
     match report.mode {
         Mode::Full => found(State::Ok),
+        Mode::Unverified => found(State::Warning).advise(
+            "what confines commands here was never tried on a real machine: count on nothing; for what is tried, run the daemon in a container or virtual machine",
+        ),
         _ if cfg!(not(target_os = "linux")) => found(State::Warning).advise(
-            "commands are confined on Linux only; run the daemon in a container or virtual machine",
+            "commands are confined on Linux only; run the daemon in a container or virtual machine, or set tools.bash.sandbox = \"unverified\" for what was never tried on a real machine",
         ),
         _ => found(State::Warning)
             .advise("what is missing for mode full is below, and what brings it"),

@@ -85,7 +85,8 @@ pub struct Project {
 /// What is enforced here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sandbox {
-    /// `full`, `fallback`, `limits` or `none`.
+    /// `full`, `fallback`, `limits`, `unverified` (on macOS and Windows, where it was asked for: nobody tried it on a real
+    /// machine) or `none`.
     pub mode: String,
     /// Who keeps paths within the roots: the `kernel`, or the `process` itself.
     pub paths: String,

@@ -52,7 +52,7 @@ impl Surroundings<'_> {
                 "Secrets in it (.env, keys, credentials) look empty. Other files of the user are not there."
             }
             Mode::Fallback => "Other files of the user cannot be reached.",
-            Mode::Limits | Mode::None => {
+            Mode::Limits | Mode::Unverified | Mode::None => {
                 "Nothing keeps a command from other files of the user: leave those alone."
             }
         };
@@ -96,6 +96,10 @@ impl Surroundings<'_> {
             Mode::Fallback => format!(
                 "Home: $HOME and $TMPDIR are folders of this conversation's own, at other places than usual, and /tmp cannot be used: {lasts}. Together they hold {disk} at most."
             ),
+            Mode::Unverified => {
+                "Home: HOME, where it is not the user's, and the folder for temporary files are new for each command and gone after it."
+                    .to_owned()
+            }
             Mode::Limits | Mode::None => {
                 "Home: HOME is the user's; $TMPDIR is new for each command and gone after it."
                     .to_owned()
@@ -111,6 +115,7 @@ impl Surroundings<'_> {
             Mode::Fallback | Mode::Limits => {
                 "none: without the network a command has only Unix sockets among its own processes, and it cannot listen on a port."
             }
+            Mode::Unverified => "that of this machine, where a command may reach it.",
             Mode::None => "that of this machine.",
         };
         format!("Loopback: {text}")
@@ -135,13 +140,16 @@ impl Surroundings<'_> {
             Mode::Full | Mode::Fallback => {
                 format!("TCP to other machines at {ports}, and names are looked up")
             }
-            Mode::Limits | Mode::None => "every address".to_owned(),
+            Mode::Limits | Mode::Unverified | Mode::None => "every address".to_owned(),
         };
         let text = match (self.mode, self.network) {
             (Mode::None, NetworkPolicy::On) => "on.".to_owned(),
             (Mode::None, _) => {
                 "nothing here keeps a command off it; ask for it with `network` all the same."
                     .to_owned()
+            }
+            (Mode::Unverified, NetworkPolicy::Ask | NetworkPolicy::Off) => {
+                "a command may have none; one that needs it asks for it with `network`.".to_owned()
             }
             (_, NetworkPolicy::Off) => "off; no other machine can be reached.".to_owned(),
             (_, NetworkPolicy::Ask) => {
@@ -282,6 +290,16 @@ mod tests {
                     "nothing here keeps a command off it",
                 ],
                 &["443"],
+            ),
+            (
+                Mode::Unverified,
+                NetworkPolicy::Ask,
+                &[
+                    "(sandbox: unverified)",
+                    "leave those alone",
+                    "asks for it with `network`",
+                ],
+                &["443", "agrees"],
             ),
         ] {
             let text = Surroundings {

@@ -1,6 +1,6 @@
 // Where Electron begins: hands its parts to `../electron-main.mjs`.
 //
-//   npm install && npm start -- PROJECT      with OUTRIGGER_PROGRAM where the program is not in target/release
+//   npm install && npm start -- PROJECT      with OUTRIGGER_BIN where the program is not on the PATH
 import { app, BrowserWindow, dialog, ipcMain, protocol } from "electron";
 import { fileURLToPath } from "node:url";
 
@@ -14,7 +14,6 @@ void main({
   ipcMain,
   dialog,
   protocol,
-  program: process.env.OUTRIGGER_PROGRAM ?? path("../../../../target/release/outrigger"),
   folder: process.argv[2] ?? process.cwd(),
   preload: path("preload.cjs"),
 });

@@ -32,7 +32,7 @@ pub(super) fn apply(limits: &Limits, mode: Mode) -> io::Result<()> {
     let processes = match mode {
         Mode::Full => limits.processes,
         // Without a user namespace every process of the user counts, those outside too.
-        Mode::Fallback | Mode::Limits | Mode::None => match limits.processes {
+        Mode::Fallback | Mode::Limits | Mode::Unverified | Mode::None => match limits.processes {
             Some(processes) => Some(processes + tasks_of_the_machine()?),
             None => None,
         },

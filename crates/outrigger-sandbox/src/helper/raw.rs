@@ -27,10 +27,10 @@ pub(super) enum Fork {
 }
 
 pub(super) fn fork() -> io::Result<Fork> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+    if std::fs::read_dir("/proc/self/task")?.count() > 1 + usize::from(is_emulated()) {
         return Err(io::Error::other("the helper has more than one thread"));
     }
-    // SAFETY: the process has one thread, as was just counted, and no other thread exists that could start one. So no
+    // SAFETY: the program has one thread, as was just counted, and no other thread exists that could start one. So no
     // lock is held by a thread that the child lacks, and the child may run any code, not only async-signal-safe calls.
     match unsafe { libc::fork() } {
         0 => Ok(Fork::Child),
@@ -38,6 +38,14 @@ pub(super) fn fork() -> io::Result<Fork> {
             .map(Fork::Parent)
             .ok_or_else(io::Error::last_os_error),
     }
+}
+
+/// Whether another processor is played for this program, by qemu-user. That has a thread of its own in the process, for
+/// which it cares at a fork, and does not know all that the kernel can.
+pub(super) fn is_emulated() -> bool {
+    // It says of everything else that the processor is the one that it plays (Linux 6.1).
+    let processor = std::fs::read_to_string("/proc/sys/kernel/arch").unwrap_or_default();
+    !processor.is_empty() && processor.trim() != std::env::consts::ARCH
 }
 
 pub(super) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
@@ -57,9 +65,11 @@ pub(super) fn close_from(first: u32) -> io::Result<()> {
     if IS_DONE.swap(true, Ordering::Relaxed) {
         return Err(io::Error::other("descriptors were closed already"));
     }
+    // musl has no function for it, so it is called by its number.
+    //
     // SAFETY: `close_range` takes no pointer. It is called once, first thing in the helper, when no Rust object owns a
     // descriptor at or above `first`; what it closes was leaked to us by whoever started the daemon.
-    done(unsafe { libc::close_range(first, u32::MAX, 0) })
+    done(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) })
 }
 
 /// Blocks or unblocks every signal that can be blocked. The program inherits it, so the worker unblocks.
@@ -135,7 +145,9 @@ pub(super) fn bring_loopback_up() -> io::Result<()> {
             *to = from.cast_signed() as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
+        // A number of another type for each C library.
+        let what = libc::SIOCSIFFLAGS as libc::Ioctl;
+        libc::ioctl(socket.as_raw_fd(), what, &raw const request)
     };
     done(result)
 }

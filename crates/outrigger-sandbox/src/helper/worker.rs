@@ -105,6 +105,7 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
         landlock,
         seccomp,
         rlimits: true,
+        unverified: &[],
     })
 }
 

@@ -256,9 +256,11 @@ impl<'a> Temporary<'a> {
     /// Gives it its own name: that of the old file, which it replaces in one step, or one that nothing has yet, since
     /// what came there meanwhile was never looked at.
     fn rename(&mut self, name: &Path, replaces: bool) -> io::Result<()> {
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
         match &self.name {
+            #[cfg(target_os = "linux")]
             None if !replaces => return link(&self.file, self.dir, name),
+            #[cfg(target_os = "linux")]
             None => {
                 // For the moment between this and the renaming.
                 let (dir, file) = (self.dir, &self.file);
@@ -271,14 +273,14 @@ impl<'a> Temporary<'a> {
                 let (from, flags) = (drawn.as_str(), RenameFlags::NOREPLACE);
                 match renameat_with(self.dir, from, self.dir, name, flags) {
                     // Some file systems cannot tell in one step.
-                    Err(Errno::INVAL | Errno::NOSYS) => {}
+                    Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
                     renamed => {
                         renamed?;
                         self.name = None;
                     }
                 }
             }
-            Some(_) => {}
+            _ => {}
         }
         if let Some(drawn) = &self.name {
             self.dir.rename(drawn, self.dir, name)?;
@@ -355,7 +357,7 @@ fn remove_stale(dir: &Dir, name: &Path) -> bool {
 /// Gives a file these rights, and no set-id bits.
 #[cfg(unix)]
 fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    let mode = rustix::fs::Mode::from_raw_mode(mode & 0o777);
+    let mode = rustix::fs::Mode::from_bits_truncate((mode & 0o777) as rustix::fs::RawMode);
     Ok(rustix::fs::fchmod(file, mode)?)
 }
 

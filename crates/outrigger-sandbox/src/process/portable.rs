@@ -1,5 +1,9 @@
-//! Other systems: a process group that is killed as a whole, and no confinement. Never run, only compiled.
+//! Other systems: a process group that is killed as a whole, and no confinement unless it is asked for
+//! ([`Mode::Unverified`]: `sandbox-exec` of macOS). Never run on a real machine, only compiled.
 
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -7,6 +11,7 @@ use tokio::process::{Child, ChildStdin, Command as Spawner};
 
 use super::{Exit, Process, Purpose, SpawnError};
 use crate::layers::{Layers, LimitsReport};
+use crate::seatbelt::{self, Confinement};
 use crate::{Command, Mode, Pod, Shared, Stdin};
 
 pub(super) type StdinPipe = ChildStdin;
@@ -14,8 +19,127 @@ pub(super) type StdinPipe = ChildStdin;
 #[derive(Debug)]
 pub(super) struct Tree {
     child: Child,
-    #[cfg(unix)]
     group: Option<rustix::process::Pid>,
+    /// Goes with it.
+    _private: Option<PrivateFolder>,
+}
+
+/// A home and a place for temporary files of one command's own, removed when it is dropped.
+#[derive(Debug)]
+struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    /// Makes one. Does file I/O.
+    fn make(parent: &Path) -> io::Result<Self> {
+        let number = getrandom::u64().map_err(io::Error::other)?;
+        let path = parent.join(format!("outrigger-{number:016x}"));
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        // Fails if it exists: nobody can have put one there for us.
+        builder.create(&path)?;
+        let made = Self(path);
+        builder.create(made.home())?;
+        builder.create(made.temporary())?;
+        Ok(made)
+    }
+
+    fn home(&self) -> PathBuf {
+        self.0.join("home")
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.0.join("tmp")
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let path = std::mem::take(&mut self.0);
+        let remove = move || {
+            if let Err(error) = std::fs::remove_dir_all(&path) {
+                tracing::warn!(%error, folder = %path.display(), "a command's temporary files stay");
+            }
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+            Err(_) => remove(),
+        }
+    }
+}
+
+/// A command as it is started: through what confines it, where something does.
+struct Start {
+    spawner: Spawner,
+    layers: Layers,
+    private: Option<PrivateFolder>,
+}
+
+impl Start {
+    fn plain(command: &Command) -> Self {
+        let mut spawner = Spawner::new(&command.program);
+        spawner.args(&command.args).env_clear().envs(&command.env);
+        Self {
+            spawner,
+            layers: Layers::default(),
+            private: None,
+        }
+    }
+
+    async fn confined(shared: &Shared, command: &Command) -> Result<Self, SpawnError> {
+        let (parent, wanted) = (shared.settings.temporary.clone(), command.clone());
+        let prepare = move || {
+            check_program(&wanted)?;
+            PrivateFolder::make(&parent).map_err(SpawnError::Helper)
+        };
+        let private = tokio::task::spawn_blocking(prepare)
+            .await
+            .map_err(|error| SpawnError::Helper(io::Error::other(error)))??;
+        let confinement = Confinement {
+            command,
+            private: &private.0,
+            toolchains: &shared.toolchains,
+            own_port: shared.own_port.get().copied(),
+        };
+        let arguments = confinement
+            .arguments()
+            .map_err(|error| SpawnError::Refused(format!("({error})")))?;
+        let mut spawner = Spawner::new(seatbelt::PROGRAM);
+        spawner.args(arguments).env_clear().envs(&command.env);
+        spawner.env("TMPDIR", private.temporary());
+        let home = command.env.get("HOME").map(Path::new);
+        // A home that it was given, as MCP servers are, stays.
+        if !command
+            .read_write
+            .iter()
+            .any(|root| home.is_some_and(|home| home.starts_with(root)))
+        {
+            spawner.env("HOME", private.home());
+        }
+        Ok(Self {
+            spawner,
+            layers: Layers {
+                unverified: &["seatbelt"],
+                ..Layers::default()
+            },
+            private: Some(private),
+        })
+    }
+}
+
+/// Whether there is such a program: `sandbox-exec` says the same with an exit code like any other. Does file I/O.
+fn check_program(command: &Command) -> Result<(), SpawnError> {
+    let name = Path::new(&command.program);
+    let path = command.env.get("PATH").map_or("", String::as_str);
+    let found = match name.components().count() {
+        1 => std::env::split_paths(path).any(|folder| folder.join(name).is_file()),
+        _ => command.cwd.join(name).is_file(),
+    };
+    match found {
+        true => Ok(()),
+        false => Err(SpawnError::Program {
+            reason: format!("{}: no such program", command.program),
+        }),
+    }
 }
 
 #[derive(Debug)]
@@ -28,26 +152,29 @@ impl State {
 }
 
 pub(crate) async fn spawn(
-    _shared: &Shared,
+    shared: &Shared,
     command: &Command,
-    _mode: Mode,
+    mode: Mode,
     _purpose: Purpose,
 ) -> Result<Process, SpawnError> {
-    let mut spawner = Spawner::new(&command.program);
+    let Start {
+        mut spawner,
+        layers,
+        private,
+    } = match mode {
+        Mode::Unverified => Start::confined(shared, command).await?,
+        Mode::None | Mode::Limits | Mode::Fallback | Mode::Full => Start::plain(command),
+    };
     spawner
-        .args(&command.args)
         .current_dir(&command.cwd)
-        .env_clear()
-        .envs(&command.env)
         .stdin(match command.stdin {
             Stdin::Null => Stdio::null(),
             Stdin::Piped => Stdio::piped(),
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    #[cfg(unix)]
-    spawner.process_group(0);
+        .kill_on_drop(true)
+        .process_group(0);
     let mut child = spawner.spawn().map_err(|error| SpawnError::Program {
         reason: format!("{}: {error}", command.program),
     })?;
@@ -55,13 +182,13 @@ pub(crate) async fn spawn(
         stdin: child.stdin.take(),
         stdout: child.stdout.take(),
         stderr: child.stderr.take(),
-        layers: Layers::default(),
+        layers,
         tree: Tree {
-            #[cfg(unix)]
             group: child
                 .id()
                 .and_then(|id| rustix::process::Pid::from_raw(id.try_into().ok()?)),
             child,
+            _private: private,
         },
     })
 }
@@ -71,13 +198,12 @@ impl Process {
     pub async fn wait(&mut self) -> Exit {
         let status = self.tree.child.wait().await.ok();
         self.kill();
+        // Its number may be another group's from now on.
+        self.tree.group = None;
         Exit {
             code: status.and_then(|status| status.code()),
-            #[cfg(unix)]
             signal: status
                 .and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status)),
-            #[cfg(not(unix))]
-            signal: None,
             cpu_ms: 0,
             max_rss_bytes: 0,
         }
@@ -100,17 +226,14 @@ impl Process {
 
     /// Asks the group to end, where there is a way to ask.
     pub fn terminate(&self) {
-        #[cfg(unix)]
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Kills the group; on Windows dropping the child does that.
+    /// Kills the group. What left it (`setsid`) lives on.
     pub fn kill(&self) {
-        #[cfg(unix)]
         self.signal(rustix::process::Signal::KILL);
     }
 
-    #[cfg(unix)]
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(group) = self.tree.group {
             rustix::process::kill_process_group(group, signal).unwrap_or_default();
@@ -118,11 +241,18 @@ impl Process {
     }
 }
 
+/// Describes a shell that exits with 7, to try with.
+pub(crate) fn trial(_shared: &Shared) -> Command {
+    Command {
+        args: ["-c", "exit 7"].map(str::to_owned).into(),
+        ..Command::new("/bin/sh", std::env::temp_dir())
+    }
+}
+
 pub(crate) fn pod(_shared: &Shared) -> Pod {
     Pod::default()
 }
 
-#[expect(clippy::unused_async, reason = "asynchronous on Linux")]
 pub(crate) async fn limits(_shared: &Shared) -> LimitsReport {
     LimitsReport::NONE
 }

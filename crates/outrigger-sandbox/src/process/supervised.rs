@@ -235,7 +235,11 @@ fn private_tmp(shared: &Shared, command: &Command, mode: Mode) -> io::Result<Opt
     let path = parent.join(format!("outrigger-{number:016x}"));
     if mode < Mode::Full {
         // Fails if it exists: nobody can have put one there for us.
-        DirBuilder::new().mode(0o700).create(&path)?;
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| {
+            let hint = "TMPDIR has to name a folder that is there and can be written";
+            io::Error::new(error.kind(), format!("{}: {error}; {hint}", path.display()))
+        })?;
     }
     Ok(Some(path))
 }

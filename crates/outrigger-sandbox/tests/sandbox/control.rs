@@ -483,6 +483,7 @@ async fn without_a_helper_nothing_starts_and_the_report_says_so() {
         let sandbox = Sandbox::new(Settings {
             helper: helper.into(),
             ceiling: Mode::Full,
+            unverified: false,
             landlock: outrigger_sandbox::LANDLOCK,
             home: None,
             temporary: world.temporary(),

@@ -30,6 +30,7 @@ async fn one_that_cannot_supervise_leaves_nothing_running() {
         let sandbox = Sandbox::new(Settings {
             helper,
             ceiling: mode,
+            unverified: false,
             landlock: LANDLOCK,
             home: Some(world.home()),
             temporary: world.temporary(),

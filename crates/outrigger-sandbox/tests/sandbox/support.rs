@@ -82,6 +82,7 @@ impl World {
         Settings {
             helper: PathBuf::from(crate::HELPER),
             ceiling,
+            unverified: false,
             landlock: outrigger_sandbox::LANDLOCK,
             home: Some(self.home()),
             temporary: self.temporary(),

@@ -39,6 +39,7 @@ async fn full_mode_works_from_a_daemon_that_is_not_dumpable() {
     let sandbox = outrigger_sandbox::Sandbox::new(outrigger_sandbox::Settings {
         helper: crate::HELPER.into(),
         ceiling: Mode::Full,
+        unverified: false,
         landlock: outrigger_sandbox::LANDLOCK,
         home: Some(world.home()),
         temporary: world.temporary(),

@@ -17,6 +17,12 @@ const QUOTACTL_FD: i64 = 443;
 const MEMFD_SECRET: i64 = 447;
 const FCHMODAT2: i64 = 452;
 const OPEN_TREE_ATTR: i64 = 467;
+// musl has no name for it on this processor.
+const KEXEC_FILE_LOAD: i64 = if cfg!(target_arch = "x86_64") {
+    320
+} else {
+    294
+};
 
 /// What nobody needs: reading and changing other processes, large parts of the kernel with a history of holes, namespaces
 /// and mounts (the means to undo the sandbox), the machine's own settings.
@@ -57,7 +63,7 @@ const NEVER: [i64; 51] = [
     OPEN_TREE_ATTR,
     libc::SYS_reboot,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
@@ -115,6 +121,20 @@ const MODE_GIVING: [(i64, u8); 4] = [
 
 /// Calls that create a file when their flags say so: the number, the flags' argument, the mode's.
 const OPENING: (i64, u8, u8) = (libc::SYS_openat, 2, 3);
+
+/// The same of older calls, which newer processors never had.
+#[cfg(target_arch = "x86_64")]
+const OLDER_MODE_GIVING: &[(i64, u8)] = &[
+    (libc::SYS_chmod, 1),
+    (libc::SYS_creat, 1),
+    (libc::SYS_mknod, 1),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLDER_MODE_GIVING: &[(i64, u8)] = &[];
+#[cfg(target_arch = "x86_64")]
+const OLDER_OPENING: Option<(i64, u8, u8)> = Some((libc::SYS_open, 1, 2));
+#[cfg(not(target_arch = "x86_64"))]
+const OLDER_OPENING: Option<(i64, u8, u8)> = None;
 
 const SET_USER_ID: u64 = 0o4000;
 const SET_GROUP_ID: u64 = 0o2000;
@@ -228,17 +248,8 @@ fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, Backe
 
 /// A file with a set-user-id bit would keep the daemon's rights for whoever runs it later, outside.
 fn setuid_planting() -> Result<Calls, BackendError> {
-    let mut giving = MODE_GIVING.to_vec();
-    let mut opening = vec![OPENING];
-    #[cfg(target_arch = "x86_64")]
-    {
-        giving.extend([
-            (libc::SYS_chmod, 1),
-            (libc::SYS_creat, 1),
-            (libc::SYS_mknod, 1),
-        ]);
-        opening.push((libc::SYS_open, 1, 2));
-    }
+    let giving = MODE_GIVING.iter().chain(OLDER_MODE_GIVING).copied();
+    let opening = [OPENING].into_iter().chain(OLDER_OPENING);
     let mut calls = Calls::new();
     for (call, mode) in giving {
         let (user, group) = (has(mode, SET_USER_ID)?, has(mode, SET_GROUP_ID)?);
@@ -258,17 +269,19 @@ fn setuid_planting() -> Result<Calls, BackendError> {
     Ok(calls)
 }
 
+/// The bits of the flags that say whether a file is opened to be read or written, as the kernel has them. musl's `O_ACCMODE` has
+/// `O_PATH` too, and what asks for neither would pass.
+const ACCESS: i32 = 3;
+
 /// Emptying a file without opening it for writing, which is all that an older Landlock looks at.
 fn truncating() -> Result<Calls, BackendError> {
     let bits = |flags: i32| u64::from(flags.unsigned_abs());
-    let mut opening = vec![(OPENING.0, OPENING.1)];
-    #[cfg(target_arch = "x86_64")]
-    opening.push((libc::SYS_open, 1));
+    let opening = [OPENING].into_iter().chain(OLDER_OPENING);
     let mut calls = whatever([libc::SYS_truncate]);
-    for (call, flags) in opening {
-        let mask = bits(libc::O_ACCMODE | libc::O_TRUNC);
+    for (call, flags, _) in opening {
+        let mask = bits(ACCESS | libc::O_TRUNC);
         // The third way to open, for neither, is for device drivers and asks for no right at all.
-        let unwritable = [libc::O_RDONLY, libc::O_ACCMODE].map(|mode| {
+        let unwritable = [libc::O_RDONLY, ACCESS].map(|mode| {
             let wanted = bits(mode | libc::O_TRUNC);
             all([masked(flags, mask, wanted)?])
         });

@@ -1,0 +1,3 @@
+import it from "./index.js";
+
+export const { binaryPath } = it;

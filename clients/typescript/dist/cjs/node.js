@@ -1,0 +1,122 @@
+"use strict";
+// For Node.js and Electron's main process: starts the daemon that this program talks to. All of the client is here too, so
+// that one import is enough: `outrigger-client/node`.
+//
+// The token is made here and handed over through stdin, so it is in no argument, no environment and no output. The pipe
+// stays open on purpose: however this process dies, its end ends the daemon and every process below it.
+var __createBinding = (this && this.__createBinding) || (Object.create ? (function(o, m, k, k2) {
+    if (k2 === undefined) k2 = k;
+    var desc = Object.getOwnPropertyDescriptor(m, k);
+    if (!desc || ("get" in desc ? !m.__esModule : desc.writable || desc.configurable)) {
+      desc = { enumerable: true, get: function() { return m[k]; } };
+    }
+    Object.defineProperty(o, k2, desc);
+}) : (function(o, m, k, k2) {
+    if (k2 === undefined) k2 = k;
+    o[k2] = m[k];
+}));
+var __exportStar = (this && this.__exportStar) || function(m, exports) {
+    for (var p in m) if (p !== "default" && !Object.prototype.hasOwnProperty.call(exports, p)) __createBinding(exports, m, p);
+};
+Object.defineProperty(exports, "__esModule", { value: true });
+exports.SpawnError = exports.findBinary = void 0;
+exports.spawnDaemon = spawnDaemon;
+const node_child_process_1 = require("node:child_process");
+const node_crypto_1 = require("node:crypto");
+const node_readline_1 = require("node:readline");
+const client_js_1 = require("./client.js");
+const binary_js_1 = require("./binary.js");
+Object.defineProperty(exports, "findBinary", { enumerable: true, get: function () { return binary_js_1.findBinary; } });
+__exportStar(require("./index.js"), exports);
+/** Why there is no daemon. `message` says what to do. */
+class SpawnError extends Error {
+    code;
+    log;
+    name = "SpawnError";
+    constructor(
+    /** `not_found`, `not_started`, `ended`, `timeout`, or the daemon's own code, e.g. `configuration`. */
+    code, message, 
+    /** The end of the daemon's log. */
+    log = []) {
+        super(message);
+        this.code = code;
+        this.log = log;
+    }
+}
+exports.SpawnError = SpawnError;
+/** Lines of the log that are kept for an error. */
+const LOG_LINES = 20;
+const READY_MS = 30_000;
+/** How long a daemon may take to end. It gives what runs 5 s by default (`shutdown.grace`). */
+const END_MS = 15_000;
+/**
+ * Starts a daemon on a free port of loopback; resolves once it listens.
+ *
+ * This process stays alive while the daemon runs: call `close()` to end both.
+ *
+ * @throws {SpawnError} where there is no program, or it does not get ready
+ */
+async function spawnDaemon(options) {
+    const found = await (0, binary_js_1.findBinary)(options);
+    if (typeof found !== "string")
+        throw new SpawnError("not_found", found.message);
+    const origins = (options.allowOrigins ?? []).flatMap((origin) => ["--allow-origin", origin]);
+    const args = ["serve", "--port", "0", "--token-stdin", "--ready", "json", "--project-root", options.project, ...origins, ...(options.args ?? [])];
+    const env = options.env ?? process.env;
+    const child = (0, node_child_process_1.spawn)(found, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
+    const log = [];
+    const exited = new Promise((done) => child.once("exit", done));
+    (0, node_readline_1.createInterface)({ input: child.stderr }).on("line", (line) => {
+        if (log.push(line) > LOG_LINES)
+            log.shift();
+        options.log?.(line);
+    });
+    child.on("error", () => { }); // What is of interest is heard by `ready`.
+    child.stdin.on("error", () => { }); // A daemon that could not start reads no token.
+    const token = (0, node_crypto_1.randomBytes)(32).toString("hex");
+    child.stdin.write(`${token}\n`);
+    try {
+        const { url, pid, version, console } = await ready(child, found, log, options.readyMs ?? READY_MS);
+        const connection = { url, token };
+        const client = new client_js_1.Client({ ...options.client, ...connection });
+        const close = async () => {
+            client.close();
+            child.stdin.end();
+            const late = setTimeout(() => child.kill("SIGKILL"), END_MS);
+            await exited;
+            clearTimeout(late);
+            return exited;
+        };
+        return { ...connection, connection, pid, version, console, client, log, exited, close };
+    }
+    catch (error) {
+        child.stdin.end();
+        child.kill();
+        throw error;
+    }
+}
+/** Waits for the first line. */
+async function ready(child, program, log, most) {
+    let late;
+    try {
+        const line = await new Promise((done, failed) => {
+            (0, node_readline_1.createInterface)({ input: child.stdout }).once("line", done);
+            child.once("error", (error) => failed(new SpawnError("not_started", (0, binary_js_1.notStarted)(program, error))));
+            // After its streams have ended: the log is whole.
+            child.once("close", (code) => failed(new SpawnError("ended", `${program} ended without a word, exit code ${code}: ${log.at(-1) ?? "its log is empty"}`, log)));
+            late = setTimeout(() => failed(new SpawnError("timeout", `${program} was not ready after ${most} ms: ${log.at(-1) ?? "its log is empty"}`, log)), most);
+        });
+        const start = JSON.parse(line);
+        if (start.event === "ready")
+            return start;
+        throw new SpawnError(start.code ?? "failed", `${start.message}; ${start.hint}`, log);
+    }
+    catch (error) {
+        if (!(error instanceof SyntaxError))
+            throw error;
+        throw new SpawnError("not_started", `${program} is no Outrigger: its first line is no JSON`, log);
+    }
+    finally {
+        clearTimeout(late);
+    }
+}

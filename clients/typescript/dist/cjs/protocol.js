@@ -1,0 +1,13 @@
+"use strict";
+// Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
+// SHA-256 of it: 6f0b070630fddaa01c194379aa19f86951c0a2434b2c7960e136e31b6afd95cf
+//
+// A client ignores types, fields and values that it does not know: the daemon may add all three
+// within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
+// alone is told.
+Object.defineProperty(exports, "__esModule", { value: true });
+exports.SUBPROTOCOL = exports.PROTOCOL_VERSION = void 0;
+/** The version of the contract. */
+exports.PROTOCOL_VERSION = 1;
+/** The WebSocket subprotocol. */
+exports.SUBPROTOCOL = "outrigger.v1";

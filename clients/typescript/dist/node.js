@@ -1,0 +1,103 @@
+// For Node.js and Electron's main process: starts the daemon that this program talks to. All of the client is here too, so
+// that one import is enough: `outrigger-client/node`.
+//
+// The token is made here and handed over through stdin, so it is in no argument, no environment and no output. The pipe
+// stays open on purpose: however this process dies, its end ends the daemon and every process below it.
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { createInterface } from "node:readline";
+import { Client } from "./client.js";
+import { findBinary, notStarted } from "./binary.js";
+export * from "./index.js";
+export { findBinary };
+/** Why there is no daemon. `message` says what to do. */
+export class SpawnError extends Error {
+    code;
+    log;
+    name = "SpawnError";
+    constructor(
+    /** `not_found`, `not_started`, `ended`, `timeout`, or the daemon's own code, e.g. `configuration`. */
+    code, message, 
+    /** The end of the daemon's log. */
+    log = []) {
+        super(message);
+        this.code = code;
+        this.log = log;
+    }
+}
+/** Lines of the log that are kept for an error. */
+const LOG_LINES = 20;
+const READY_MS = 30_000;
+/** How long a daemon may take to end. It gives what runs 5 s by default (`shutdown.grace`). */
+const END_MS = 15_000;
+/**
+ * Starts a daemon on a free port of loopback; resolves once it listens.
+ *
+ * This process stays alive while the daemon runs: call `close()` to end both.
+ *
+ * @throws {SpawnError} where there is no program, or it does not get ready
+ */
+export async function spawnDaemon(options) {
+    const found = await findBinary(options);
+    if (typeof found !== "string")
+        throw new SpawnError("not_found", found.message);
+    const origins = (options.allowOrigins ?? []).flatMap((origin) => ["--allow-origin", origin]);
+    const args = ["serve", "--port", "0", "--token-stdin", "--ready", "json", "--project-root", options.project, ...origins, ...(options.args ?? [])];
+    const env = options.env ?? process.env;
+    const child = spawn(found, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
+    const log = [];
+    const exited = new Promise((done) => child.once("exit", done));
+    createInterface({ input: child.stderr }).on("line", (line) => {
+        if (log.push(line) > LOG_LINES)
+            log.shift();
+        options.log?.(line);
+    });
+    child.on("error", () => { }); // What is of interest is heard by `ready`.
+    child.stdin.on("error", () => { }); // A daemon that could not start reads no token.
+    const token = randomBytes(32).toString("hex");
+    child.stdin.write(`${token}\n`);
+    try {
+        const { url, pid, version, console } = await ready(child, found, log, options.readyMs ?? READY_MS);
+        const connection = { url, token };
+        const client = new Client({ ...options.client, ...connection });
+        const close = async () => {
+            client.close();
+            child.stdin.end();
+            const late = setTimeout(() => child.kill("SIGKILL"), END_MS);
+            await exited;
+            clearTimeout(late);
+            return exited;
+        };
+        return { ...connection, connection, pid, version, console, client, log, exited, close };
+    }
+    catch (error) {
+        child.stdin.end();
+        child.kill();
+        throw error;
+    }
+}
+/** Waits for the first line. */
+async function ready(child, program, log, most) {
+    let late;
+    try {
+        const line = await new Promise((done, failed) => {
+            createInterface({ input: child.stdout }).once("line", done);
+            child.once("error", (error) => failed(new SpawnError("not_started", notStarted(program, error))));
+            // After its streams have ended: the log is whole.
+            child.once("close", (code) => failed(new SpawnError("ended", `${program} ended without a word, exit code ${code}: ${log.at(-1) ?? "its log is empty"}`, log)));
+            late = setTimeout(() => failed(new SpawnError("timeout", `${program} was not ready after ${most} ms: ${log.at(-1) ?? "its log is empty"}`, log)), most);
+        });
+        const start = JSON.parse(line);
+        if (start.event === "ready")
+            return start;
+        throw new SpawnError(start.code ?? "failed", `${start.message}; ${start.hint}`, log);
+    }
+    catch (error) {
+        if (!(error instanceof SyntaxError))
+            throw error;
+        throw new SpawnError("not_started", `${program} is no Outrigger: its first line is no JSON`, log);
+    }
+    finally {
+        clearTimeout(late);
+    }
+}

@@ -1,0 +1,396 @@
+
+using namespace System.Management.Automation
+using namespace System.Management.Automation.Language
+
+Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+
+    $commandElements = $commandAst.CommandElements
+    $command = @(
+        'outrigger'
+        for ($i = 1; $i -lt $commandElements.Count; $i++) {
+            $element = $commandElements[$i]
+            if ($element -isnot [StringConstantExpressionAst] -or
+                $element.StringConstantType -ne [StringConstantType]::BareWord -or
+                $element.Value.StartsWith('-') -or
+                $element.Value -eq $wordToComplete) {
+                break
+        }
+        $element.Value
+    }) -join ';'
+
+    $completions = @(switch ($command) {
+        'outrigger' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'IP address to listen on, or localhost [default: 127.0.0.1]')
+            [CompletionResult]::new('--port', '--port', [CompletionResultType]::ParameterName, 'Port to listen on; 0 takes a free one [default: 4517]')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'Read the token from a file')
+            [CompletionResult]::new('--ready-file', '--ready-file', [CompletionResultType]::ParameterName, 'Write the ready line to a file too (mode 0600, removed on exit)')
+            [CompletionResult]::new('--ready', '--ready', [CompletionResultType]::ParameterName, 'What is printed when it is ready [default: text on a terminal, else json]')
+            [CompletionResult]::new('--parent-pid', '--parent-pid', [CompletionResultType]::ParameterName, 'End when the process with this id ends')
+            [CompletionResult]::new('--allow-origin', '--allow-origin', [CompletionResultType]::ParameterName, 'Accept this browser origin too (may be given several times; replaces the file''s)')
+            [CompletionResult]::new('--log-format', '--log-format', [CompletionResultType]::ParameterName, 'Form of the log on stderr [default: human on a terminal, else json]')
+            [CompletionResult]::new('--require-sandbox', '--require-sandbox', [CompletionResultType]::ParameterName, 'Refuse to start where commands cannot be sandboxed at least so well')
+            [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Record each exchange with a provider into this directory')
+            [CompletionResult]::new('--token-stdin', '--token-stdin', [CompletionResultType]::ParameterName, 'Read the token from the first line of stdin')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the daemon (the default)')
+            [CompletionResult]::new('chat', 'chat', [CompletionResultType]::ParameterValue, 'Chat in the terminal, with a daemon of its own unless --url names one')
+            [CompletionResult]::new('acp', 'acp', [CompletionResultType]::ParameterValue, 'Serve an editor on stdin and stdout, as an agent of the Agent Client Protocol')
+            [CompletionResult]::new('run', 'run', [CompletionResultType]::ParameterValue, 'Ask one thing without a terminal, for scripts and pipelines; questions are refused')
+            [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Check what the daemon needs on this machine and say what is missing')
+            [CompletionResult]::new('schema', 'schema', [CompletionResultType]::ParameterValue, 'Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration''s JSON Schema')
+            [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Look at the configuration')
+            [CompletionResult]::new('sessions', 'sessions', [CompletionResultType]::ParameterValue, 'Look at the sessions that are kept, write them to files and read them back')
+            [CompletionResult]::new('healthcheck', 'healthcheck', [CompletionResultType]::ParameterValue, 'Ask a running daemon whether it is alive (exit code 0 or 1)')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'outrigger;serve' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'IP address to listen on, or localhost [default: 127.0.0.1]')
+            [CompletionResult]::new('--port', '--port', [CompletionResultType]::ParameterName, 'Port to listen on; 0 takes a free one [default: 4517]')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'Read the token from a file')
+            [CompletionResult]::new('--ready-file', '--ready-file', [CompletionResultType]::ParameterName, 'Write the ready line to a file too (mode 0600, removed on exit)')
+            [CompletionResult]::new('--ready', '--ready', [CompletionResultType]::ParameterName, 'What is printed when it is ready [default: text on a terminal, else json]')
+            [CompletionResult]::new('--parent-pid', '--parent-pid', [CompletionResultType]::ParameterName, 'End when the process with this id ends')
+            [CompletionResult]::new('--allow-origin', '--allow-origin', [CompletionResultType]::ParameterName, 'Accept this browser origin too (may be given several times; replaces the file''s)')
+            [CompletionResult]::new('--log-format', '--log-format', [CompletionResultType]::ParameterName, 'Form of the log on stderr [default: human on a terminal, else json]')
+            [CompletionResult]::new('--require-sandbox', '--require-sandbox', [CompletionResultType]::ParameterName, 'Refuse to start where commands cannot be sandboxed at least so well')
+            [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Record each exchange with a provider into this directory')
+            [CompletionResult]::new('--token-stdin', '--token-stdin', [CompletionResultType]::ParameterName, 'Read the token from the first line of stdin')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'outrigger;chat' {
+            [CompletionResult]::new('--resume', '--resume', [CompletionResultType]::ParameterName, 'Go on in this session: its id, or as much of its beginning as no other has')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Address of a running daemon: its page''s, e.g. http://127.0.0.1:4517, or its WebSocket''s (ws://, or wss:// behind a proxy)')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'Read the running daemon''s token from a file [default: OUTRIGGER_TOKEN]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--provider', '--provider', [CompletionResultType]::ParameterName, 'Provider instance')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Model')
+            [CompletionResult]::new('--trust-level', '--trust-level', [CompletionResultType]::ParameterName, 'How much is done without asking')
+            [CompletionResult]::new('--workflow', '--workflow', [CompletionResultType]::ParameterName, 'Workflow')
+            [CompletionResult]::new('--continue', '--continue', [CompletionResultType]::ParameterName, 'Go on in the last session of this project')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'outrigger;acp' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--log-format', '--log-format', [CompletionResultType]::ParameterName, 'Form of the log on stderr [default: human on a terminal, else json]')
+            [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Record each exchange with a provider into this directory')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'outrigger;run' {
+            [CompletionResult]::new('--output-schema', '--output-schema', [CompletionResultType]::ParameterName, 'A file with the JSON schema of an object: the answer is one that fits it, as JSON, or none')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Address of a running daemon: its page''s, e.g. http://127.0.0.1:4517, or its WebSocket''s (ws://, or wss:// behind a proxy)')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'Read the running daemon''s token from a file [default: OUTRIGGER_TOKEN]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--provider', '--provider', [CompletionResultType]::ParameterName, 'Provider instance')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Model')
+            [CompletionResult]::new('--trust-level', '--trust-level', [CompletionResultType]::ParameterName, 'How much is done without asking')
+            [CompletionResult]::new('--workflow', '--workflow', [CompletionResultType]::ParameterName, 'Workflow')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print each event as a line of JSON in the place of the answer')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'outrigger;doctor' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--port', '--port', [CompletionResultType]::ParameterName, 'Port that the daemon is to listen on [default: 4517]')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;schema' {
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Directory to write into; made where it is not there')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;config' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print each value with where it came from, secrets masked')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'outrigger;config;show' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;config;help' {
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print each value with where it came from, secrets masked')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'outrigger;config;help;show' {
+            break
+        }
+        'outrigger;config;help;help' {
+            break
+        }
+        'outrigger;sessions' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List them, the one that changed last first')
+            [CompletionResult]::new('search', 'search', [CompletionResultType]::ParameterValue, 'Find those in which words were said; each word has to be there, the last one perhaps as a beginning')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print what was said in one')
+            [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Write one as JSON lines, which `import` reads, or as Markdown')
+            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Make a new session of a file that was exported as JSON lines, and print its id')
+            [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete sessions for good')
+            [CompletionResult]::new('stats', 'stats', [CompletionResultType]::ParameterValue, 'Print how much is kept')
+            [CompletionResult]::new('backup', 'backup', [CompletionResultType]::ParameterValue, 'Write a copy of all that is kept to a new file; also while a daemon runs')
+            [CompletionResult]::new('vacuum', 'vacuum', [CompletionResultType]::ParameterValue, 'Write the store anew, as small as it can be')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'outrigger;sessions;list' {
+            [CompletionResult]::new('--label', '--label', [CompletionResultType]::ParameterName, 'Only those with this label (may be given several times)')
+            [CompletionResult]::new('--project', '--project', [CompletionResultType]::ParameterName, 'Only those that work in this folder')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'At most so many')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--archived', '--archived', [CompletionResultType]::ParameterName, 'Those that were put away, instead of the others')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;sessions;search' {
+            [CompletionResult]::new('--label', '--label', [CompletionResultType]::ParameterName, 'Only those with this label (may be given several times)')
+            [CompletionResult]::new('--project', '--project', [CompletionResultType]::ParameterName, 'Only those that work in this folder')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'At most so many')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--archived', '--archived', [CompletionResultType]::ParameterName, 'Those that were put away, instead of the others')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;sessions;show' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;sessions;export' {
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'As what')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'outrigger;sessions;import' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;sessions;delete' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;sessions;stats' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;sessions;backup' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;sessions;vacuum' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;sessions;help' {
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List them, the one that changed last first')
+            [CompletionResult]::new('search', 'search', [CompletionResultType]::ParameterValue, 'Find those in which words were said; each word has to be there, the last one perhaps as a beginning')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print what was said in one')
+            [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Write one as JSON lines, which `import` reads, or as Markdown')
+            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Make a new session of a file that was exported as JSON lines, and print its id')
+            [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete sessions for good')
+            [CompletionResult]::new('stats', 'stats', [CompletionResultType]::ParameterValue, 'Print how much is kept')
+            [CompletionResult]::new('backup', 'backup', [CompletionResultType]::ParameterValue, 'Write a copy of all that is kept to a new file; also while a daemon runs')
+            [CompletionResult]::new('vacuum', 'vacuum', [CompletionResultType]::ParameterValue, 'Write the store anew, as small as it can be')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'outrigger;sessions;help;list' {
+            break
+        }
+        'outrigger;sessions;help;search' {
+            break
+        }
+        'outrigger;sessions;help;show' {
+            break
+        }
+        'outrigger;sessions;help;export' {
+            break
+        }
+        'outrigger;sessions;help;import' {
+            break
+        }
+        'outrigger;sessions;help;delete' {
+            break
+        }
+        'outrigger;sessions;help;stats' {
+            break
+        }
+        'outrigger;sessions;help;backup' {
+            break
+        }
+        'outrigger;sessions;help;vacuum' {
+            break
+        }
+        'outrigger;sessions;help;help' {
+            break
+        }
+        'outrigger;healthcheck' {
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'The daemon''s address, e.g. http://127.0.0.1:4517 [default: the configuration''s]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;help' {
+            [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the daemon (the default)')
+            [CompletionResult]::new('chat', 'chat', [CompletionResultType]::ParameterValue, 'Chat in the terminal, with a daemon of its own unless --url names one')
+            [CompletionResult]::new('acp', 'acp', [CompletionResultType]::ParameterValue, 'Serve an editor on stdin and stdout, as an agent of the Agent Client Protocol')
+            [CompletionResult]::new('run', 'run', [CompletionResultType]::ParameterValue, 'Ask one thing without a terminal, for scripts and pipelines; questions are refused')
+            [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Check what the daemon needs on this machine and say what is missing')
+            [CompletionResult]::new('schema', 'schema', [CompletionResultType]::ParameterValue, 'Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration''s JSON Schema')
+            [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Look at the configuration')
+            [CompletionResult]::new('sessions', 'sessions', [CompletionResultType]::ParameterValue, 'Look at the sessions that are kept, write them to files and read them back')
+            [CompletionResult]::new('healthcheck', 'healthcheck', [CompletionResultType]::ParameterValue, 'Ask a running daemon whether it is alive (exit code 0 or 1)')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'outrigger;help;serve' {
+            break
+        }
+        'outrigger;help;chat' {
+            break
+        }
+        'outrigger;help;acp' {
+            break
+        }
+        'outrigger;help;run' {
+            break
+        }
+        'outrigger;help;doctor' {
+            break
+        }
+        'outrigger;help;schema' {
+            break
+        }
+        'outrigger;help;config' {
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print each value with where it came from, secrets masked')
+            break
+        }
+        'outrigger;help;config;show' {
+            break
+        }
+        'outrigger;help;sessions' {
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List them, the one that changed last first')
+            [CompletionResult]::new('search', 'search', [CompletionResultType]::ParameterValue, 'Find those in which words were said; each word has to be there, the last one perhaps as a beginning')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print what was said in one')
+            [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Write one as JSON lines, which `import` reads, or as Markdown')
+            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Make a new session of a file that was exported as JSON lines, and print its id')
+            [CompletionResult]::new('delete', 'delete', [CompletionResultType]::ParameterValue, 'Delete sessions for good')
+            [CompletionResult]::new('stats', 'stats', [CompletionResultType]::ParameterValue, 'Print how much is kept')
+            [CompletionResult]::new('backup', 'backup', [CompletionResultType]::ParameterValue, 'Write a copy of all that is kept to a new file; also while a daemon runs')
+            [CompletionResult]::new('vacuum', 'vacuum', [CompletionResultType]::ParameterValue, 'Write the store anew, as small as it can be')
+            break
+        }
+        'outrigger;help;sessions;list' {
+            break
+        }
+        'outrigger;help;sessions;search' {
+            break
+        }
+        'outrigger;help;sessions;show' {
+            break
+        }
+        'outrigger;help;sessions;export' {
+            break
+        }
+        'outrigger;help;sessions;import' {
+            break
+        }
+        'outrigger;help;sessions;delete' {
+            break
+        }
+        'outrigger;help;sessions;stats' {
+            break
+        }
+        'outrigger;help;sessions;backup' {
+            break
+        }
+        'outrigger;help;sessions;vacuum' {
+            break
+        }
+        'outrigger;help;healthcheck' {
+            break
+        }
+        'outrigger;help;help' {
+            break
+        }
+    })
+
+    $completions.Where{ $_.CompletionText -like "$wordToComplete*" } |
+        Sort-Object -Property ListItemText
+}
