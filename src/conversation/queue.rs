@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 
 use super::state::{ActorState, QueuedSend, Running, refused};
+use super::view::attachments;
 use super::{Admission, drop_queued, emit_state};
 use crate::exchange::context::{Context, Steer};
 use crate::message::{MessageId, Part};
@@ -249,7 +250,7 @@ impl ActorState {
                     message_id: send.setup.message_id.clone(),
                     position,
                     content: send.said().unwrap_or_default(),
-                    attachments: send.attachments(),
+                    attachments: attachments(&send.setup.content),
                     tool_name: send.execute.as_ref().map(|it| it.call.name.clone()),
                 })
                 .collect(),

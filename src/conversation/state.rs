@@ -15,7 +15,7 @@ use super::{
 use crate::exchange::Execute;
 use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::questions::Open;
-use crate::message::{ConversationId, MessageId, Notice, Part, Severity, ToolId};
+use crate::message::{ConversationId, MessageId, Notice, Severity, ToolId};
 use crate::protocol::answer::{self, CompactState, SendState};
 use crate::protocol::command::WhenBusy;
 use crate::protocol::content::WireMessage;
@@ -104,14 +104,6 @@ impl QueuedSend {
     pub(super) fn said(&self) -> Option<String> {
         let is_call = self.execute.is_some();
         (!is_call).then(|| words(&self.setup.content))
-    }
-
-    /// Returns how many pictures and documents it has.
-    pub(super) fn attachments(&self) -> usize {
-        let parts = self.setup.content.iter();
-        parts
-            .filter(|part| !matches!(part, Part::Text { .. }))
-            .count()
     }
 
     /// Whether it is words alone, which can be part of another exchange.

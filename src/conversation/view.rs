@@ -139,6 +139,12 @@ pub(super) fn words(parts: &[Part]) -> String {
     words
 }
 
+/// Returns how many pictures and documents are among the parts.
+pub(super) fn attachments(parts: &[Part]) -> usize {
+    let is_text = |part: &&Part| matches!(part, Part::Text { .. });
+    parts.iter().filter(|part| !is_text(part)).count()
+}
+
 fn page(
     context: &Context,
     remembered: &[Message],

@@ -164,6 +164,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "session",
         &[
             "json_schema",
+            "http",
             "webhooks",
             "spend",
             "store",
@@ -183,7 +184,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "tool",
             "units",
         ],
-        "`provider` and `exchange` to resolve what a send leaves open, `mcp` to answer requests about servers, `tool` for the project a session works in, `sandbox` for its folders when files are put back",
+        "`provider` and `exchange` to resolve what a send leaves open, `mcp` to answer requests about servers, `tool` for the project a session works in, `sandbox` for its folders when files are put back, `http` for what an address of a search engine has to be",
     ),
     (
         "acp",
