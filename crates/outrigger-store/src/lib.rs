@@ -13,6 +13,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod any;
 mod bounds;
 mod call;
 mod change;
@@ -34,6 +35,7 @@ use std::ops::ControlFlow;
 
 use futures::future::BoxFuture;
 
+pub use any::AnyStore;
 pub use call::{
     CallFacts, CallListing, CallPage, CallStatus, Ended, KnownCall, MS_OF_DAY, OTHER, Ran, Sum,
     ToolCall,

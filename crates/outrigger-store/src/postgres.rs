@@ -9,6 +9,7 @@
 mod apply;
 mod checkup;
 mod import;
+mod offline;
 mod op;
 mod read;
 mod schema;
@@ -29,9 +30,10 @@ use crate::held::HeldSessions;
 use crate::queue::{Gate, Job, Lasts};
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Held, Limits, Listed, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
+    Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
 };
 pub use checkup::{Checkup, check_up};
+pub use offline::Reader;
 pub use schema::SCHEMA;
 use server::{Server, described, refused};
 use writer::{Work, Writer};
@@ -80,7 +82,16 @@ impl Postgres {
         Self::begin(url, LEASE)
     }
 
+    /// Says what is wrong with an address, without connecting.
+    pub fn check(url: &str) -> Result<(), Error> {
+        Server::read(url).map(drop)
+    }
+
     /// The same with a lease that lasts so long.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what waits is bounded by its bytes (`Room`), and of imports one slice waits"
+    )]
     fn begin(url: &str, lasts: Duration) -> Result<Self, Error> {
         let server = Server::read(url)?;
         let failed = |problem: &dyn std::fmt::Display| server.error(problem.to_string());
@@ -152,12 +163,6 @@ impl Postgres {
     /// Holds what is kept to limits from now on, and tells what comes of it.
     pub fn limit(&self, limits: Limits, tell: impl Fn(Growth) + Send + 'static) {
         self.0.work.send(Work::Limit(limits, Box::new(tell))).ok();
-    }
-
-    /// Returns the session of this id, or else those whose ids begin with it, `most` at most.
-    pub fn find(&self, id: &str, most: usize) -> BoxFuture<'static, Result<Vec<Listed>, Error>> {
-        let id = id.to_owned();
-        self.read_all(async move |client| read::whole::find(&client, &id, most).await)
     }
 
     fn send(&self, mut work: Work) {

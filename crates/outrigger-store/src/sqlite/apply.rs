@@ -417,6 +417,7 @@ pub(super) fn take_away(connection: &Connection, session: i64) -> rusqlite::Resu
     if messages <= SLICE as i64 && bytes <= SLICE_BYTES as i64 {
         return delete(connection, session);
     }
+    usage::forget(connection, session, None)?;
     // Its id is free for another one.
     connection
         .prepare_cached(

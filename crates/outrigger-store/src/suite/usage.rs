@@ -111,3 +111,19 @@ async fn requests_are_summed_by_what_is_asked_for_and_outlive_their_session_with
         (50, 20, 25)
     );
 }
+
+#[tokio::test]
+async fn the_name_of_a_large_session_goes_with_it_too() {
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
+    let store = restart(&path);
+    // It is removed in slices, later.
+    super::growth::make(&store, "s", 1, crate::slices::SLICE_BYTES + 1);
+    write(&store, "s", vec![used(0, "a", "large", Some(100))]).unwrap();
+    write(&store, "s", vec![Change::Delete]).unwrap();
+    assert_eq!(
+        sums(&store, UsageBy::Conversation, 0).await,
+        [row("", "", 1, 100)]
+    );
+}

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use deadpool_postgres::{ClientWrapper, Object, Transaction};
+use deadpool_postgres::{ClientWrapper, Object};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio_postgres::{IsolationLevel, Row};
+use tokio_postgres::Row;
 
 use super::list::{columns, listed, with_labels};
 use super::{Client, Result, hash, one, rows, text};
@@ -14,12 +14,12 @@ use crate::{Attachment, Body, Each, Error, Exchange, Head, Listed, Message, Piec
 
 /// How many messages are read at once, and how many pieces wait for whoever takes them.
 const AT_ONCE: i64 = 32;
-const WAITING: usize = 32;
+pub(in super::super) const WAITING: usize = 32;
 
 /// Reads a session in one snapshot; false where there is none. `each` is called on a thread for blocking work.
 pub(in super::super) async fn export(
     threads: Handle,
-    mut client: Object,
+    client: Object,
     session: String,
     mut each: Each,
 ) -> std::result::Result<bool, Error> {
@@ -31,36 +31,39 @@ pub(in super::super) async fn export(
             }
         }
     });
-    let read = threads.spawn(async move { pieces_of(&mut client, &session, &pieces).await });
+    let read = threads.spawn(async move { pieces_of(&client, &session, &pieces).await });
     let read = read.await.map_err(|_| Error::Closed)?;
     taker.await.map_err(|_| Error::Closed)?;
     read.map_err(|error| Error::Failing(described(&error)))
 }
 
-async fn pieces_of(
-    client: &mut ClientWrapper,
+/// Sends the pieces of a session, as it is now; a snapshot that is left open ends with the connection.
+pub(in super::super) async fn pieces_of(
+    client: &ClientWrapper,
     id: &str,
     pieces: &mpsc::Sender<Piece>,
 ) -> Result<bool> {
-    let snapshot = client
-        .build_transaction()
-        .isolation_level(IsolationLevel::RepeatableRead)
-        .read_only(true)
-        .start()
+    client
+        .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         .await?;
+    let found = all_of(client, id, pieces).await;
+    client.batch_execute("COMMIT").await?;
+    found
+}
+
+async fn all_of(client: &ClientWrapper, id: &str, pieces: &mpsc::Sender<Piece>) -> Result<bool> {
     let sql = "SELECT key, title, title_by, project, created_ms, archived_ms FROM session WHERE id = $1::text";
-    let Some(row) = one(&snapshot, sql, &[&id]).await? else {
+    let Some(row) = one(client, sql, &[&id]).await? else {
         return Ok(false);
     };
     let labels = "SELECT label.name FROM session JOIN label ON label.session = session.key \
                   WHERE session.id = $1::text ORDER BY label.name";
     let head = Head {
-        labels: rows(&snapshot, labels, &[&id], |row| row.try_get(0)).await?,
+        labels: rows(client, labels, &[&id], |row| row.try_get(0)).await?,
         ..head(&row)?
     };
     // Whether it is wanted whole is for whoever takes it to say.
-    let _ = send_all(&snapshot, row.try_get(0)?, head, pieces).await?;
-    snapshot.commit().await?;
+    let _ = send_all(client, row.try_get(0)?, head, pieces).await?;
     Ok(true)
 }
 
@@ -86,7 +89,7 @@ async fn send(pieces: &mpsc::Sender<Piece>, piece: Piece) -> ControlFlow<()> {
 }
 
 async fn send_all(
-    snapshot: &Transaction<'_>,
+    client: &ClientWrapper,
     session: i64,
     head: Head,
     pieces: &mpsc::Sender<Piece>,
@@ -95,7 +98,7 @@ async fn send_all(
         return Ok(ControlFlow::Break(()));
     }
     let calls = "SELECT id, conversation, began, record, result FROM call WHERE session = $1::bigint ORDER BY key";
-    let calls = rows(snapshot, calls, &[&session], super::call).await?;
+    let calls = rows(client, calls, &[&session], super::call).await?;
     for call in calls {
         if send(pieces, Piece::Call(call)).await.is_break() {
             return Ok(ControlFlow::Break(()));
@@ -103,7 +106,7 @@ async fn send_all(
     }
     let exchanges = "SELECT id, conversation, began_ms, ending FROM exchange WHERE session = $1::bigint AND ending IS NOT NULL \
                      ORDER BY length(id), id";
-    let exchanges = rows(snapshot, exchanges, &[&session], |row| {
+    let exchanges = rows(client, exchanges, &[&session], |row| {
         Ok(Exchange {
             id: row.try_get(0)?,
             conversation: row.try_get(1)?,
@@ -118,12 +121,12 @@ async fn send_all(
             return Ok(ControlFlow::Break(()));
         }
     }
-    messages(snapshot, session, pieces).await
+    messages(client, session, pieces).await
 }
 
 /// Sends the messages, some at once.
 async fn messages(
-    snapshot: &Transaction<'_>,
+    client: &ClientWrapper,
     session: i64,
     pieces: &mpsc::Sender<Piece>,
 ) -> Result<ControlFlow<()>> {
@@ -134,7 +137,7 @@ async fn messages(
                    JOIN body ON body.key = message.body WHERE conversation.session = $1::bigint \
                    AND (conversation.key, message.place) > ($2::bigint, $3::bigint) \
                    ORDER BY conversation.key, message.place LIMIT $4::bigint";
-        let found = snapshot
+        let found = client
             .ask(sql, &[&session, &conversation, &place, &AT_ONCE])
             .await?;
         let Some(last) = found.last() else {
@@ -150,7 +153,7 @@ async fn messages(
                 body: Body {
                     text: text(row, 1, 2)?,
                     words: String::new(),
-                    attachments: rows(snapshot, attachments, &[&body], |row| {
+                    attachments: rows(client, attachments, &[&body], |row| {
                         Ok(Attachment {
                             hash: hash(row, 0)?.unwrap_or_default(),
                             bytes: row.try_get(1)?,
