@@ -1,7 +1,6 @@
 //! A server of PostgreSQL for tests: in a folder of its own, on a Unix socket, without a port. It ends with the process
 //! that started it, however that ends.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
@@ -36,11 +35,7 @@ pub(crate) fn shared() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     let server = SERVER.get_or_init(Server::start).as_ref();
     if server.is_none() {
-        writeln!(
-            std::io::stderr(),
-            "SKIPPED: PostgreSQL is not installed here (apt-get install postgresql)"
-        )
-        .unwrap();
+        println!("*** SKIPPED: PostgreSQL is not installed here (apt-get install postgresql) ***");
     }
     server
 }
