@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::held::HeldSessions;
-use crate::queue::{Gate, Job, Lasts};
+use crate::queue::{Gate, Job, Lasts, NO_ROOM};
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
     Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
@@ -48,6 +48,9 @@ const READ: Duration = Duration::from_secs(60);
 /// How long the lease lasts that is not renewed; it is renewed three times as often.
 const LEASE: Duration = Duration::from_secs(15);
 
+/// How much work waits at most, beside the bound of its bytes, which is reached before: a job counts for 256 at least.
+const JOBS: usize = 512 * 1024;
+
 /// Threads of the store's own: what is read is inflated there.
 const THREADS: usize = 2;
 
@@ -57,7 +60,7 @@ pub struct Postgres(Arc<Shared>);
 
 struct Shared {
     server: Server,
-    work: mpsc::UnboundedSender<Work>,
+    work: mpsc::Sender<Work>,
     gate: Gate,
     held: HeldSessions,
     /// Held by the import whose slice waits.
@@ -88,10 +91,6 @@ impl Postgres {
     }
 
     /// The same with a lease that lasts so long.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "what waits is bounded by its bytes (`Room`), and of imports one slice waits"
-    )]
     fn begin(url: &str, lasts: Duration) -> Result<Self, Error> {
         let server = Server::read(url)?;
         let failed = |problem: &dyn std::fmt::Display| server.error(problem.to_string());
@@ -116,7 +115,7 @@ impl Postgres {
             Arc::clone(&gate.health),
             held.clone(),
         );
-        let (work, waits) = mpsc::unbounded_channel();
+        let (work, waits) = mpsc::channel(JOBS);
         let (begun, has_begun) = threads::channel();
         let of_thread = server.clone();
         let thread = std::thread::Builder::new().name("store".to_owned());
@@ -162,7 +161,10 @@ impl Postgres {
 
     /// Holds what is kept to limits from now on, and tells what comes of it.
     pub fn limit(&self, limits: Limits, tell: impl Fn(Growth) + Send + 'static) {
-        self.0.work.send(Work::Limit(limits, Box::new(tell))).ok();
+        self.0
+            .work
+            .try_send(Work::Limit(limits, Box::new(tell)))
+            .ok();
     }
 
     fn send(&self, mut work: Work) {
@@ -172,8 +174,11 @@ impl Postgres {
             Work::Open(session, _) => self.0.gate.is_opened(session),
             _ => {}
         }
-        if let Err(mpsc::error::SendError(Work::Job(job))) = self.0.work.send(work) {
-            (job.done)(Err(Error::Closed));
+        use mpsc::error::TrySendError::{Closed, Full};
+        match self.0.work.try_send(work) {
+            Err(Closed(Work::Job(job))) => (job.done)(Err(Error::Closed)),
+            Err(Full(Work::Job(job))) => (job.done)(Err(Error::Refused(NO_ROOM.to_owned()))),
+            _ => {}
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{Changes, Error};
 /// Makes a session of changes; for a thread for blocking work. `slices` is held while one waits: however many imports there
 /// are, one does.
 pub(super) fn run(
-    work: &mpsc::UnboundedSender<Work>,
+    work: &mpsc::Sender<Work>,
     slices: &parking_lot::Mutex<()>,
     session: &str,
     mut changes: Changes,
@@ -28,7 +28,7 @@ pub(super) fn run(
         };
         let (reply, answer) = oneshot::channel();
         let _one = slices.lock();
-        work.send(Work::Slice(slice, reply))
+        work.try_send(Work::Slice(slice, reply))
             .map_err(|_| Error::Closed)?;
         answer.blocking_recv().map_err(|_| Error::Closed)??;
         under_way.is_whole = is_last;
@@ -38,7 +38,7 @@ pub(super) fn run(
 
 /// An import that is under way. Dropping it before it is whole has what was written of it removed.
 struct UnderWay<'a> {
-    work: &'a mpsc::UnboundedSender<Work>,
+    work: &'a mpsc::Sender<Work>,
     session: &'a str,
     is_whole: bool,
 }
@@ -46,7 +46,9 @@ struct UnderWay<'a> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         if !self.is_whole {
-            self.work.send(Work::BreakOff(self.session.to_owned())).ok();
+            self.work
+                .try_send(Work::BreakOff(self.session.to_owned()))
+                .ok();
         }
     }
 }

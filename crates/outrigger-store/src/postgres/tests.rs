@@ -3,7 +3,7 @@
 #[path = "../../testing/postgres.rs"]
 mod server_of_tests;
 #[expect(clippy::duplicate_mod, reason = "each store runs the same tests")]
-#[path = "../suite/mod.rs"]
+#[path = "../testing/suite/mod.rs"]
 mod suite;
 mod trouble;
 

@@ -138,7 +138,7 @@ impl Writer {
         }
     }
 
-    pub(super) async fn run(&mut self, mut work: mpsc::UnboundedReceiver<Work>) {
+    pub(super) async fn run(&mut self, mut work: mpsc::Receiver<Work>) {
         loop {
             self.renew_in_time().await;
             let is_well = self.retry_at.is_none() && self.ended.is_none();

@@ -7,7 +7,7 @@ mod growth;
 mod import;
 mod schemas;
 #[expect(clippy::duplicate_mod, reason = "each store runs the same tests")]
-#[path = "../suite/mod.rs"]
+#[path = "../testing/suite/mod.rs"]
 mod suite;
 mod trouble;
 

@@ -119,7 +119,7 @@ async fn the_name_of_a_large_session_goes_with_it_too() {
     };
     let store = restart(&path);
     // It is removed in slices, later.
-    super::growth::make(&store, "s", 1, crate::slices::SLICE_BYTES + 1);
+    growth::make(&store, "s", 1, crate::slices::SLICE_BYTES + 1);
     write(&store, "s", vec![used(0, "a", "large", Some(100))]).unwrap();
     write(&store, "s", vec![Change::Delete]).unwrap();
     assert_eq!(
