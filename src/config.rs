@@ -136,7 +136,8 @@ impl Config {
         let keys = self.providers.iter().filter_map(|p| p.api_key.as_ref());
         let keys = keys.chain(&self.tools.web_search.brave_api_key);
         let webhooks = self.webhooks.iter().filter_map(|it| it.secret.as_ref());
-        let keys = keys.chain(webhooks);
+        let database = self.store.iter().filter_map(|it| it.place.database());
+        let keys = keys.chain(webhooks).chain(database);
         let server = &self.server;
         let keys = keys
             .chain(&server.approver_token)
@@ -155,10 +156,10 @@ impl Config {
 }
 
 /// Where sessions are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct StoreConfig {
-    /// The file.
-    pub path: PathBuf,
+    /// The file, or the database.
+    pub place: StorePlace,
     /// How sure it is that what was acknowledged is kept.
     pub sync: StoreSync,
     /// Whether sends that waited when the daemon ended run as soon as their session is resumed.
@@ -167,6 +168,33 @@ pub struct StoreConfig {
     pub limits: Limits,
     /// Whether the operator named the file; else it is the one that every daemon of the user would have.
     pub is_named: bool,
+}
+
+/// What sessions are kept in.
+#[derive(Clone, Debug)]
+pub enum StorePlace {
+    /// A file.
+    File(PathBuf),
+    /// A database, by its address.
+    Database(SecretString),
+}
+
+impl StorePlace {
+    /// Returns the file; `None` where it is a database.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Database(_) => None,
+        }
+    }
+
+    /// Returns the address of the database, which is a secret; `None` where it is a file.
+    pub fn database(&self) -> Option<&SecretString> {
+        match self {
+            Self::File(_) => None,
+            Self::Database(url) => Some(url),
+        }
+    }
 }
 
 /// The folders that models work in.

@@ -47,7 +47,7 @@ use crate::server::auth::Gate;
 use crate::server::{self, Shared};
 use crate::session::{self, Daemon, Reloadable, Sessions};
 use crate::spend::Spend;
-use crate::store::{Sqlite, Updates};
+use crate::store::{AnyStore, Updates};
 use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
@@ -272,7 +272,7 @@ fn build(
     roots: Result<Arc<Roots>, String>,
     sandboxes: Sandboxes,
     token: &SecretString,
-    (audit, store): (Audit, Result<Sqlite, String>),
+    (audit, store): (Audit, Result<AnyStore, String>),
 ) -> Arc<Daemon> {
     let Sandboxes {
         confined: sandbox,

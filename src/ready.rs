@@ -148,9 +148,9 @@ impl Fatal {
 
     /// Sessions cannot be kept where they are to be.
     pub fn store(problem: &crate::store::Error) -> Self {
-        let hint = "set store.path to another file, or store.enabled = false";
+        let hint = "set store.path to another file, or store.url to another database, or store.enabled = false";
         let code = match problem {
-            crate::store::Error::InUse { .. } => "state_in_use",
+            crate::store::Error::InUse { .. } | crate::store::Error::Owned { .. } => "state_in_use",
             _ => "store",
         };
         Self::new(code, problem.to_string(), hint, exit::PORT_IN_USE)

@@ -65,7 +65,7 @@ use crate::protocol::event::{Event, Ready};
 use crate::protocol::roles::SessionRoles;
 use crate::runtime::sleep_until;
 use crate::spend::Account;
-use crate::store::Sqlite;
+use crate::store::AnyStore;
 use crate::store::restored::Restored;
 use crate::telemetry::metrics;
 use crate::tool::Registry;
@@ -254,7 +254,7 @@ impl Session {
             self.restore(restored).await;
         }
         self.at_begin.extend(self.unread(are_read));
-        if let Some(problem) = self.daemon.store.as_ref().and_then(Sqlite::failing) {
+        if let Some(problem) = self.daemon.store.as_ref().and_then(AnyStore::failing) {
             self.at_begin.push(Notice {
                 severity: Severity::Error,
                 code: "store_failed".to_owned(),

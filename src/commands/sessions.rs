@@ -2,6 +2,7 @@
 //!
 //! What only reads goes on beside a daemon. What changes something needs the store for itself, and says who has it.
 
+mod source;
 mod table;
 
 use std::fs::{File, OpenOptions};
@@ -10,19 +11,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outrigger_store::{Change, Listed, Listing};
+use secrecy::ExposeSecret as _;
 
+use self::source::Source;
 use super::{complain, exit_code, print};
 use crate::arguments::{
     ConfigArguments, DeleteArguments, ExportArguments, ImportArguments, ListArguments,
     OneArguments, SessionsCommand,
 };
-use crate::config::{self, Config, StoreConfig};
+use crate::config::{self, Config, StoreConfig, StorePlace};
 use crate::message::SessionId;
 use crate::plain_text::exposed;
 use crate::protocol::command::SessionFormat;
 use crate::ready::exit;
 use crate::store::transfer::{Export, Import, MAX_BYTES};
-use crate::store::{self, Error, Reader, Sqlite, Store as _, Sync};
+use crate::store::{self, AnyStore, Error, Postgres, Reader, Sqlite, Store as _, Sync};
 
 /// How many sessions are named where an id is the beginning of several.
 const NAMED: usize = 5;
@@ -36,7 +39,7 @@ struct Refused {
 impl From<Error> for Refused {
     fn from(problem: Error) -> Self {
         let (hint, exit) = match problem {
-            Error::InUse { .. } => (
+            Error::InUse { .. } | Error::Owned { .. } => (
                 "; or ask that daemon: its page and session:delete, session:import and session:export do the same",
                 exit::PORT_IN_USE,
             ),
@@ -99,13 +102,23 @@ fn configuration(arguments: &ConfigArguments) -> Result<(Config, StoreConfig), R
     Ok((config, store))
 }
 
-fn reader(arguments: &ConfigArguments) -> Result<Reader, Refused> {
+fn reader(arguments: &ConfigArguments) -> Result<Source, Refused> {
     let (_, store) = configuration(arguments)?;
-    Ok(Reader::open(&store.path)?)
+    Ok(Source::open(&store.place)?)
+}
+
+/// Returns the file that sessions are kept in; what is not done with a database is done by others.
+fn file_of(store: &StoreConfig, otherwise: &str) -> Result<PathBuf, Refused> {
+    let file = store.place.file().map(Path::to_owned);
+    file.ok_or_else(|| {
+        failed(format!(
+            "sessions are kept in a database (store.url), not in a file; {otherwise}"
+        ))
+    })
 }
 
 /// Finds a session by its id or the beginning of it.
-fn find(reader: &Reader, id: &str) -> Result<Listed, Refused> {
+fn find(reader: &Source, id: &str) -> Result<Listed, Refused> {
     let mut found = reader.find(id, NAMED + 1)?;
     if found.len() > 1 {
         let more = if found.len() > NAMED { ", …" } else { "" };
@@ -145,7 +158,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Writes a session to a file.
-fn written(reader: &Reader, id: &str, format: SessionFormat, file: File) -> Result<(), Refused> {
+fn written(reader: &Source, id: &str, format: SessionFormat, file: File) -> Result<(), Refused> {
     let export = Export::new(format, file);
     if !reader.export(id, export.each())? {
         return Err(failed(format!("session {id} was deleted meanwhile")));
@@ -154,7 +167,7 @@ fn written(reader: &Reader, id: &str, format: SessionFormat, file: File) -> Resu
 }
 
 /// Writes a session to a file without a name, and returns it: whoever reads slowly must not hold up the store.
-fn spooled(reader: &Reader, id: &str, format: SessionFormat) -> Result<File, Refused> {
+fn spooled(reader: &Source, id: &str, format: SessionFormat) -> Result<File, Refused> {
     let mut file = tempfile::tempfile()?;
     written(reader, id, format, file.try_clone()?)?;
     file.rewind()?;
@@ -238,7 +251,7 @@ fn import(wanted: &ImportArguments) -> Result<String, Refused> {
 
 fn delete(wanted: &DeleteArguments) -> Result<String, Refused> {
     let (_, store) = configuration(&wanted.config)?;
-    let reader = Reader::open(&store.path)?;
+    let reader = Source::open(&store.place)?;
     let found = wanted.ids.iter().map(|id| find(&reader, id));
     let found: Vec<Listed> = found.collect::<Result<_, _>>()?;
     drop(reader);
@@ -255,14 +268,17 @@ fn delete(wanted: &DeleteArguments) -> Result<String, Refused> {
 /// Changes the store, which nobody else may have.
 fn change(
     config: &StoreConfig,
-    work: impl AsyncFnOnce(&Sqlite) -> Result<(), Error>,
+    work: impl AsyncFnOnce(&AnyStore) -> Result<(), Error>,
 ) -> Result<(), Refused> {
     // One that is damaged is left for its owner to look at.
-    match Reader::open(&config.path) {
+    match Source::open(&config.place) {
         Ok(_) | Err(Error::Missing { .. }) => {}
         Err(problem) => return Err(problem.into()),
     }
-    let store = Sqlite::start(&config.path, Sync::Full)?;
+    let store = match &config.place {
+        StorePlace::File(path) => AnyStore::File(Sqlite::start(path, Sync::Full)?),
+        StorePlace::Database(url) => AnyStore::Database(Postgres::start(url.expose_secret())?),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let done = runtime.block_on(async {
         work(&store).await?;
@@ -273,12 +289,14 @@ fn change(
 
 fn stats(arguments: &ConfigArguments, is_json: bool) -> Result<String, Refused> {
     let (_, store) = configuration(arguments)?;
-    let stats = Reader::open(&store.path)?.stats()?;
-    Ok(table::stats(&store.path, &stats, is_json))
+    let source = Source::open(&store.place)?;
+    Ok(table::stats(&source.place(), &source.stats()?, is_json))
 }
 
 fn backup(arguments: &ConfigArguments, file: &Path) -> Result<String, Refused> {
-    let reader = reader(arguments)?;
+    let (_, store) = configuration(arguments)?;
+    let path = file_of(&store, "`pg_dump` makes a backup of it")?;
+    let reader = Reader::open(&path)?;
     // A look ahead for the better word: what is there is not written over, whoever makes it when.
     if file.symlink_metadata().is_ok() {
         return Err(occupied(file));
@@ -289,7 +307,8 @@ fn backup(arguments: &ConfigArguments, file: &Path) -> Result<String, Refused> {
 
 fn vacuum(arguments: &ConfigArguments) -> Result<String, Refused> {
     let (_, store) = configuration(arguments)?;
-    let (before, after) = store::vacuum(&store.path).map_err(|problem| match problem {
+    let path = file_of(&store, "its server uses again what is free (autovacuum)")?;
+    let (before, after) = store::vacuum(&path).map_err(|problem| match problem {
         Error::InUse { .. } => Refused {
             message: format!(
                 "{problem}; or leave it to that daemon, which gives back what is free by itself while it is idle"

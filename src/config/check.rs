@@ -15,7 +15,11 @@ mod webhooks;
 mod workflows;
 
 pub(super) use self::findings::Findings;
+use std::path::Path;
+
 use outrigger_store::Limits;
+use outrigger_store::postgres::Postgres;
+use secrecy::ExposeSecret as _;
 
 use super::error::one_of;
 use super::hosts::HostEntry;
@@ -25,7 +29,7 @@ use super::sections::StoreSettings;
 use super::settings::{Settings, ToolsSettings};
 use super::{
     AuditConfig, ChatConfig, CompactionConfig, Config, ProviderConfig, SandboxPolicy,
-    SessionConfig, StoreConfig, ToolsConfig, WebFetchConfig, WebSearchConfig,
+    SessionConfig, StoreConfig, StorePlace, ToolsConfig, WebFetchConfig, WebSearchConfig,
 };
 use crate::permission::NetworkPolicy;
 use crate::units::format_duration;
@@ -95,7 +99,9 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
             "the audit log",
         ),
         (
-            store.as_ref().map(|store| store.path.clone()),
+            store
+                .as_ref()
+                .and_then(|it| it.place.file().map(Path::to_owned)),
             "the store of sessions",
         ),
     ];
@@ -124,13 +130,24 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
 /// Returns where sessions are kept; nowhere where there is no folder for it.
 fn store(settings: &StoreSettings, findings: &mut Findings<'_>) -> Option<StoreConfig> {
     let path = settings.path.to_string_lossy().trim().to_owned();
-    let is_named = !path.is_empty();
-    let path = match is_named {
-        true => findings.absolute(path),
-        false => findings.sources.state.as_ref()?.join("outrigger.db"),
+    let is_named = !path.is_empty() || settings.url.is_some();
+    let place = match &settings.url {
+        Some(url) => {
+            if !path.is_empty() {
+                findings
+                    .warnings
+                    .push("store.path is not used, since store.url names a database".to_owned());
+            }
+            if let Err(problem) = Postgres::check(url.expose_secret()) {
+                findings.refuse(&["store", "url"], problem.to_string());
+            }
+            StorePlace::Database(url.clone())
+        }
+        None if is_named => StorePlace::File(findings.absolute(path)),
+        None => StorePlace::File(findings.sources.state.as_ref()?.join("outrigger.db")),
     };
     settings.enabled.then_some(StoreConfig {
-        path,
+        place,
         sync: settings.sync,
         resume_queue: settings.resume_queue,
         limits: Limits {

@@ -134,7 +134,7 @@ fn secrets(config: &Config) -> BTreeMap<String, SecretString> {
     let server = &config.server;
     let webhooks = config.webhooks.as_ref();
     let brave = config.tools.web_search.brave_api_key.as_ref();
-    let single: [(&[&str], _); 4] = [
+    let single: [(&[&str], _); 5] = [
         (&["tools", "web_search", "brave_api_key"], brave),
         (
             &["server", "approver_token"],
@@ -147,6 +147,10 @@ fn secrets(config: &Config) -> BTreeMap<String, SecretString> {
         (
             &["webhooks", "secret"],
             webhooks.and_then(|it| it.secret.as_ref()),
+        ),
+        (
+            &["store", "url"],
+            config.store.as_ref().and_then(|it| it.place.database()),
         ),
     ];
     for (path, secret) in single {

@@ -3,22 +3,24 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use secrecy::ExposeSecret as _;
 
 use crate::audit::Audit;
-use crate::config::{AuditConfig, Config, StoreConfig, StoreSync};
+use crate::config::{AuditConfig, Config, StoreConfig, StorePlace, StoreSync};
 use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
 use crate::protocol::event::SessionUpdated;
 use crate::ready::Fatal;
 use crate::sandbox::paths::{RootName, Roots, real_path};
-use crate::store::{self, Growth, Sqlite, Updates};
+use crate::store::{self, AnyStore, Growth, Postgres, Sqlite, Updates};
 use crate::units::format_size;
 
 /// Returns the files, without links, and what each is.
 pub(super) fn own(config: &Config) -> Vec<(PathBuf, &'static str)> {
-    let audit = config.audit.iter().map(|it| (&it.path, "the audit log"));
-    let store = config.store.iter();
-    let store = store.map(|it| (&it.path, "the store of sessions"));
+    let audit = config.audit.iter();
+    let audit = audit.map(|it| (it.path.as_path(), "the audit log"));
+    let store = config.store.iter().filter_map(|it| it.place.file());
+    let store = store.map(|path| (path, "the store of sessions"));
     let files = audit.chain(store);
     files.map(|(path, what)| (real_path(path), what)).collect()
 }
@@ -52,20 +54,29 @@ pub(super) fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Resu
     })
 }
 
-/// Takes the file that sessions are kept in. Where another daemon has the one that all of the user's have by default,
+/// Takes the file or the database that sessions are kept in. Where another daemon has the one that all of the user's have by default,
 /// this one keeps nothing, and says so; why not is the error within.
 pub(super) fn store(
     config: Option<&StoreConfig>,
     roots: Option<&Roots>,
-) -> Result<Result<Sqlite, String>, Fatal> {
+) -> Result<Result<AnyStore, String>, Fatal> {
     let Some(config) = config else {
         return Ok(Err("store.enabled is false".to_owned()));
     };
-    if is_reached(&config.path, roots) {
+    let path = match &config.place {
+        StorePlace::File(path) => path,
+        StorePlace::Database(url) => {
+            // Whoever named it does not want a daemon without it.
+            let store = Postgres::start(url.expose_secret());
+            let store = store.map_err(|problem| Fatal::store(&problem))?;
+            return Ok(Ok(AnyStore::Database(store)));
+        }
+    };
+    if is_reached(path, roots) {
         return Err(Fatal::configuration(
             format!(
                 "the store of sessions {} would be where tools can change it",
-                config.path.display()
+                path.display()
             ),
             "set store.path to a file outside the project and its central storage",
         ));
@@ -74,8 +85,8 @@ pub(super) fn store(
         StoreSync::Full => store::Sync::Full,
         StoreSync::Normal => store::Sync::Normal,
     };
-    match Sqlite::start(&config.path, sync) {
-        Ok(store) => Ok(Ok(store)),
+    match Sqlite::start(path, sync) {
+        Ok(store) => Ok(Ok(AnyStore::File(store))),
         Err(problem) if config.is_named => Err(Fatal::store(&problem)),
         Err(problem @ store::Error::Newer { .. }) => Err(Fatal::store(&problem)),
         Err(problem) => {
@@ -86,8 +97,8 @@ pub(super) fn store(
 }
 
 /// Tells all sessions when what they say is not safe, and when it is again.
-pub(super) fn watch(store: &Sqlite, notices: &Notices) {
-    let path = store.path().display().to_string();
+pub(super) fn watch(store: &AnyStore, notices: &Notices) {
+    let path = store.shown();
     if let Some(moved) = store.moved_away() {
         tracing::error!(
             "{path} was no database; it is {} now, and sessions begin anew",
@@ -112,8 +123,8 @@ pub(super) fn watch(store: &Sqlite, notices: &Notices) {
 }
 
 /// Holds the store to what the operator allows, and tells what comes of it.
-pub(super) fn limit(store: &Sqlite, config: &StoreConfig, notices: &Notices, updates: &Updates) {
-    let path = store.path().display().to_string();
+pub(super) fn limit(store: &AnyStore, config: &StoreConfig, notices: &Notices, updates: &Updates) {
+    let path = store.shown();
     let (notices, updates) = (notices.clone(), updates.clone());
     store.limit(config.limits, move |growth| match growth {
         Growth::Deleted {

@@ -5,10 +5,10 @@ use outrigger_store::{UsageBy, UsageQuery};
 
 use crate::message::Money;
 use crate::spend::Since;
-use crate::store::{Sqlite, Store as _};
+use crate::store::{AnyStore, Store as _};
 
 /// Asks the store what was spent since a time; nothing is known without one.
-pub(super) fn since(store: Option<Sqlite>) -> Since {
+pub(super) fn since(store: Option<AnyStore>) -> Since {
     Box::new(move |at| {
         async move {
             let Some(store) = store else {

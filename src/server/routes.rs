@@ -31,7 +31,7 @@ use crate::protocol::SUBPROTOCOL;
 use crate::protocol::command::Resume;
 use crate::protocol::roles::{SocketId, SocketRole};
 use crate::session::Entrance;
-use crate::store::Sqlite;
+use crate::store::AnyStore;
 use crate::telemetry::metrics;
 
 /// Bytes that a socket's write buffer may hold: what is handed over is flushed batch by batch, so
@@ -145,7 +145,7 @@ async fn figures(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
         .metrics()
         .num_alive_tasks();
     let store = shared.daemon.store.as_ref();
-    metrics::render(tasks, store.map(Sqlite::log_bytes))
+    metrics::render(tasks, store.and_then(AnyStore::log_bytes))
         .map(|figures| ([(CONTENT_TYPE, FORM)], figures))
         .map_err(|error| {
             tracing::error!(%error, "figures that cannot be written");

@@ -13,7 +13,7 @@ use crate::protocol::command::{
 };
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer};
-use crate::store::{self, Sqlite, Store as _, Updates, now};
+use crate::store::{self, AnyStore, Store as _, Updates, now};
 
 /// Sessions of a page where the request does not say, and the most.
 const PAGE: usize = 50;
@@ -139,7 +139,7 @@ impl Session {
     }
 
     /// Answers later, with what the store says.
-    pub(super) fn with_store<F>(&self, id: Option<&RequestId>, work: impl FnOnce(Sqlite) -> F)
+    pub(super) fn with_store<F>(&self, id: Option<&RequestId>, work: impl FnOnce(AnyStore) -> F)
     where
         F: Future<Output = Result<Event, SessionError>> + Send + 'static,
     {
@@ -196,7 +196,7 @@ impl Sessions {
         fork(&self.store()?, updates, from, &SessionFork::default()).await
     }
 
-    fn store(&self) -> Result<Sqlite, SessionError> {
+    fn store(&self) -> Result<AnyStore, SessionError> {
         let daemon = self.daemon();
         daemon.store.clone().ok_or_else(|| not_kept(daemon))
     }
@@ -208,7 +208,7 @@ fn not_kept(daemon: &Daemon) -> SessionError {
 }
 
 async fn list(
-    store: Sqlite,
+    store: AnyStore,
     sessions: Option<Arc<Sessions>>,
     wanted: SessionList,
 ) -> Result<answer::SessionPage, SessionError> {
@@ -247,7 +247,7 @@ async fn list(
 
 /// Deletes a session. What runs in it is cancelled first.
 async fn delete(
-    store: &Sqlite,
+    store: &AnyStore,
     sessions: Option<Arc<Sessions>>,
     updates: &Updates,
     id: &SessionId,
@@ -273,7 +273,7 @@ async fn delete(
 }
 
 async fn fork(
-    store: &Sqlite,
+    store: &AnyStore,
     updates: &Updates,
     from: &SessionId,
     wanted: &SessionFork,
@@ -302,7 +302,7 @@ async fn fork(
     Ok(session_id)
 }
 
-async fn exists(store: &Sqlite, id: &SessionId) -> Result<(), SessionError> {
+async fn exists(store: &AnyStore, id: &SessionId) -> Result<(), SessionError> {
     match store
         .has(id.as_str())
         .await
@@ -322,7 +322,7 @@ pub(super) fn unknown(id: &SessionId) -> SessionError {
 
 /// Writes a change now or never, waits until it is safe, and tells those who show lists.
 async fn write(
-    store: &Sqlite,
+    store: &AnyStore,
     updates: &Updates,
     id: &SessionId,
     change: Change,

@@ -20,7 +20,7 @@ use crate::protocol::command::{ExportFormat, MetricsRequest, Scope, ToolExport, 
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus};
 use crate::runtime::block_in_place;
-use crate::store::{Sqlite, Store as _, calls};
+use crate::store::{AnyStore, Store as _, calls};
 
 /// The most days that sums are asked of: those that the store has.
 const MOST_DAYS: u32 = 800;
@@ -118,7 +118,7 @@ impl Session {
 
 /// Returns a page of the calls of all sessions that are kept.
 async fn page(
-    store: &Sqlite,
+    store: &AnyStore,
     sessions: &Weak<Sessions>,
     filter: &Filter,
 ) -> Result<Page, SessionError> {

@@ -26,7 +26,7 @@ use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
 use crate::protocol::{CLIENT_TOOLS, EXPOSED_PORTS, FEATURES, SessionCode};
 use crate::provider::registry::{Found, Providers};
 use crate::store::restored::Restored;
-use crate::store::{Held, Journal, Known, Sqlite, Store as _, Updates};
+use crate::store::{AnyStore, Held, Journal, Known, Store as _, Updates};
 use crate::tool::workspace::{Workspace, Workspaces};
 use crate::units::millis;
 use crate::webhooks::Webhooks;
@@ -52,7 +52,7 @@ pub struct Daemon {
     /// Where the configuration comes from, where it can be read again.
     pub(crate) reloadable: Option<Reloadable>,
     /// Where sessions are kept; nowhere where there is none.
-    pub(crate) store: Option<Sqlite>,
+    pub(crate) store: Option<AnyStore>,
     /// Why there is none.
     pub(crate) not_kept: String,
     /// What users said that counts in all sessions, or in those of a project.

@@ -19,7 +19,7 @@ use crate::protocol::command::{SessionExport, SessionFormat, SessionImport};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer};
 use crate::store::transfer::{Export, Import, MAX_BYTES};
-use crate::store::{Sqlite, Store as _, updated};
+use crate::store::{AnyStore, Store as _, updated};
 
 /// Bytes of a piece where the request does not say, and the most.
 const PIECE: u64 = 256 * 1024;
@@ -200,7 +200,7 @@ impl Session {
 
 /// Makes the file of a session as it is now.
 async fn exported(
-    store: &Sqlite,
+    store: &AnyStore,
     session: SessionId,
     format: SessionFormat,
 ) -> Result<Exported, SessionError> {
@@ -262,9 +262,13 @@ fn whole(bytes: &[u8], begin: usize, end: usize) -> (usize, usize) {
     (begin, end.unwrap_or_else(first))
 }
 
-/// Makes a file without a name beside the store, where there is room for it and nobody else looks.
-fn unnamed(store: &Sqlite) -> io::Result<File> {
-    let folder = store.path().parent();
+/// Makes a file without a name beside the store, where there is room for it and nobody else looks; in the folder for
+/// temporary files where the store is in a database.
+fn unnamed(store: &AnyStore) -> io::Result<File> {
+    let Some(file) = store.file() else {
+        return tempfile::tempfile();
+    };
+    let folder = file.parent();
     tempfile::tempfile_in(folder.unwrap_or_else(|| Path::new(".")))
 }
 

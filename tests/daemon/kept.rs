@@ -1,6 +1,8 @@
 //! Sessions outlive the daemon: what was acknowledged is there, what was broken off says so, and nothing runs twice.
 
 mod choices;
+#[cfg(unix)]
+mod database;
 #[cfg(debug_assertions)]
 mod deaths;
 mod files;

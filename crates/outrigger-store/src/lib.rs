@@ -3,7 +3,8 @@
 //! A session's changes are written in the order in which they were made, and whoever made one is told when it is safe.
 //! Nothing here knows what a message means: it is a body, with the words by which it is found.
 //!
-//! Read next: [`Change`] (all that can be written), [`Store`] (what a store does), [`sqlite`] (the one in a file).
+//! Read next: [`Change`] (all that can be written), [`Store`] (what a store does), [`sqlite`] (the one in a file),
+//! [`postgres`] (the one in a database).
 
 #![forbid(unsafe_code)]
 
@@ -12,11 +13,21 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod any;
+mod bounds;
 mod call;
 mod change;
+mod clock;
+mod deflated;
 mod file_change;
+mod held;
+pub mod postgres;
+mod queue;
+mod slices;
 pub mod sqlite;
+mod upkeep;
 mod usage;
+mod words;
 
 use std::any::Any;
 use std::fmt;
@@ -24,6 +35,7 @@ use std::ops::ControlFlow;
 
 use futures::future::BoxFuture;
 
+pub use any::AnyStore;
 pub use call::{
     CallFacts, CallListing, CallPage, CallStatus, Ended, KnownCall, MS_OF_DAY, OTHER, Ran, Sum,
     ToolCall,
@@ -128,6 +140,24 @@ pub enum Error {
         /// Whose it is, or "unknown".
         pid: String,
     },
+    /// Another process has the database.
+    #[error("{database} is in use by {node}; end it, or give this one a store.url of its own")]
+    Owned {
+        /// Which database.
+        database: String,
+        /// The process.
+        node: String,
+    },
+    /// Another process took the database over, since this one could not be seen for too long.
+    #[error(
+        "{database} was taken over by {node}: what is said here from now on is not kept; end this daemon, and go on there"
+    )]
+    Taken {
+        /// Which database.
+        database: String,
+        /// The process.
+        node: String,
+    },
     /// There is none to be read.
     #[error("there is no store at {path}: no session was kept there yet")]
     Missing {
@@ -136,7 +166,7 @@ pub enum Error {
     },
     /// It was written by a newer version of this program.
     #[error(
-        "{path} has schema {found}, and this version knows {known} at most; use the version that wrote it, or give this one a store.path of its own"
+        "{path} has schema {found}, and this version knows {known} at most; use the version that wrote it, or give this one a store of its own (store.path, store.url)"
     )]
     Newer {
         /// The file.

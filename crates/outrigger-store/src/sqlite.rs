@@ -9,14 +9,11 @@
 
 mod apply;
 mod checkup;
-mod deflated;
 mod file;
-mod held;
 mod import;
 mod offline;
 mod queue;
 mod read;
-mod words;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -29,14 +26,15 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::held::HeldSessions;
+use crate::queue::{Job, Lasts};
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
     Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
 };
 pub use checkup::{Checkup, check_up};
-use held::HeldSessions;
 pub use offline::{Reader, vacuum};
-use queue::{Handle, Job, Lasts, Work};
+use queue::{Handle, Work};
 
 /// The oldest SQLite that is sound: before it a checkpoint could lose committed pages (fixed 2026-03).
 pub const OLDEST_SQLITE: i32 = 3_051_003;
@@ -132,12 +130,12 @@ impl Sqlite {
 
     /// Returns why what is written is not safe now; `None` where it is.
     pub fn failing(&self) -> Option<String> {
-        self.0.writer.health.lock().failing.clone()
+        self.0.writer.gate.health.lock().failing.clone()
     }
 
     /// Has the health told to `tell` whenever it changes: why nothing is taken, or `None` once all is safe again.
     pub fn watch(&self, tell: impl Fn(Option<&str>) + Send + 'static) {
-        self.0.writer.health.lock().tell = Some(Box::new(tell));
+        self.0.writer.gate.health.lock().tell = Some(Box::new(tell));
     }
 
     /// Holds what is kept to limits from now on, and tells what comes of it.
@@ -293,7 +291,7 @@ impl Store for Sqlite {
     }
 
     fn has_room(&self, bytes: usize) -> bool {
-        self.0.writer.has_room(bytes)
+        self.0.writer.gate.has_room(bytes)
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

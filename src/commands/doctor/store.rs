@@ -1,28 +1,31 @@
-//! Whether the sessions that are kept can be read, and written.
+//! Whether the sessions that are kept can be read, and written: in the file, or in the database.
 
 use std::path::Path;
+
+use secrecy::ExposeSecret as _;
 
 use super::Machine;
 use super::finding::{Finding, State};
 use super::place::{is_writable, nearest};
-use crate::store::{Checkup, Error, check_up};
+use crate::config::StorePlace;
+use crate::store::{Checkup, Error, check_up, postgres};
 
 /// Free bytes are worth a word where they are as many, and half of the file.
 const MUCH: u64 = 64 * 1024 * 1024;
 
 const STORE: &str = "store";
 
-/// Looks at the file that sessions are kept in, beside a daemon that has it too.
+/// Looks at what sessions are kept in, beside a daemon that has it too.
 pub(super) async fn store(machine: &Machine) -> Vec<Finding> {
     let Some(config) = &machine.loaded.config.store else {
         let none =
             "sessions are not kept (store.enabled is false, or there is no folder for state)";
         return vec![Finding::new(STORE, State::Absent, none)];
     };
-    let path = config.path.clone();
-    let looked = tokio::task::spawn_blocking(move || {
-        let looked = check_up(&path);
-        found(&path, looked)
+    let place = config.place.clone();
+    let looked = tokio::task::spawn_blocking(move || match place {
+        StorePlace::File(path) => found(&path, check_up(&path)),
+        StorePlace::Database(url) => found_there(postgres::check_up(url.expose_secret())),
     });
     let failed = |error| {
         Finding::new(
@@ -82,6 +85,38 @@ fn found(path: &Path, looked: Result<Checkup, Error>) -> Finding {
         let advice = "a daemon gives it back by and by; `outrigger sessions vacuum` at once, while none runs";
         return finding(State::Warning, text).advise(advice);
     }
+    finding(State::Ok, text)
+}
+
+/// Says how a database is.
+fn found_there(looked: Result<postgres::Checkup, Error>) -> Finding {
+    let finding = |state, text: String| Finding::new(STORE, state, text);
+    let postgres::Checkup {
+        shown,
+        server,
+        schema,
+        holder,
+        bytes,
+    } = match looked {
+        Ok(checkup) => checkup,
+        // It names the database.
+        Err(problem) => {
+            let advice = "see that the server runs and lets in who store.url names";
+            return finding(State::Failed, problem.to_string()).advise(advice);
+        }
+    };
+    let schema = match schema {
+        Some(schema) => format!("schema {schema}"),
+        None => "no session was kept there yet".to_owned(),
+    };
+    let whose = match holder {
+        Some(process) => format!("{process} has it"),
+        None => "no process has it".to_owned(),
+    };
+    let text = format!(
+        "{shown}: PostgreSQL {server}, {schema}, {} KiB; {whose}",
+        bytes >> 10
+    );
     finding(State::Ok, text)
 }
 

@@ -1,7 +1,5 @@
 //! Sessions and figures as people and scripts read them.
 
-use std::path::Path;
-
 use jiff::Timestamp;
 use outrigger_store::{Listed, Page, Stats};
 use serde_json::{Value, json};
@@ -73,7 +71,7 @@ fn snippet(session: &Listed, query: Option<&str>) -> Option<String> {
 }
 
 /// Returns how much is kept.
-pub(super) fn stats(path: &Path, stats: &Stats, is_json: bool) -> String {
+pub(super) fn stats(place: &str, stats: &Stats, is_json: bool) -> String {
     let Stats {
         sessions,
         messages,
@@ -85,7 +83,7 @@ pub(super) fn stats(path: &Path, stats: &Stats, is_json: bool) -> String {
         true => format!(
             "{:#}\n",
             json!({
-                "path": path,
+                "path": place,
                 "sessions": sessions,
                 "messages": messages,
                 "attachments": attachments,
@@ -94,8 +92,7 @@ pub(super) fn stats(path: &Path, stats: &Stats, is_json: bool) -> String {
             })
         ),
         false => format!(
-            "file         {}\nsessions     {sessions}\nmessages     {messages}\nattachments  {attachments}\nbytes        {bytes}\nlog bytes    {wal_bytes}\n",
-            path.display()
+            "file         {place}\nsessions     {sessions}\nmessages     {messages}\nattachments  {attachments}\nbytes        {bytes}\nlog bytes    {wal_bytes}\n"
         ),
     }
 }

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
+use secrecy::SecretString;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 
+use super::Secret;
 use crate::units::{DAY, MIB, Size};
 
 /// Where sessions are kept, so that they outlive the daemon.
@@ -19,7 +21,12 @@ pub(crate) struct StoreSettings {
     /// The file, outside the project and its central storage; one daemon at a time has it. Empty for
     /// `outrigger/outrigger.db` in the user's folder for state (`~/.local/state`, on macOS `~/Library/Application Support`).
     pub(crate) path: PathBuf,
-    /// How sure it is that what was acknowledged is kept: `full` for also after a loss of power, `normal` for after the
+    /// A database of PostgreSQL instead of the file: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, which one daemon at a time
+    /// has. What leaves the machine is encrypted, and the server's certificate looked at, unless it ends with
+    /// `?sslmode=disable`; `sslrootcert=FILE` names authorities. Empty for the file.
+    #[serde(with = "Secret")]
+    pub(crate) url: Option<SecretString>,
+    /// How sure it is that what was acknowledged is kept in the file; a database is as sure as it was set up: `full` for also after a loss of power, `normal` for after the
     /// daemon was killed, which is faster on slow disks.
     #[serde(deserialize_with = "super::word")]
     pub(crate) sync: StoreSync,

@@ -14,21 +14,21 @@ use crate::support::wire::{Block, Wire};
 use crate::support::{Daemon, Provider};
 use crate::telemetry::get;
 
-async fn run(arguments: &[&str], config: &Path) -> Output {
+pub(super) async fn run(arguments: &[&str], config: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
     command.args(arguments).arg("--config").arg(config);
     command.env_remove("RUST_LOG").output().await.unwrap()
 }
 
 /// Starts a daemon that does not come to be ready; returns its exit code and what it says.
-async fn refused(config: &Path) -> (Option<i32>, Value) {
+pub(super) async fn refused(config: &Path) -> (Option<i32>, Value) {
     let output = run(&["serve"], config).await;
     let line = String::from_utf8(output.stdout).unwrap();
     (output.status.code(), serde_json::from_str(&line).unwrap())
 }
 
 /// Returns what `outrigger doctor` finds about the store: the state and the text.
-async fn doctor(config: &Path) -> (String, String) {
+pub(super) async fn doctor(config: &Path) -> (String, String) {
     let output = run(&["doctor", "--json"], config).await;
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let checks = report["checks"].as_array().unwrap();

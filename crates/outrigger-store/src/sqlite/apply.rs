@@ -8,19 +8,15 @@ mod usage;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::deflated::deflated;
-use super::import::{SLICE, SLICE_BYTES};
-use super::words;
-use super::writer::{RESERVED_IDS, RESERVED_SEQ};
+use crate::bounds::{KEPT_EXCHANGES, KEPT_SENT, RESERVED_IDS, RESERVED_SEQ};
+use crate::deflated::deflated;
+use crate::slices::{SLICE, SLICE_BYTES};
+use crate::words;
 use crate::{
     Attachment, Body, Change, Error, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy,
 };
 
 pub(super) use calls::break_off;
-
-/// How many exchanges that ended and how many sends of a session are remembered.
-const KEPT_EXCHANGES: i64 = 512;
-const KEPT_SENT: i64 = 256;
 
 /// Merges pages of the index of words, so that nothing is left in it of what was removed.
 pub(super) const FORGET_WORDS: &str = "INSERT INTO words (words, rank) VALUES ('merge', ?1)";
@@ -421,6 +417,7 @@ pub(super) fn take_away(connection: &Connection, session: i64) -> rusqlite::Resu
     if messages <= SLICE as i64 && bytes <= SLICE_BYTES as i64 {
         return delete(connection, session);
     }
+    usage::forget(connection, session, None)?;
     // Its id is free for another one.
     connection
         .prepare_cached(

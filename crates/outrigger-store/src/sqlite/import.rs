@@ -6,21 +6,9 @@
 use tokio::sync::oneshot;
 
 use super::Shared;
-use super::queue::{Handle, Work, bytes_of};
-use crate::{Change, Changes, Error};
-
-/// The most changes in one transaction of an import, and the bytes from which on there are fewer: nobody waits for more
-/// than that. One change is never cut, however large it is.
-pub(super) const SLICE: usize = 256;
-pub(super) const SLICE_BYTES: usize = 1024 * 1024;
-
-/// Some changes of a session that is imported.
-pub(super) struct Slice {
-    pub(super) session: String,
-    pub(super) changes: Vec<Change>,
-    /// Whether the session is whole with them.
-    pub(super) is_last: bool,
-}
+use super::queue::{Handle, Work};
+use crate::slices::{Slice, gather};
+use crate::{Changes, Error};
 
 /// Makes a session of changes; for a thread for blocking work.
 pub(super) fn run(shared: &Shared, session: &str, mut changes: Changes) -> Result<(), Error> {
@@ -44,20 +32,6 @@ pub(super) fn run(shared: &Shared, session: &str, mut changes: Changes) -> Resul
         under_way.is_whole = is_last;
     }
     Ok(())
-}
-
-/// Returns the changes of a slice, and whether they are the last ones.
-fn gather(changes: &mut Changes) -> Result<(Vec<Change>, bool), Error> {
-    let (mut gathered, mut bytes) = (Vec::new(), 0);
-    while gathered.len() < SLICE && bytes < SLICE_BYTES {
-        let Some(change) = changes.next() else {
-            return Ok((gathered, true));
-        };
-        let change = change.map_err(Error::Refused)?;
-        bytes += bytes_of(std::slice::from_ref(&change));
-        gathered.push(change);
-    }
-    Ok((gathered, false))
 }
 
 /// An import that is under way. Dropping it before it is whole has what was written of it removed.

@@ -12,22 +12,16 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row, Rows, params};
 
-use super::writer::{RESERVED_IDS, RESERVED_SEQ};
-use super::{deflated, file, words};
+use super::file;
+use crate::bounds::{HITS, RESERVED_IDS, RESERVED_SEQ, RULES};
 use crate::{
     Attachment, Body, Conversation, Cursor, Exchange, Hash, Listed, Listing, Message, Page, Queued,
-    Sent, Session, Snippet, Stats, ToolCall,
+    Sent, Session, Snippet, Stats, ToolCall, deflated, words,
 };
 
 pub(super) use calls::{page as calls, ran};
 pub(super) use usage::sums as usage;
 pub(super) use whole::{export, find};
-
-/// How many of the messages that have the words are looked through for sessions, the newest first.
-const HITS: i64 = 20_000;
-
-/// Answers of no session that are read, the newest; more than are ever kept.
-const RULES: i64 = 10_000;
 
 /// Sessions that changed before a time, the one first that did not change for longest; of all, and of those put away.
 pub(super) const BEFORE: &str =

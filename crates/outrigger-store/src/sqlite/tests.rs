@@ -1,27 +1,27 @@
 //! The store as its owner uses it: changes in, sessions out, whatever happens to the file between.
 
-mod calls;
 mod clocks;
 #[cfg(target_os = "linux")]
 mod disks;
-mod files;
-mod fork;
 mod growth;
 mod import;
 mod schemas;
-mod search;
+#[expect(clippy::duplicate_mod, reason = "each store runs the same tests")]
+#[path = "../testing/suite/mod.rs"]
+mod suite;
 mod trouble;
-mod usage;
 
 use std::sync::mpsc;
 
 use super::*;
-use crate::{
-    Attachment, Body, CallFacts, Cursor, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy,
-    ToolCall,
-};
+use crate::{Attachment, TitleBy};
+use suite::*;
 
-fn temporary() -> (tempfile::TempDir, PathBuf) {
+type Kept = Sqlite;
+/// Where a store is.
+type Place = PathBuf;
+
+fn place() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state").join("outrigger.db");
     (folder, path)
@@ -42,64 +42,23 @@ fn restart(path: &Path) -> Sqlite {
     }
 }
 
-/// Writes and waits until it is safe.
-fn write(store: &Sqlite, session: &str, changes: Vec<Change>) -> Result<(), Error> {
-    let (done, result) = mpsc::channel();
-    store.write(session, changes, Box::new(move |it| done.send(it).unwrap()));
-    result.recv().unwrap()
+/// As the tests of every store ask for it: there may be none.
+fn temporary() -> Option<(tempfile::TempDir, PathBuf)> {
+    Some(place())
 }
 
-fn create(at_ms: i64) -> Change {
-    Change::Create {
-        project: Some("/work".to_owned()),
-        at_ms,
-    }
+/// Returns how many rows a table has.
+fn count(path: &Path, table: &str) -> i64 {
+    let connection = Connection::open(path).unwrap();
+    let sql = format!("SELECT count(*) FROM {table}");
+    connection.query_row(&sql, [], |row| row.get(0)).unwrap()
 }
 
-fn message(text: &str, at_ms: i64) -> Message {
-    Message {
-        exchange: "m1".to_owned(),
-        body: Body {
-            text: text.to_owned(),
-            words: text.to_owned(),
-            attachments: Vec::new(),
-        },
-        at_ms,
-    }
-}
-
-fn said(conversation: &str, text: &str, at_ms: i64) -> Change {
-    Change::Message {
-        conversation: conversation.to_owned(),
-        message: message(text, at_ms),
-    }
-}
-
-fn stands(call: ToolCall) -> Change {
-    Change::Call {
-        call,
-        facts: CallFacts::default(),
-    }
-}
-
-fn texts(session: &Session, conversation: &str) -> Vec<String> {
-    let mut found = session.conversations.iter();
-    let found = found.find(|it| it.id == conversation);
-    let messages = found.map(|it| it.messages.as_slice()).unwrap_or_default();
-    messages.iter().map(|it| it.body.text.clone()).collect()
-}
-
-fn wanted(query: &str) -> Listing {
-    Listing {
-        query: Some(query.to_owned()),
-        limit: 50,
-        ..Listing::default()
-    }
-}
-
-async fn found(store: &Sqlite, query: &str) -> Vec<String> {
-    let page = store.list(wanted(query)).await.unwrap();
-    page.sessions.into_iter().map(|it| it.id).collect()
+/// Has a call be written so many calls later than it was.
+fn move_call_ahead(path: &Path, id: &str, by: i64) {
+    let sql = "UPDATE call SET key = key + ?2 WHERE id = ?1";
+    let connection = Connection::open(path).unwrap();
+    connection.execute(sql, rusqlite::params![id, by]).unwrap();
 }
 
 #[test]
@@ -108,332 +67,10 @@ fn sqlite_is_sound() {
 }
 
 #[tokio::test]
-async fn what_was_written_is_read_after_a_restart() {
-    let (_folder, path) = temporary();
+async fn a_long_text_is_deflated() {
+    let (_folder, path) = place();
+    let store = start(&path);
     let long = "word ".repeat(10_000);
-    let exchange = Exchange {
-        id: "m1".to_owned(),
-        conversation: "a".to_owned(),
-        began_ms: 5,
-        end: None,
-    };
-    let call = ToolCall {
-        id: "t1".to_owned(),
-        conversation: "a".to_owned(),
-        began: true,
-        record: "{}".to_owned(),
-        result: None,
-    };
-    let queued = Queued {
-        id: "m2".to_owned(),
-        conversation: "a".to_owned(),
-        send: "{}".to_owned(),
-    };
-    let sent = Sent {
-        id: "c1".to_owned(),
-        digest: vec![1, 2],
-        answer: "{}".to_owned(),
-    };
-    let attached = Attachment {
-        hash: [7; 32],
-        bytes: vec![1, 2, 3],
-    };
-    {
-        let store = start(&path);
-        let mut with_picture = message("look", 7);
-        with_picture.body.attachments.push(attached.clone());
-        write(
-            &store,
-            "s",
-            vec![
-                create(1),
-                Change::Reserve { seq: 100, ids: 50 },
-                Change::Settings("x".to_owned()),
-                said("a", "hello", 5),
-                said("a", &long, 6),
-                Change::Message {
-                    conversation: "b".to_owned(),
-                    message: with_picture,
-                },
-                Change::Began(exchange.clone()),
-                stands(call.clone()),
-                Change::Queued(queued.clone()),
-                Change::Sent(sent.clone()),
-            ],
-        )
-        .unwrap();
-    }
-    let store = restart(&path);
-    let session = store.open("s").await.unwrap().unwrap();
-    assert_eq!(session.epoch, 2);
-    assert_eq!((session.seq, session.ids), (100, 50));
-    assert_eq!(session.project.as_deref(), Some("/work"));
-    assert_eq!(session.settings.as_deref(), Some("x"));
-    assert_eq!(texts(&session, "a"), ["hello", &long]);
-    let [_, b] = session.conversations.as_slice() else {
-        panic!("two conversations");
-    };
-    assert_eq!(b.messages[0].body.attachments, [attached]);
-    assert_eq!(session.exchanges, [exchange]);
-    assert_eq!(session.calls, [call]);
-    assert_eq!(session.queued, [queued]);
-    assert_eq!(session.sent, [sent]);
-    assert_eq!(store.open("s").await.unwrap().unwrap().epoch, 3);
-    assert_eq!(store.open("other").await.unwrap(), None);
-    // A long text is deflated.
+    write(&store, "s", vec![create(1), said("a", &long, 6)]).unwrap();
     assert!(store.stats().await.unwrap().bytes < 200_000);
-}
-
-#[tokio::test]
-async fn what_ends_replaces_what_was_written_before() {
-    let (_folder, path) = temporary();
-    let store = start(&path);
-    let began = |id: &str| {
-        Change::Began(Exchange {
-            id: id.to_owned(),
-            conversation: "a".to_owned(),
-            began_ms: 1,
-            end: None,
-        })
-    };
-    let call = |began, result: Option<&str>| ToolCall {
-        id: "t1".to_owned(),
-        conversation: "a".to_owned(),
-        began,
-        record: "{}".to_owned(),
-        result: result.map(str::to_owned),
-    };
-    let queued = Queued {
-        id: "m2".to_owned(),
-        conversation: "a".to_owned(),
-        send: "{}".to_owned(),
-    };
-    let changes = vec![
-        create(1),
-        began("m1"),
-        stands(call(false, None)),
-        Change::Queued(queued),
-        Change::Ended {
-            id: "m1".to_owned(),
-            conversation: "a".to_owned(),
-            at_ms: 2,
-            seq: 9,
-            end: "end".to_owned(),
-        },
-        stands(call(true, Some("done"))),
-        Change::Unqueued {
-            id: "m2".to_owned(),
-        },
-    ];
-    write(&store, "s", changes).unwrap();
-    let session = store.open("s").await.unwrap().unwrap();
-    assert_eq!(session.exchanges[0].end, Some((9, "end".to_owned())));
-    assert_eq!(session.calls, [call(true, Some("done"))]);
-    assert!(session.queued.is_empty());
-}
-
-#[tokio::test]
-async fn the_last_exchanges_are_remembered_and_all_that_run() {
-    let (_folder, path) = temporary();
-    let store = start(&path);
-    let ended = |number: i64| Change::Ended {
-        id: format!("m{number}"),
-        conversation: "a".to_owned(),
-        at_ms: number,
-        seq: 9,
-        end: "end".to_owned(),
-    };
-    let runs = Change::Began(Exchange {
-        id: "m0".to_owned(),
-        conversation: "a".to_owned(),
-        began_ms: 0,
-        end: None,
-    });
-    let changes = [create(1), runs].into_iter().chain((1..=600).map(ended));
-    write(&store, "s", changes.collect()).unwrap();
-    let session = store.open("s").await.unwrap().unwrap();
-    let ids: Vec<&str> = session.exchanges.iter().map(|it| it.id.as_str()).collect();
-    assert_eq!(ids.len(), 513);
-    assert_eq!((ids[0], ids[1], ids[512]), ("m0", "m89", "m600"));
-}
-
-#[tokio::test]
-async fn messages_are_removed_from_a_place_on_with_all_that_is_only_theirs() {
-    let (_folder, path) = temporary();
-    let store = start(&path);
-    let mut picture = message("look", 3);
-    picture.body.attachments.push(Attachment {
-        hash: [1; 32],
-        bytes: vec![0; 100],
-    });
-    let picture = Change::Message {
-        conversation: "a".to_owned(),
-        message: picture,
-    };
-    let changes = vec![
-        create(1),
-        said("a", "first", 1),
-        said("a", "second", 2),
-        picture.clone(),
-    ];
-    write(&store, "s", changes).unwrap();
-    let truncate = Change::Truncate {
-        conversation: "a".to_owned(),
-        from: 1,
-    };
-    write(&store, "s", vec![truncate, said("a", "other", 4)]).unwrap();
-    let session = store.open("s").await.unwrap().unwrap();
-    assert_eq!(texts(&session, "a"), ["first", "other"]);
-    let stats = store.stats().await.unwrap();
-    assert_eq!((stats.messages, stats.attachments), (2, 0));
-    assert!(found(&store, "second").await.is_empty());
-    assert_eq!(found(&store, "other").await, ["s"]);
-
-    let forget = Change::Forget {
-        conversation: "a".to_owned(),
-    };
-    write(&store, "s", vec![picture, forget]).unwrap();
-    let session = store.open("s").await.unwrap().unwrap();
-    assert!(session.conversations.is_empty());
-    let stats = store.stats().await.unwrap();
-    assert_eq!((stats.messages, stats.attachments), (0, 0));
-}
-
-#[tokio::test]
-async fn an_answer_goes_with_whose_it_is_or_stays_until_it_is_revoked() {
-    let (_folder, path) = temporary();
-    let rule = |id: &str, owner| {
-        Change::Rule(Rule {
-            id: id.to_owned(),
-            owner,
-            rule: format!("rule {id}"),
-        })
-    };
-    let revoke = |id: &str| Change::Revoke { id: id.to_owned() };
-    let changes = vec![
-        create(1),
-        said("a", "one", 1),
-        rule("r1", Owner::Conversation("a".to_owned())),
-        rule("r2", Owner::Conversation("b".to_owned())),
-        rule("r3", Owner::Session),
-        rule("r4", Owner::None),
-        rule("r5", Owner::None),
-    ];
-    {
-        let store = start(&path);
-        write(&store, "s", changes).unwrap();
-    }
-    let store = restart(&path);
-    let texts =
-        |rules: Vec<(String, String)>| rules.into_iter().map(|(_, rule)| rule).collect::<Vec<_>>();
-    let of = async |session: &str| texts(store.open(session).await.unwrap().unwrap().rules);
-    assert_eq!(of("s").await, ["rule r1", "rule r2", "rule r3"]);
-    assert_eq!(texts(store.rules().await.unwrap()), ["rule r4", "rule r5"]);
-    let fork = Change::Fork {
-        from: "s".to_owned(),
-        part: None,
-        at_ms: 2,
-    };
-    write(&store, "f", vec![fork]).unwrap();
-    assert_eq!(of("f").await, Vec::<String>::new());
-    let forget = Change::Forget {
-        conversation: "a".to_owned(),
-    };
-    write(&store, "s", vec![forget]).unwrap();
-    assert_eq!(of("s").await, ["rule r2", "rule r3"]);
-    // Also of a session that the store does not have.
-    write(
-        &store,
-        "new",
-        vec![revoke("r4"), revoke("r3"), revoke("r9")],
-    )
-    .unwrap();
-    assert_eq!(of("s").await, ["rule r2"]);
-    assert_eq!(store.open("new").await.unwrap(), None);
-    write(&store, "s", vec![Change::Delete, rule("r6", Owner::None)]).unwrap();
-    assert_eq!(
-        store.rules().await.unwrap(),
-        [("r5".to_owned(), "rule r5".to_owned())]
-    );
-}
-
-#[tokio::test]
-async fn what_was_deleted_is_not_written_to() {
-    let (_folder, path) = temporary();
-    let store = start(&path);
-    write(&store, "s", vec![create(1), said("a", "hi", 1)]).unwrap();
-    write(&store, "s", vec![Change::Delete, said("a", "late", 2)]).unwrap();
-    write(&store, "s", vec![said("a", "later", 3)]).unwrap();
-    assert_eq!(store.open("s").await.unwrap(), None);
-    assert_eq!(store.stats().await.unwrap().messages, 0);
-}
-
-#[tokio::test]
-async fn sessions_are_listed_in_pages_the_last_changed_first() {
-    let (_folder, path) = temporary();
-    let store = start(&path);
-    for number in 0..7 {
-        let id = format!("s{number}");
-        // Two at each moment.
-        write(&store, &id, vec![create(number / 2)]).unwrap();
-    }
-    let archived = Change::Archived { at_ms: Some(1) };
-    write(&store, "s3", vec![archived]).unwrap();
-    let mut wanted = Listing {
-        limit: 4,
-        ..Listing::default()
-    };
-    let first = store.list(wanted.clone()).await.unwrap();
-    wanted.cursor = first.next;
-    let shown = first.next.unwrap().to_string();
-    assert_eq!(Cursor::read(&shown), first.next);
-    let second = store.list(wanted.clone()).await.unwrap();
-    let ids =
-        |page: &Page| -> Vec<String> { page.sessions.iter().map(|it| it.id.clone()).collect() };
-    assert_eq!(ids(&first), ["s6", "s5", "s4", "s2"]);
-    assert_eq!(ids(&second), ["s1", "s0"]);
-    assert_eq!(second.next, None);
-    for made_up in [
-        "",
-        "-",
-        "1",
-        "x-1",
-        "1-",
-        "1-x",
-        "'; DROP TABLE session; --",
-    ] {
-        assert_eq!(Cursor::read(made_up), None, "{made_up}");
-    }
-    let put_away = Listing {
-        archived: true,
-        limit: 9,
-        ..Listing::default()
-    };
-    assert_eq!(ids(&store.list(put_away).await.unwrap()), ["s3"]);
-    let elsewhere = Listing {
-        project: Some("/other".to_owned()),
-        limit: 9,
-        ..Listing::default()
-    };
-    assert!(store.list(elsewhere).await.unwrap().sessions.is_empty());
-}
-
-#[tokio::test]
-async fn a_name_that_the_user_gave_stays() {
-    let (_folder, path) = temporary();
-    let store = start(&path);
-    let title = |title: &str, by| Change::Title {
-        title: title.to_owned(),
-        by,
-    };
-    write(
-        &store,
-        "s",
-        vec![create(1), title("first words", TitleBy::Daemon)],
-    )
-    .unwrap();
-    write(&store, "s", vec![title("mine", TitleBy::User)]).unwrap();
-    write(&store, "s", vec![title("other words", TitleBy::Daemon)]).unwrap();
-    let session = store.open("s").await.unwrap().unwrap();
-    assert_eq!(session.title.as_deref(), Some("mine"));
 }

@@ -1,6 +1,5 @@
 //! The thread that writes. What it is given to do is in `queue`, what it does when nothing else is to do in `growth`.
 
-mod clock;
 mod connect;
 #[cfg(all(unix, debug_assertions))]
 mod deaths;
@@ -15,28 +14,19 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
 use super::apply::Failure;
-use super::held::HeldSessions;
-use super::queue::{Handle, HealthState, Job, Lasts, NO_ROOM, Room, Work, bytes_of};
+use super::queue::{Handle, Work};
 use super::{Sync, apply, file};
+use crate::bounds::{BATCH, RETRY};
+use crate::clock::Clock;
+use crate::held::HeldSessions;
+use crate::queue::{Gate, HealthState, Job, Lasts, NO_ROOM, Room, bytes_of};
+use crate::upkeep::{EVERY, Upkeep};
 use crate::{Change, Done, Error};
-use clock::Clock;
 pub(super) use connect::connect;
-pub(super) use growth::Tell;
-use growth::{EVERY, Upkeep};
 use log::Log;
-
-/// The most jobs in one transaction.
-const BATCH: usize = 256;
-
-/// How long to wait before the disk is tried again: from the first of these to the last.
-const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
-
-/// How many numbers of events, and of ids, are reserved when a session is opened: none of them was seen by anybody.
-pub(super) const RESERVED_SEQ: i64 = 10_000;
-pub(super) const RESERVED_IDS: i64 = 100;
 
 /// Starts the thread, which opens the file first.
 pub(super) fn start(
@@ -50,8 +40,7 @@ pub(super) fn start(
         problem: problem.to_string(),
     };
     let (send, work) = mpsc::channel();
-    let room = Arc::<Room>::default();
-    let health = Arc::<Mutex<HealthState>>::default();
+    let gate = Gate::default();
     let mut writer = Writer {
         path: path.to_owned(),
         identity: file::Identity::from(&std::fs::metadata(path).map_err(failed)?),
@@ -60,8 +49,8 @@ pub(super) fn start(
         exclusive,
         connection: None,
         backlog: Vec::new(),
-        room: Arc::clone(&room),
-        health: Arc::clone(&health),
+        room: Arc::clone(&gate.room),
+        health: Arc::clone(&gate.health),
         retry: RETRY[0],
         retry_at: None,
         has_removed: false,
@@ -77,7 +66,7 @@ pub(super) fn start(
     let log_bytes = Arc::clone(&writer.log.bytes);
     let started = thread.spawn(move || writer.run(&work));
     started.map_err(failed)?;
-    Ok(Handle::new(send, room, health, log_bytes))
+    Ok(Handle::new(send, gate, log_bytes))
 }
 
 struct Writer {
@@ -354,7 +343,10 @@ impl Writer {
         let failed = |error: rusqlite::Error| problem(&self.path, &error).to_string();
         let connection = connect().map_err(failed)?;
         if self.clock.is_none() {
-            self.clock = Some(Clock::from(&connection).map_err(failed)?);
+            let kept = connection
+                .query_row("SELECT at_ms FROM clock", [], |row| row.get(0))
+                .optional();
+            self.clock = Some(Clock::from(kept.map_err(failed)?));
         }
         (self.has_broken_off, self.has_content) = (true, true);
         self.connection = Some(connection);

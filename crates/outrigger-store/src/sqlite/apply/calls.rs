@@ -3,17 +3,8 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::integer;
+use crate::bounds::{KEPT_CALLS, KEPT_DAYS, KEPT_OF_ALL, NAMES};
 use crate::{CallFacts, CallStatus, Ended, OTHER, Sum, ToolCall};
-
-/// How many calls of a session are kept, and how many of all sessions: the last ones. One that runs is never removed.
-const KEPT_CALLS: i64 = 1_000;
-const KEPT_OF_ALL: i64 = 50_000;
-
-/// How many days have sums, the last ones: two years and some.
-const KEPT_DAYS: i64 = 800;
-
-/// How many names of a kind a day has; the rest is summed under [`OTHER`].
-const NAMES: i64 = 200;
 
 /// Writes how a call stands. Once it is settled it counts in the sums.
 pub(super) fn stands(

@@ -2,15 +2,10 @@
 
 use rusqlite::{Connection, params};
 
-use super::super::deflated::deflated;
 use super::{attachment, clear, conversation_of, integer};
 use crate::FileChange;
-
-/// How many changes of a session are kept.
-const KEPT_CHANGES: i64 = 1_000;
-
-/// How many bytes of replaced content a session keeps; the oldest goes first, and the change stays without it.
-pub(in crate::sqlite) const KEPT_CONTENT: i64 = 64 * 1024 * 1024;
+use crate::bounds::{KEPT_CHANGES, KEPT_CONTENT};
+use crate::deflated::deflated;
 
 pub(super) fn add(
     connection: &Connection,

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::super::import::{SLICE, SLICE_BYTES, Slice};
 use super::{calls, delete, files, one, truncate};
 use crate::Change;
+use crate::slices::{SLICE, SLICE_BYTES, Slice};
 
 /// Writes a slice.
 pub(in crate::sqlite) fn slice(connection: &Connection, slice: &Slice) -> rusqlite::Result<()> {

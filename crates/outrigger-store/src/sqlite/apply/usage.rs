@@ -4,9 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::integer;
 use crate::Usage;
-
-/// How many requests are kept, the last ones: some 150 MB.
-const KEPT: i64 = 1_000_000;
+use crate::bounds::KEPT_USAGE;
 
 /// Adds a request. It needs no session that is kept: one of none has empty names.
 pub(super) fn add(connection: &Connection, session: &str, it: &Usage) -> rusqlite::Result<()> {
@@ -37,7 +35,7 @@ pub(super) fn add(connection: &Connection, session: &str, it: &Usage) -> rusqlit
         ])?;
     connection
         .prepare_cached("DELETE FROM usage WHERE key <= (SELECT max(key) FROM usage) - ?1")?
-        .execute([KEPT])?;
+        .execute([KEPT_USAGE])?;
     Ok(())
 }
 

@@ -3,10 +3,8 @@
 use rusqlite::{Connection, Row, params};
 
 use super::{natural, rows};
+use crate::bounds::NAMES;
 use crate::{CallListing, CallPage, CallStatus, KnownCall, Ran, Sum};
-
-/// How many names of a kind are read, those with the most calls.
-const NAMES: i64 = 200;
 
 /// Returns a page of calls, the newest first.
 pub(in crate::sqlite) fn page(

@@ -47,7 +47,7 @@ fn keep(store: &Sqlite, days: u64) -> mpsc::Receiver<Growth> {
 
 #[tokio::test]
 async fn a_clock_that_jumps_back_loses_and_doubles_nothing() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     for (session, at_ms) in [("x", 100), ("y", 200), ("x", 50), ("z", 40), ("y", 30)] {
         let text = format!("{session} {at_ms}");
@@ -75,7 +75,7 @@ async fn a_clock_that_jumps_back_loses_and_doubles_nothing() {
 
 #[tokio::test]
 async fn a_clock_that_jumps_ahead_deletes_nothing_that_is_not_old() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     for (session, days) in [("old", 600), ("recent", 401)] {
         write(&store, session, vec![create(days_ago(days))]).unwrap();
@@ -102,7 +102,7 @@ async fn a_clock_that_jumps_ahead_deletes_nothing_that_is_not_old() {
 
 #[tokio::test]
 async fn what_is_said_while_the_clock_is_behind_is_not_too_old_when_it_is_right_again() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     start(&path).close().await.unwrap();
     // A machine that believes, without a battery for its clock, that it is 100 days earlier than when it was used last.
     drop(restart(&path));
@@ -121,7 +121,7 @@ async fn what_is_said_while_the_clock_is_behind_is_not_too_old_when_it_is_right_
 
 #[tokio::test]
 async fn without_limits_nothing_is_deleted() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     write(&store, "s", vec![create(0), said("a", "words", 0)]).unwrap();
     let (tell, told) = mpsc::channel();

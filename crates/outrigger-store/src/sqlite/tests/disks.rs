@@ -115,7 +115,7 @@ async fn a_read_only_disk_is_told_and_what_is_there_is_kept() {
 async fn a_folder_that_may_not_be_written_is_told() {
     use std::os::unix::fs::PermissionsExt as _;
 
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let folder = path.parent().unwrap();
     let store = start(&path);
     write(&store, "s", vec![create(1)]).unwrap();
@@ -136,7 +136,7 @@ async fn a_folder_that_may_not_be_written_is_told() {
 
 #[tokio::test]
 async fn without_shared_memory_there_is_no_log_of_changes() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     // As on a disk of this machine, on one of another, and back.
     for (round, is_foreign) in (1..).zip([false, true, true, false]) {
         let store = loop {
@@ -158,7 +158,7 @@ async fn without_shared_memory_there_is_no_log_of_changes() {
 
 #[tokio::test]
 async fn the_log_of_changes_is_cut_once_a_slow_reader_has_ended() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     write(&store, "s", vec![create(1)]).unwrap();
     let slow = Connection::open(&path).unwrap();
@@ -190,7 +190,7 @@ async fn the_log_of_changes_is_cut_once_a_slow_reader_has_ended() {
 
 #[tokio::test]
 async fn the_log_of_changes_stays_short_where_nobody_holds_it() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     write(&store, "s", vec![create(1)]).unwrap();
     for number in 0..20 {
@@ -202,7 +202,7 @@ async fn the_log_of_changes_stays_short_where_nobody_holds_it() {
 
 #[tokio::test]
 async fn a_picture_is_kept_once_however_often_it_is_said() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     for session in ["x", "y", "z"] {
         let said = std::iter::repeat_n(large(1, MIB), 10);
@@ -228,7 +228,7 @@ async fn a_picture_is_kept_once_however_often_it_is_said() {
 
 #[tokio::test]
 async fn a_message_costs_the_same_in_a_long_conversation_and_so_does_a_fork() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     // Words that cannot be packed away: a kilobyte each.
     let text = |number: u64| {
@@ -263,7 +263,7 @@ async fn a_message_costs_the_same_in_a_long_conversation_and_so_does_a_fork() {
 async fn a_list_touches_no_bodies() {
     use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     write(&store, "s", vec![create(1), said("a", "words", 1)]).unwrap();
     let mut reader = reader(&path).unwrap();

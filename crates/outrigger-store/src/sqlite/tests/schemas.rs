@@ -6,7 +6,7 @@ use crate::{FileQuery, UsageBy, UsageQuery};
 
 /// Copies the file of a schema to where it may be written.
 fn copy(schema: i64) -> (tempfile::TempDir, PathBuf) {
-    let (folder, path) = temporary();
+    let (folder, path) = place();
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/store");
     std::fs::copy(fixtures.join(format!("{schema}.db")), &path).unwrap();

@@ -6,7 +6,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_second_process_is_refused_and_the_lock_goes_with_the_first() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     let second = Sqlite::start(&path, Sync::Full).unwrap_err();
     let pid = std::process::id().to_string();
@@ -25,7 +25,7 @@ async fn a_second_process_is_refused_and_the_lock_goes_with_the_first() {
 
 #[test]
 fn a_newer_file_is_refused() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let newer = Connection::open(&path).unwrap();
     newer.execute_batch("CREATE TABLE x (y)").unwrap();
@@ -43,7 +43,7 @@ fn a_newer_file_is_refused() {
 
 #[tokio::test]
 async fn what_is_no_database_is_moved_away() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "not a database, but somebody's notes".repeat(9)).unwrap();
     let store = start(&path);
@@ -62,7 +62,7 @@ async fn what_is_no_database_is_moved_away() {
 async fn nobody_else_may_read_it() {
     use std::os::unix::fs::PermissionsExt as _;
 
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     write(&store, "s", vec![create(1)]).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -74,7 +74,7 @@ async fn nobody_else_may_read_it() {
 
 #[tokio::test]
 async fn what_the_disk_does_not_take_is_written_when_it_does() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
     let (healths, told) = mpsc::channel();
@@ -95,7 +95,7 @@ async fn what_the_disk_does_not_take_is_written_when_it_does() {
 
 #[tokio::test]
 async fn what_is_tried_once_and_fails_does_not_happen_later() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
     let other = Connection::open(&path).unwrap();
@@ -138,7 +138,7 @@ const LARGE: usize = 65 * 1024 * 1024;
 
 #[tokio::test]
 async fn a_session_that_waits_for_too_much_is_refused_until_it_is_opened_anew() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     let large = said("a", &"x".repeat(LARGE), 1);
     // Nothing waits: it is taken.
@@ -188,7 +188,7 @@ async fn a_session_that_waits_for_too_much_is_refused_until_it_is_opened_anew() 
 
 #[test]
 fn what_is_refused_is_answered_in_its_turn() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     write(&store, "s", vec![create(1)]).unwrap();
     let other = Connection::open(&path).unwrap();
@@ -211,7 +211,7 @@ fn what_is_refused_is_answered_in_its_turn() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_file_that_was_moved_away_is_waited_for() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
     let (healths, told) = mpsc::channel();
@@ -235,7 +235,7 @@ async fn a_file_that_was_moved_away_is_waited_for() {
 
 #[tokio::test]
 async fn a_file_that_was_emptied_is_told_and_its_log_of_changes_is_left() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
     std::fs::write(&path, "").unwrap();
@@ -248,7 +248,7 @@ async fn a_file_that_was_emptied_is_told_and_its_log_of_changes_is_left() {
 
 #[tokio::test]
 async fn a_damaged_file_says_what_to_do() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     let text = "word ".repeat(10_000);
     write(&store, "s", vec![create(1), said("a", &text, 1)]).unwrap();
@@ -265,7 +265,7 @@ async fn a_damaged_file_says_what_to_do() {
 
 #[tokio::test]
 async fn a_damaged_body_costs_itself_only() {
-    let (_folder, path) = temporary();
+    let (_folder, path) = place();
     let store = start(&path);
     let long = "word ".repeat(1_000);
     let changes = [

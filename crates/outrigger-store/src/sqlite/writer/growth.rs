@@ -8,14 +8,8 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::super::read;
 use super::{Writer, apply};
+use crate::upkeep::Tell;
 use crate::{Growth, Limits};
-
-/// After how many commits the limits are looked at, and after which time at the latest.
-const COMMITS: u32 = 256;
-pub(super) const EVERY: Duration = Duration::from_secs(60 * 60);
-
-/// From which part of the bytes that may be kept on it is told, in percent.
-const FILLING: u64 = 80;
 
 /// How many free pages stay in the file for what is written next, how many are given back in one step, and in how many
 /// steps at the end of the process. A page has 4 KiB.
@@ -30,76 +24,6 @@ pub(super) const REMOVE_FOR: Duration = Duration::from_secs(2);
 /// How many pages of the index of words are merged at once at the end, and for how long.
 const FORGET_PAGES: i64 = 1_000;
 const FORGET_FOR: Duration = Duration::from_secs(2);
-
-/// Told what limits came to.
-pub(in crate::sqlite) type Tell = Box<dyn Fn(Growth) + Send>;
-
-/// What is to be done about growth when nothing else is.
-pub(super) struct Upkeep {
-    limits: Limits,
-    tell: Option<Tell>,
-    commits: u32,
-    /// Whether the limits are to be looked at.
-    is_due: bool,
-    /// Whether there may be something that an import left, or a large session that was deleted.
-    pub(super) has_left: bool,
-    /// Whether there may be pages to give back.
-    pub(super) has_free: bool,
-    /// How full it was when that was told.
-    told: Fullness,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fullness {
-    Fine,
-    Filling,
-    Full,
-}
-
-impl Default for Upkeep {
-    fn default() -> Self {
-        Self {
-            limits: Limits::default(),
-            tell: None,
-            commits: 0,
-            is_due: false,
-            has_left: false,
-            // Those that an earlier process left.
-            has_free: true,
-            told: Fullness::Fine,
-        }
-    }
-}
-
-impl Upkeep {
-    /// Returns whether something is to be done.
-    pub(super) fn is_due(&self) -> bool {
-        self.is_due || self.has_left || self.has_free
-    }
-
-    /// Returns whether it is to be looked at from time to time though nothing is written.
-    pub(super) fn is_limited(&self) -> bool {
-        self.limits != Limits::default()
-    }
-
-    pub(super) fn look(&mut self) {
-        self.is_due = self.is_limited();
-    }
-
-    pub(super) fn committed(&mut self) {
-        self.commits += 1;
-        if self.commits >= COMMITS {
-            self.commits = 0;
-            self.look();
-        }
-    }
-
-    fn tell(&self, growth: Growth) {
-        if let Some(tell) = &self.tell {
-            tell(growth);
-        }
-    }
-}
 
 impl Writer {
     pub(super) fn limit(&mut self, limits: Limits, tell: Tell) {
@@ -186,7 +110,7 @@ impl Writer {
             if bytes > max_bytes && self.delete_first(read::PUT_AWAY_BEFORE, i64::MAX, false)? {
                 return Ok(());
             }
-            self.tell_fullness(bytes, max_bytes);
+            self.upkeep.tell_fullness(bytes, max_bytes);
         }
         self.upkeep.is_due = false;
         Ok(())
@@ -195,24 +119,17 @@ impl Writer {
     /// Returns the time, as far as it is believed.
     fn time(&mut self) -> rusqlite::Result<i64> {
         match (&self.connection, &mut self.clock) {
-            (Some(connection), Some(clock)) => clock.read(connection),
+            (Some(connection), Some(clock)) => {
+                let (time, has_gone_on) = clock.read();
+                if has_gone_on {
+                    connection
+                        .prepare_cached("INSERT OR REPLACE INTO clock (key, at_ms) VALUES (1, ?1)")?
+                        .execute([time])?;
+                }
+                Ok(time)
+            }
             _ => Ok(0),
         }
-    }
-
-    fn tell_fullness(&mut self, bytes: u64, max_bytes: u64) {
-        let is = match bytes {
-            _ if bytes > max_bytes => Fullness::Full,
-            _ if bytes > max_bytes / 100 * FILLING => Fullness::Filling,
-            _ => Fullness::Fine,
-        };
-        if is > self.upkeep.told {
-            self.upkeep.tell(match is {
-                Fullness::Full => Growth::Full { bytes, max_bytes },
-                _ => Growth::Filling { bytes, max_bytes },
-            });
-        }
-        self.upkeep.told = is;
     }
 
     /// Deletes the first of these sessions that nobody has open; false where there is none.

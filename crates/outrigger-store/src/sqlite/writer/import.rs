@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use rusqlite::TransactionBehavior;
 
-use super::super::import::Slice;
 use super::growth::{LAST_STEPS, REMOVE_FOR};
 use super::{Writer, apply, is_of_the_disk, problem};
 use crate::Error;
+use crate::slices::Slice;
 
 impl Writer {
     /// Writes a slice in one transaction.

@@ -22,7 +22,7 @@ fn used(at_ms: i64, conversation: &str, model: &str, micros: Option<i64>) -> Cha
     })
 }
 
-async fn sums(store: &Sqlite, by: UsageBy, since_ms: i64) -> Vec<(String, String, u64, i64)> {
+async fn sums(store: &Kept, by: UsageBy, since_ms: i64) -> Vec<(String, String, u64, i64)> {
     let wanted = UsageQuery {
         since_ms,
         until_ms: i64::MAX,
@@ -40,7 +40,9 @@ fn row(session: &str, key: &str, requests: u64, micros: i64) -> (String, String,
 
 #[tokio::test]
 async fn requests_are_summed_by_what_is_asked_for_and_outlive_their_session_without_its_name() {
-    let (_folder, path) = temporary();
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
     let store = restart(&path);
     write(
         &store,
@@ -107,5 +109,21 @@ async fn requests_are_summed_by_what_is_asked_for_and_outlive_their_session_with
     assert_eq!(
         (all.tokens.input, all.tokens.cache_read, all.tokens.output),
         (50, 20, 25)
+    );
+}
+
+#[tokio::test]
+async fn the_name_of_a_large_session_goes_with_it_too() {
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
+    let store = restart(&path);
+    // It is removed in slices, later.
+    growth::make(&store, "s", 1, crate::slices::SLICE_BYTES + 1);
+    write(&store, "s", vec![used(0, "a", "large", Some(100))]).unwrap();
+    write(&store, "s", vec![Change::Delete]).unwrap();
+    assert_eq!(
+        sums(&store, UsageBy::Conversation, 0).await,
+        [row("", "", 1, 100)]
     );
 }

@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 
 /// How often each is held. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct HeldSessions(Arc<Mutex<HashMap<String, usize>>>);
+pub(crate) struct HeldSessions(Arc<Mutex<HashMap<String, usize>>>);
 
 impl HeldSessions {
     /// Holds a session until what this returns is dropped.
-    pub(super) fn hold(&self, session: &str) -> Hold {
+    pub(crate) fn hold(&self, session: &str) -> Hold {
         *self.0.lock().entry(session.to_owned()).or_default() += 1;
         Hold {
             sessions: self.clone(),
@@ -19,12 +19,17 @@ impl HeldSessions {
         }
     }
 
-    pub(super) fn has(&self, session: &str) -> bool {
+    /// Returns the sessions that somebody has open.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.0.lock().keys().cloned().collect()
+    }
+
+    pub(crate) fn has(&self, session: &str) -> bool {
         self.0.lock().contains_key(session)
     }
 }
 
-pub(super) struct Hold {
+pub(crate) struct Hold {
     sessions: HeldSessions,
     session: String,
 }

@@ -16,7 +16,7 @@ const MAX_INFLATED: usize = 256 * 1024 * 1024;
 const GROWTH: usize = 3;
 
 /// Returns a long text deflated; none where it is short, or does not get shorter.
-pub(super) fn deflated(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn deflated(text: &str) -> Option<Vec<u8>> {
     if text.len() < DEFLATE {
         return None;
     }
@@ -28,7 +28,7 @@ pub(super) fn deflated(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Returns a text that was deflated; an error says why it is none.
-pub(super) fn inflated(data: &[u8]) -> Result<String, String> {
+pub(crate) fn inflated(data: &[u8]) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(data.len().saturating_mul(GROWTH).min(MAX_INFLATED));
     let mut inflate = Decompress::new(false);
     loop {

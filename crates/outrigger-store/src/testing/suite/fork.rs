@@ -4,7 +4,9 @@ use super::*;
 
 #[tokio::test]
 async fn a_fork_shares_what_was_said_and_outlives_its_source() {
-    let (_folder, path) = temporary();
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
     let store = start(&path);
     let changes = vec![
         create(1),
@@ -40,12 +42,7 @@ async fn a_fork_shares_what_was_said_and_outlives_its_source() {
         assert_eq!(refused, Err(expected));
         assert!(!store.has("part").await.unwrap());
     }
-    let bodies = |store: &Sqlite| {
-        store.read(|connection| {
-            connection.query_row("SELECT count(*) FROM body", [], |row| row.get::<_, i64>(0))
-        })
-    };
-    assert_eq!(bodies(&store).await.unwrap(), 3, "none is copied");
+    assert_eq!(count(&path, "body"), 3, "none is copied");
     write(&store, "s", vec![Change::Delete]).unwrap();
     assert_eq!(store.open("s").await.unwrap(), None);
     let fork = store.open("f").await.unwrap().unwrap();
@@ -55,7 +52,7 @@ async fn a_fork_shares_what_was_said_and_outlives_its_source() {
     assert_eq!(texts(&whole, "a"), ["one", "two"]);
     assert_eq!(texts(&whole, "b"), ["elsewhere"]);
     write(&store, "g", vec![Change::Delete]).unwrap();
-    assert_eq!(bodies(&store).await.unwrap(), 1);
+    assert_eq!(count(&path, "body"), 1);
     let unknown = Change::Fork {
         from: "nobody".to_owned(),
         part: None,
@@ -67,7 +64,9 @@ async fn a_fork_shares_what_was_said_and_outlives_its_source() {
 
 #[tokio::test]
 async fn an_exchange_is_known_by_whatever_is_of_it() {
-    let (_folder, path) = temporary();
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
     let store = start(&path);
     let began = Change::Began(Exchange {
         id: "m2".to_owned(),
@@ -107,7 +106,9 @@ async fn an_exchange_is_known_by_whatever_is_of_it() {
 
 #[tokio::test]
 async fn what_a_model_does_not_see_goes_with_the_messages_that_there_were() {
-    let (_folder, path) = temporary();
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
     let store = start(&path);
     let compacted = || Change::Compacted {
         conversation: "default".to_owned(),

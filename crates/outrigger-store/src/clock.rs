@@ -2,14 +2,12 @@
 //!
 //! A clock that is a year ahead for an hour must not cost what was said in that year. So the time that is believed goes on
 //! by a day at a start of the process and by a day for each hour that it runs, at most, and never back; it is kept in the
-//! file. A daemon that was not started for a month deletes what is too old a day and a half later.
+//! store. A daemon that was not started for a month deletes what is too old a day and a half later.
 //!
 //! What is written while the clock is behind is dated by it: to the believed time, or it would be too old at once when the
 //! clock is right again.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-use rusqlite::{Connection, OptionalExtension as _};
 
 /// How far the clock may be off before it is not believed, or not used, and how much faster than the process's own it may go.
 const DAY_MS: i64 = crate::MS_OF_DAY;
@@ -17,7 +15,7 @@ const TIMES: u32 = 24;
 
 /// The time, in milliseconds since 1970, as far as it is believed.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// What was believed when the process began, and since when it runs.
     at_start: i64,
     began: Instant,
@@ -26,33 +24,26 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Goes on from the time that is kept in the file.
-    pub(super) fn from(connection: &Connection) -> rusqlite::Result<Self> {
-        let kept = connection
-            .query_row("SELECT at_ms FROM clock", [], |row| row.get(0))
-            .optional()?;
+    /// Goes on from the time that is kept in the store; from now where there is none.
+    pub(crate) fn from(kept: Option<i64>) -> Self {
         let at_start = kept.unwrap_or_else(now);
-        Ok(Self {
+        Self {
             at_start,
             began: Instant::now(),
             latest: at_start,
-        })
+        }
     }
 
-    /// Returns the time, which is kept in the file from then on.
-    pub(super) fn read(&mut self, connection: &Connection) -> rusqlite::Result<i64> {
+    /// Returns the time, and whether it is to be kept in the store since it went on.
+    pub(crate) fn read(&mut self) -> (i64, bool) {
         let latest = self.believed(now(), self.began.elapsed());
-        if latest != self.latest {
-            connection
-                .prepare_cached("INSERT OR REPLACE INTO clock (key, at_ms) VALUES (1, ?1)")?
-                .execute([latest])?;
-            self.latest = latest;
-        }
-        Ok(latest)
+        let has_gone_on = latest != self.latest;
+        self.latest = latest;
+        (latest, has_gone_on)
     }
 
     /// Returns the time where the machine's clock is behind it.
-    pub(super) fn if_behind(&self) -> Option<i64> {
+    pub(crate) fn if_behind(&self) -> Option<i64> {
         (now() < self.latest.saturating_sub(DAY_MS)).then_some(self.latest)
     }
 

@@ -1,0 +1,353 @@
+//! Sessions in a database of PostgreSQL: one task writes, others read by a pool of connections.
+//!
+//! - One process has the database, by a lease that it renews; each transaction that writes names its generation, so that
+//!   a process whose lease another one took writes nothing any more.
+//! - The task takes all that waits into one transaction, commits, and then tells everybody.
+//! - Where the server does not take a transaction, or is away, it is tried again with what came meanwhile, in order.
+//! - An import is written in slices, and what others say between them.
+
+mod apply;
+mod checkup;
+mod import;
+mod offline;
+mod op;
+mod read;
+mod schema;
+mod server;
+mod writer;
+
+use std::sync::{Arc, mpsc as threads};
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Pool, Runtime};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::held::HeldSessions;
+use crate::queue::{Gate, Job, Lasts, NO_ROOM};
+use crate::{
+    CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
+    Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
+};
+pub use checkup::{Checkup, check_up};
+pub use offline::Reader;
+pub use schema::SCHEMA;
+use server::{Server, described, refused};
+use writer::{Work, Writer};
+
+/// Reads at once: each has a connection.
+const READERS: usize = 4;
+
+/// How long a read waits for a connection, and how long it may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+const READ: Duration = Duration::from_secs(60);
+
+/// How long the lease lasts that is not renewed; it is renewed three times as often.
+const LEASE: Duration = Duration::from_secs(15);
+
+/// How much work waits at most, beside the bound of its bytes, which is reached before: a job counts for 256 at least.
+const JOBS: usize = 512 * 1024;
+
+/// Threads of the store's own: what is read is inflated there.
+const THREADS: usize = 2;
+
+/// A store in a database. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Postgres(Arc<Shared>);
+
+struct Shared {
+    server: Server,
+    work: mpsc::Sender<Work>,
+    gate: Gate,
+    held: HeldSessions,
+    /// Held by the import whose slice waits.
+    slices: Mutex<()>,
+    pool: Pool,
+    threads: Handle,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.server.fmt(f)
+    }
+}
+
+impl Postgres {
+    /// Connects to the database of `url`, brings its schema up to date and takes it for this process:
+    /// `postgres://user:password@host:port/database?sslmode=verify-full`. Waits for a process that had it and died, 15
+    /// seconds at most.
+    ///
+    /// Fails where another process has it, it is newer than this program, or cannot be reached.
+    pub fn start(url: &str) -> Result<Self, Error> {
+        Self::begin(url, LEASE)
+    }
+
+    /// Says what is wrong with an address, without connecting.
+    pub fn check(url: &str) -> Result<(), Error> {
+        Server::read(url).map(drop)
+    }
+
+    /// The same with a lease that lasts so long.
+    fn begin(url: &str, lasts: Duration) -> Result<Self, Error> {
+        let server = Server::read(url)?;
+        let failed = |problem: &dyn std::fmt::Display| server.error(problem.to_string());
+        let pool = Pool::builder(server.manager())
+            .max_size(READERS)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(PATIENCE))
+            .create_timeout(Some(PATIENCE))
+            .recycle_timeout(Some(PATIENCE))
+            .build()
+            .map_err(|error| failed(&error))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("store")
+            .enable_all()
+            .build()
+            .map_err(|error| failed(&error))?;
+        let threads = runtime.handle().clone();
+        let (gate, held) = (Gate::default(), HeldSessions::default());
+        let of_writer = (
+            Arc::clone(&gate.room),
+            Arc::clone(&gate.health),
+            held.clone(),
+        );
+        let (work, waits) = mpsc::channel(JOBS);
+        let (begun, has_begun) = threads::channel();
+        let of_thread = server.clone();
+        let thread = std::thread::Builder::new().name("store".to_owned());
+        let started = thread.spawn(move || {
+            runtime.block_on(async {
+                match Writer::begin(of_thread, lasts, of_writer).await {
+                    Ok(mut writer) => {
+                        begun.send(Ok(())).ok();
+                        writer.run(waits).await;
+                    }
+                    Err(error) => drop(begun.send(Err(error))),
+                }
+            });
+            runtime.shutdown_background();
+        });
+        started.map_err(|error| failed(&error))?;
+        has_begun.recv().map_err(|_| Error::Closed)??;
+        Ok(Self(Arc::new(Shared {
+            server,
+            work,
+            gate,
+            held,
+            slices: Mutex::default(),
+            pool,
+            threads,
+        })))
+    }
+
+    /// Returns which database it is, for people; without a user's name and password.
+    pub fn shown(&self) -> &str {
+        &self.0.server.shown
+    }
+
+    /// Returns why what is written is not safe now; `None` where it is.
+    pub fn failing(&self) -> Option<String> {
+        self.0.gate.health.lock().failing.clone()
+    }
+
+    /// Has the health told to `tell` whenever it changes: why nothing is taken, or `None` once all is safe again.
+    pub fn watch(&self, tell: impl Fn(Option<&str>) + Send + 'static) {
+        self.0.gate.health.lock().tell = Some(Box::new(tell));
+    }
+
+    /// Holds what is kept to limits from now on, and tells what comes of it.
+    pub fn limit(&self, limits: Limits, tell: impl Fn(Growth) + Send + 'static) {
+        self.0
+            .work
+            .try_send(Work::Limit(limits, Box::new(tell)))
+            .ok();
+    }
+
+    fn send(&self, mut work: Work) {
+        match &mut work {
+            Work::Job(job) => self.0.gate.take(job),
+            // It is read anew, so what follows fits again.
+            Work::Open(session, _) => self.0.gate.is_opened(session),
+            _ => {}
+        }
+        use mpsc::error::TrySendError::{Closed, Full};
+        match self.0.work.try_send(work) {
+            Err(Closed(Work::Job(job))) => (job.done)(Err(Error::Closed)),
+            Err(Full(Work::Job(job))) => (job.done)(Err(Error::Refused(NO_ROOM.to_owned()))),
+            _ => {}
+        }
+    }
+
+    /// Sends what is answered, and waits for that.
+    fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Work,
+    ) -> BoxFuture<'static, Result<T, Error>> {
+        let (reply, answer) = oneshot::channel();
+        self.send(work(reply));
+        async move { answer.await.map_err(|_| Error::Closed)? }.boxed()
+    }
+
+    /// Runs a read on a connection of its own, on the store's threads.
+    fn read<T, F, R>(&self, read: F) -> BoxFuture<'static, Result<T, Error>>
+    where
+        T: Send + 'static,
+        F: FnOnce(Object) -> R + Send + 'static,
+        R: Future<Output = Result<T, tokio_postgres::Error>> + Send,
+    {
+        let shared = Arc::clone(&self.0);
+        let threads = shared.threads.clone();
+        let work = async move {
+            let client = shared.client().await?;
+            match tokio::time::timeout(READ, read(client)).await {
+                Ok(value) => value.map_err(|error| Error::Failing(described(&error))),
+                Err(_) => Err(Error::Failing("it does not answer".to_owned())),
+            }
+        };
+        async move { threads.spawn(work).await.map_err(|_| Error::Closed)? }.boxed()
+    }
+
+    /// Waits until what was given before is safe, or cannot be now, then reads.
+    fn read_all<T, F, R>(&self, read: F) -> BoxFuture<'static, Result<T, Error>>
+    where
+        T: Send + 'static,
+        F: FnOnce(Object) -> R + Send + 'static,
+        R: Future<Output = Result<T, tokio_postgres::Error>> + Send + 'static,
+    {
+        let store = self.clone();
+        async move {
+            // What is not safe is not found, which is no reason to find nothing.
+            store.flush().await.ok();
+            store.read(read).await
+        }
+        .boxed()
+    }
+}
+
+impl Shared {
+    async fn client(&self) -> Result<Object, Error> {
+        let client = self.pool.get().await;
+        client.map_err(|error| Error::Failing(refused(&error)))
+    }
+}
+
+impl Store for Postgres {
+    fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
+        self.send(Work::Job(Job::new(session, changes, Lasts::Long, done)));
+    }
+
+    fn attempt(
+        &self,
+        session: &str,
+        changes: Vec<Change>,
+    ) -> BoxFuture<'static, Result<(), Error>> {
+        self.ask(|reply| {
+            let done = Box::new(move |result| drop(reply.send(result)));
+            Work::Job(Job::new(session, changes, Lasts::Once, done))
+        })
+    }
+
+    fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>> {
+        let (store, session) = (self.clone(), session.to_owned());
+        async move {
+            let reserved = store.ask(|reply| Work::Open(session, reply)).await?;
+            let Some(key) = reserved else {
+                return Ok(None);
+            };
+            let read = async move |mut client: Object| read::session(&mut client, key).await;
+            store.read(read).await.map(Some)
+        }
+        .boxed()
+    }
+
+    fn hold(&self, session: &str) -> Held {
+        Box::new(self.0.held.hold(session))
+    }
+
+    fn export(&self, session: &str, each: Each) -> BoxFuture<'static, Result<bool, Error>> {
+        let (store, session) = (self.clone(), session.to_owned());
+        async move {
+            store.flush().await.ok();
+            let client = {
+                let shared = Arc::clone(&store.0);
+                let client = async move { shared.client().await };
+                let client = store.0.threads.spawn(client).await;
+                client.map_err(|_| Error::Closed)??
+            };
+            let threads = store.0.threads.clone();
+            read::whole::export(threads, client, session, each).await
+        }
+        .boxed()
+    }
+
+    fn import(&self, session: &str, changes: Changes) -> BoxFuture<'static, Result<(), Error>> {
+        let (shared, session) = (Arc::clone(&self.0), session.to_owned());
+        let import = move || import::run(&shared.work, &shared.slices, &session, changes);
+        async move {
+            let done = tokio::task::spawn_blocking(import).await;
+            done.map_err(|_| Error::Closed)?
+        }
+        .boxed()
+    }
+
+    fn has(&self, session: &str) -> BoxFuture<'static, Result<bool, Error>> {
+        let session = session.to_owned();
+        self.read_all(async move |client| read::has(&client, &session).await)
+    }
+
+    fn has_exchange(&self, session: &str, id: &str) -> BoxFuture<'static, Result<bool, Error>> {
+        let (session, id) = (session.to_owned(), id.to_owned());
+        self.read_all(async move |client| read::has_exchange(&client, &session, &id).await)
+    }
+
+    fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>> {
+        self.read_all(async move |client| read::list::page(&client, &wanted).await)
+    }
+
+    fn calls(&self, wanted: CallListing) -> BoxFuture<'static, Result<CallPage, Error>> {
+        self.read_all(async move |client| read::calls::page(&client, &wanted).await)
+    }
+
+    fn ran(&self, from_day: i64) -> BoxFuture<'static, Result<Ran, Error>> {
+        self.read_all(async move |client| read::calls::ran(&client, from_day).await)
+    }
+
+    fn usage(&self, wanted: UsageQuery) -> BoxFuture<'static, Result<Vec<UsageSum>, Error>> {
+        self.read_all(async move |client| read::usage::sums(&client, &wanted).await)
+    }
+
+    fn rules(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>> {
+        self.read_all(async move |client| read::rules(&client).await)
+    }
+
+    fn files(&self, wanted: FileQuery) -> BoxFuture<'static, Result<FilePage, Error>> {
+        self.read_all(async move |client| read::files::page(&client, &wanted).await)
+    }
+
+    fn attachment(&self, hash: Hash) -> BoxFuture<'static, Result<Option<Vec<u8>>, Error>> {
+        self.read_all(async move |client| read::files::attachment(&client, hash).await)
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.0.gate.has_room(bytes)
+    }
+
+    fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {
+        self.read_all(async move |client| read::stats(&client).await)
+    }
+
+    fn flush(&self) -> BoxFuture<'static, Result<(), Error>> {
+        self.ask(Work::Flush)
+    }
+
+    fn close(&self) -> BoxFuture<'static, Result<(), Error>> {
+        self.ask(Work::Close)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! The store in a database as its owner uses it, whatever happens to the server between.
+
+#[path = "../../testing/postgres.rs"]
+mod server_of_tests;
+#[expect(clippy::duplicate_mod, reason = "each store runs the same tests")]
+#[path = "../testing/suite/mod.rs"]
+mod suite;
+mod trouble;
+
+use super::*;
+use server_of_tests as servers;
+use suite::*;
+
+type Kept = Postgres;
+
+/// Where a store is.
+#[derive(Clone)]
+struct Place {
+    server: &'static servers::Server,
+    database: String,
+}
+
+impl Place {
+    fn url(&self) -> String {
+        self.server.url("tester", &self.database)
+    }
+
+    fn sql(&self, sql: &str) -> String {
+        self.server.sql(&self.database, sql)
+    }
+}
+
+fn temporary() -> Option<((), Place)> {
+    let server = servers::shared()?;
+    let database = server.database();
+    Some(((), Place { server, database }))
+}
+
+fn start(place: &Place) -> Postgres {
+    Postgres::start(&place.url()).unwrap()
+}
+
+/// Opens it once the process before, which is this one, has let go.
+fn restart(place: &Place) -> Postgres {
+    start(place)
+}
+
+fn count(place: &Place, table: &str) -> i64 {
+    let rows = place.sql(&format!("SELECT count(*) FROM {table}"));
+    rows.parse().unwrap()
+}
+
+fn move_call_ahead(place: &Place, id: &str, by: i64) {
+    place.sql(&format!(
+        "UPDATE call SET key = key + {by} WHERE id = '{id}'; \
+         SELECT setval(pg_get_serial_sequence('call', 'key'), max(key)) FROM call"
+    ));
+}
+
+/// Waits until something is so, which is only a matter of time; a minute is too long.
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it never is");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,187 @@
+//! A transaction under the lease, and what becomes of it.
+
+use std::time::Duration;
+
+use deadpool_postgres::ClientWrapper;
+use tokio::time::{Instant, timeout};
+
+use super::super::apply::{self, Days, Ops, fork::Failure};
+use super::super::op;
+use super::super::schema::{Lease, Lost};
+use super::super::server::{described, is_refusal};
+use super::{Doubt, Waiting, Writer};
+use crate::Error;
+
+/// How long a transaction may take, and how long its commit, before the connection is given up.
+pub(super) const TRANSACTION: Duration = Duration::from_secs(60);
+pub(super) const COMMIT: Duration = Duration::from_secs(30);
+
+/// Why a transaction was not committed.
+pub(in super::super) enum Trouble {
+    /// What it writes is wrong: nothing was written.
+    Refused(Error),
+    /// The server is not as it should be: nothing was written.
+    Failing(String),
+    /// The same, while it was committed.
+    InDoubt(String),
+    /// Another process writes.
+    Taken(String),
+}
+
+impl From<Lost> for Trouble {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::Server(error) => Self::Failing(described(&error)),
+            Lost::Taken(node) => Self::Taken(node),
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Trouble {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match is_refusal(&error) {
+            true => Self::Refused(Error::Refused(described(&error))),
+            false => Self::Failing(described(&error)),
+        }
+    }
+}
+
+impl Writer {
+    /// Writes the jobs that wait in one transaction. Returns those that were refused, by their place.
+    pub(super) async fn write(&mut self) -> Result<Vec<(usize, Error)>, Trouble> {
+        let behind = self.clock.if_behind();
+        let (jobs, days) = (&self.backlog, &mut self.days);
+        let client = self.client.as_ref().ok_or_else(silent)?;
+        let batch = self.lease.batch + 1;
+        let body = async {
+            begin(client, &self.lease, batch).await?;
+            if let Some(all) = together(jobs, behind, days) {
+                match op::run(client, &all).await {
+                    Ok(()) => return Ok(Vec::new()),
+                    Err(error) if is_refusal(&error) => {
+                        // One of them is wrong: which one is found by writing each by itself.
+                        client.batch_execute("ROLLBACK").await?;
+                        begin(client, &self.lease, batch).await?;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            one_by_one(client, jobs, behind, days).await
+        };
+        let refused = timeout(TRANSACTION, body).await.map_err(|_| silent())??;
+        match end(client).await {
+            Ok(()) => {
+                self.lease.batch = batch;
+                self.renew_at = Instant::now() + self.lease.renews_after();
+                Ok(refused)
+            }
+            Err(problem) => {
+                self.doubt = Some(Doubt {
+                    batch,
+                    jobs: self.backlog.len(),
+                    refused,
+                });
+                Err(Trouble::InDoubt(problem))
+            }
+        }
+    }
+
+    /// Does some work in a transaction of its own.
+    pub(super) async fn transact<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&ClientWrapper, &mut Days) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Trouble> {
+        let Some(client) = &self.client else {
+            return Err(Trouble::Failing("it is not connected".to_owned()));
+        };
+        let batch = self.lease.batch + 1;
+        let (lease, days) = (&self.lease, &mut self.days);
+        let body = async {
+            begin(client, lease, batch).await?;
+            Ok(work(client, days).await?)
+        };
+        let done: Result<T, Trouble> = match timeout(TRANSACTION, body).await {
+            Ok(done) => done,
+            Err(_) => Err(silent()),
+        };
+        match done {
+            Ok(value) => {
+                end(client).await.map_err(Trouble::InDoubt)?;
+                self.lease.batch = batch;
+                self.renew_at = Instant::now() + self.lease.renews_after();
+                Ok(value)
+            }
+            Err(trouble) => {
+                let undone = client.batch_execute("ROLLBACK");
+                if !matches!(timeout(COMMIT, undone).await, Ok(Ok(()))) {
+                    self.client = None;
+                }
+                Err(trouble)
+            }
+        }
+    }
+}
+
+pub(super) fn silent() -> Trouble {
+    Trouble::Failing("it does not answer".to_owned())
+}
+
+/// Begins a transaction under the lease.
+async fn begin(client: &ClientWrapper, lease: &Lease, batch: i64) -> Result<(), Trouble> {
+    client.batch_execute("BEGIN").await?;
+    Ok(lease.fence(client, batch).await?)
+}
+
+/// Commits; what it says otherwise leaves open whether it was.
+async fn end(client: &ClientWrapper) -> Result<(), String> {
+    match timeout(COMMIT, client.batch_execute("COMMIT")).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(described(&error)),
+        Err(_) => Err("it does not answer".to_owned()),
+    }
+}
+
+/// Returns the statements of all jobs; `None` where one of them asks for something first.
+fn together<'a>(
+    jobs: &'a [Waiting],
+    behind: Option<i64>,
+    days: &mut Days,
+) -> Option<Vec<op::Op<'a>>> {
+    let mut all = Vec::new();
+    for job in jobs {
+        all.extend(Ops::of(&job.session, &job.changes, days)?.list);
+        all.extend(behind.map(|at_ms| apply::changed(&job.session, at_ms)));
+    }
+    Some(all)
+}
+
+/// Writes each job by itself; returns those that were refused, by their place.
+async fn one_by_one(
+    client: &ClientWrapper,
+    jobs: &[Waiting],
+    behind: Option<i64>,
+    days: &mut Days,
+) -> Result<Vec<(usize, Error)>, Trouble> {
+    let mut refused = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        client.batch_execute("SAVEPOINT job").await?;
+        let mut written = apply::fork::all(client, &job.session, &job.changes, days).await;
+        if let (Ok(()), Some(at_ms)) = (&written, behind) {
+            let dated = op::run(client, &[apply::changed(&job.session, at_ms)]).await;
+            written = dated.map_err(Failure::from);
+        }
+        let problem = match written {
+            Ok(()) => {
+                client.batch_execute("RELEASE job").await?;
+                continue;
+            }
+            Err(Failure::Misfit(misfit)) => misfit,
+            Err(Failure::Server(error)) if is_refusal(&error) => Error::Refused(described(&error)),
+            Err(Failure::Server(error)) => return Err(Trouble::Failing(described(&error))),
+        };
+        client.batch_execute("ROLLBACK TO job").await?;
+        client.batch_execute("RELEASE job").await?;
+        refused.push((index, problem));
+    }
+    Ok(refused)
+}

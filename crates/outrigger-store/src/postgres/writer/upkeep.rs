@@ -1,0 +1,151 @@
+//! How much is kept, and what imports and large sessions have left: done in steps while nothing waits to be written. What is
+//! free in the tables is the server's to use again (autovacuum).
+
+use std::time::{Duration, Instant};
+
+use super::super::{apply, op};
+use super::Writer;
+use super::transaction::Trouble;
+use crate::{Growth, Limits};
+
+/// In how many steps what is left is removed at the end of the process, and for how long where it takes more; the next
+/// process removes the rest.
+const LAST_STEPS: usize = 32;
+const REMOVE_FOR: Duration = Duration::from_secs(2);
+
+/// How many sessions are looked at in a step: that many may have been opened since those were named that are open.
+const LOOKED_AT: i64 = 100;
+
+/// Sessions that changed before a time, the one first that did not change for longest; of all, and of those put away.
+const BEFORE: &str = "SELECT id, updated_ms FROM session WHERE updated_ms < $1::bigint AND id <> ALL($2::text[]) \
+                      ORDER BY updated_ms LIMIT $3::bigint";
+const PUT_AWAY_BEFORE: &str = "SELECT id, updated_ms FROM session WHERE archived_ms IS NOT NULL AND updated_ms < $1::bigint \
+                               AND id <> ALL($2::text[]) ORDER BY updated_ms LIMIT $3::bigint";
+
+/// Bytes of what is said, attached and changed. The server's own figures count what is free in its tables, too.
+const BYTES: &str = "SELECT ((SELECT coalesce(sum(octet_length(data)), 0) FROM body) \
+                     + (SELECT coalesce(sum(octet_length(data)), 0) FROM attachment) \
+                     + (SELECT coalesce(sum(octet_length(diff) + octet_length(about)), 0) FROM file_change))::bigint";
+
+impl Writer {
+    /// Does a step of what is to be done.
+    pub(super) async fn keep_up(&mut self) {
+        let done = match (self.upkeep.has_left, self.upkeep.is_due) {
+            (true, _) => self.remove_some().await,
+            (false, true) => self.hold_limits().await,
+            (false, false) => Ok(()),
+        };
+        self.upkeep.has_free = false;
+        if let Err(trouble) = done {
+            (self.upkeep.is_due, self.upkeep.has_left) = (false, false);
+            match trouble {
+                Trouble::Refused(error) => tracing::error!(%error, "the store does not shrink"),
+                trouble => self.is_troubled(trouble),
+            }
+        }
+    }
+
+    /// Removes some of what imports have left that broke off, and of large sessions that were deleted.
+    async fn remove_some(&mut self) -> Result<(), Trouble> {
+        self.upkeep.has_left = false;
+        let under_way: Vec<String> = self.imports.iter().cloned().collect();
+        let some = self.transact(async |client, _| apply::remove::some(client, &under_way).await);
+        self.upkeep.has_left = some.await?;
+        Ok(())
+    }
+
+    /// Removes what is left, as far as that does not take long.
+    pub(super) async fn remove_last(&mut self) {
+        if self.is_well().is_err() {
+            return;
+        }
+        self.imports.clear();
+        self.upkeep.has_left = true;
+        let began = Instant::now();
+        let mut steps = 0;
+        while self.upkeep.has_left && (steps < LAST_STEPS || began.elapsed() < REMOVE_FOR) {
+            if self.remove_some().await.is_err() {
+                return;
+            }
+            steps += 1;
+        }
+    }
+
+    /// Deletes one session, where there is one too many.
+    async fn hold_limits(&mut self) -> Result<(), Trouble> {
+        let Limits { keep, max_bytes } = self.upkeep.limits;
+        if let Some(keep) = keep {
+            let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+            let before = self.time().await?.saturating_sub(keep);
+            if self.delete_first(BEFORE, before, true).await? {
+                return Ok(());
+            }
+        }
+        if let Some(max_bytes) = max_bytes {
+            let bytes = self.transact(async |client, _| {
+                let row = client.query_one(BYTES, &[]).await?;
+                row.try_get::<_, i64>(0)
+            });
+            let bytes = u64::try_from(bytes.await?).unwrap_or(0);
+            let is_too_much = bytes > max_bytes;
+            if is_too_much && self.delete_first(PUT_AWAY_BEFORE, i64::MAX, false).await? {
+                return Ok(());
+            }
+            self.upkeep.tell_fullness(bytes, max_bytes);
+        }
+        self.upkeep.is_due = false;
+        Ok(())
+    }
+
+    /// Returns the time, as far as it is believed.
+    async fn time(&mut self) -> Result<i64, Trouble> {
+        let (time, has_gone_on) = self.clock.read();
+        if has_gone_on {
+            let keep = "INSERT INTO clock (key, at_ms) VALUES (1, $1::bigint) \
+                        ON CONFLICT (key) DO UPDATE SET at_ms = excluded.at_ms";
+            self.transact(async |client, _| client.execute(keep, &[&time]).await)
+                .await?;
+        }
+        Ok(time)
+    }
+
+    /// Deletes the first of these sessions that nobody has open; false where there is none.
+    async fn delete_first(
+        &mut self,
+        sql: &'static str,
+        bound: i64,
+        is_old: bool,
+    ) -> Result<bool, Trouble> {
+        let held = self.held.clone();
+        let deleted = self.transact(async |client, days| {
+            let statement = client.prepare_cached(sql).await?;
+            // Those that somebody has open, as they were when it was asked.
+            let open = held.ids();
+            let rows = client
+                .query(&statement, &[&bound, &open, &LOOKED_AT])
+                .await?;
+            for row in rows {
+                let (id, updated_ms): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+                if held.has(&id) {
+                    continue;
+                }
+                let delete = [crate::Change::Delete];
+                if let Some(ops) = apply::Ops::of(&id, &delete, days) {
+                    op::run(client, &ops.list).await?;
+                }
+                return Ok(Some((id, updated_ms)));
+            }
+            Ok(None)
+        });
+        let Some((session, updated_ms)) = deleted.await? else {
+            return Ok(false);
+        };
+        self.upkeep.has_left = true;
+        self.upkeep.tell(Growth::Deleted {
+            session,
+            updated_ms,
+            is_old,
+        });
+        Ok(true)
+    }
+}
