@@ -39,7 +39,7 @@ impl ProgramSearch {
     fn new(loaded: &Loaded, sources: &Sources) -> Self {
         let project = loaded.config.project.own.iter();
         let roots = project.flat_map(|project| [&project.root, &project.central]);
-        let roots = roots.filter_map(|root| root.canonicalize().ok());
+        let roots = roots.filter_map(|root| crate::sandbox::canonicalize(root).ok());
         let programs = Programs::outside(roots.collect());
         let path = sources.environment.get("PATH").unwrap_or_default();
         let path = search_path(path, &|directory| programs.directory_is_trusted(directory));

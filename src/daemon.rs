@@ -401,7 +401,7 @@ fn ready_limits(report: &sandbox::LimitsReport, limits: &Limits) -> event::Sandb
         by: word(&by),
     };
     let memory = match report.memory {
-        HeldBy::Cgroup => Some(limits.total_memory()),
+        HeldBy::Cgroup | HeldBy::Job => Some(limits.total_memory()),
         HeldBy::Rlimit | HeldBy::None => limits.data,
     };
     event::SandboxLimits {

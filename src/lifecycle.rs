@@ -1,17 +1,19 @@
 //! What ends the daemon: a signal, the end of stdin, or the end of the process it watches.
 
 use std::io::Read as _;
+#[cfg(unix)]
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 /// How often a watched process is looked for where the system cannot tell of its end.
+#[cfg(unix)]
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Why the daemon ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// SIGTERM or SIGINT.
+    /// SIGTERM or SIGINT; on Windows an event of the console.
     Signal,
     /// The terminal was closed.
     TerminalClosed,
@@ -26,6 +28,7 @@ pub enum Ending {
 enum Caught {
     End,
     /// SIGHUP: the terminal is gone, or somebody wants the configuration to be read again.
+    #[cfg_attr(windows, expect(dead_code, reason = "Windows has no such event"))]
     Hangup,
 }
 
@@ -111,16 +114,34 @@ fn has_terminal() -> bool {
         || std::io::stderr().is_terminal()
 }
 
-/// Ctrl-C.
-#[cfg(not(unix))]
+/// The events of a console: Ctrl-C, Ctrl-Break, its window closed, the session or the machine ended.
+#[cfg(windows)]
 #[derive(Debug)]
-pub struct Signals;
+pub struct Signals {
+    interrupt: tokio::signal::windows::CtrlC,
+    end: tokio::signal::windows::CtrlBreak,
+    close: tokio::signal::windows::CtrlClose,
+    logoff: tokio::signal::windows::CtrlLogoff,
+    shutdown: tokio::signal::windows::CtrlShutdown,
+}
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 impl Signals {
-    /// There is nothing to be done before.
+    /// Catches them from now on: before anybody knows that the daemon is ready, or an early one would kill it.
+    ///
+    /// # Errors
+    ///
+    /// Where the system lets an event not be caught.
     pub fn catch() -> std::io::Result<Self> {
-        Ok(Self)
+        use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_logoff, ctrl_shutdown};
+
+        Ok(Self {
+            interrupt: ctrl_c()?,
+            end: ctrl_break()?,
+            close: ctrl_close()?,
+            logoff: ctrl_logoff()?,
+            shutdown: ctrl_shutdown()?,
+        })
     }
 
     /// Waits for the next one.
@@ -129,10 +150,14 @@ impl Signals {
         Caught::End
     }
 
-    /// Waits for the next one that is to end the daemon.
+    /// Waits for the next one that is to end the daemon. After a window was closed, Windows gives a process five seconds.
     pub async fn end(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending().await
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.end.recv() => {}
+            _ = self.close.recv() => {}
+            _ = self.logoff.recv() => {}
+            _ = self.shutdown.recv() => {}
         }
     }
 
@@ -155,10 +180,12 @@ pub fn stdin_is_a_pipe() -> bool {
     })
 }
 
-/// Whether stdin is a pipe; not known here, so its end means nothing.
-#[cfg(not(unix))]
+/// Whether stdin is a pipe, whose end means that its owner is gone; a console, a file or `NUL` is not.
+#[cfg(windows)]
 pub fn stdin_is_a_pipe() -> bool {
-    false
+    use winapi_util::{HandleRef, file};
+
+    file::typ(HandleRef::stdin()).is_ok_and(|kind| kind.is_pipe())
 }
 
 /// Reads stdin to its end and cancels the token then.
@@ -198,9 +225,28 @@ async fn gone(parent: Option<u32>) {
     }
 }
 
-#[cfg(not(unix))]
-async fn gone(_: Option<u32>) {
-    std::future::pending().await
+/// Waits until the process is gone; for ever where none is named, or where it may not be waited for.
+#[cfg(windows)]
+async fn gone(parent: Option<u32>) {
+    let Some(pid) = parent else {
+        return std::future::pending().await;
+    };
+    let (running, ended) = tokio::sync::oneshot::channel::<()>();
+    // Opened before the id can be another process's, as long as this one's parent lives.
+    let watching = std::thread::Builder::new()
+        .name("parent".to_owned())
+        .spawn(move || match crate::sandbox::wait_for_process(pid) {
+            Ok(()) => drop(running),
+            // There is no such process any more.
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => drop(running),
+            Err(error) => {
+                tracing::warn!(pid, %error, "the end of the parent cannot be waited for");
+                running.send(()).unwrap_or_default();
+            }
+        });
+    if watching.is_err() || ended.await.is_ok() {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Waits until the process is gone; `None` where the system cannot tell.

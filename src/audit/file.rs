@@ -168,17 +168,43 @@ fn is_the_same(path: &Path, file: &File) -> bool {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    use std::os::windows::fs::OpenOptionsExt as _;
+
+    /// `FILE_FLAG_OPEN_REPARSE_POINT`: a link is opened itself.
+    const NOFOLLOW: u32 = 0x0020_0000;
+
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .custom_flags(NOFOLLOW)
+        .open(path)?;
+    let refuse = |what: &str| Err(io::Error::other(what.to_owned()));
+    // What `NUL` opens has no links.
+    if is_device(&file) {
+        return Ok(file);
+    }
+    if !file.metadata()?.is_file() {
+        return refuse("it is no regular file");
+    }
+    if winapi_util::file::information(&file)?.number_of_links() > 1 {
+        return refuse("it has a second name (a hard link)");
+    }
+    Ok(file)
 }
 
-#[cfg(not(unix))]
-fn is_device(_: &File) -> bool {
-    false
+#[cfg(windows)]
+fn is_device(file: &File) -> bool {
+    winapi_util::file::typ(file).is_ok_and(|kind| kind.is_char())
 }
 
-#[cfg(not(unix))]
-fn is_the_same(path: &Path, _: &File) -> bool {
-    path.exists()
+#[cfg(windows)]
+fn is_the_same(path: &Path, file: &File) -> bool {
+    let place = |file: &File| {
+        let information = winapi_util::file::information(file).ok()?;
+        Some((information.volume_serial_number(), information.file_index()))
+    };
+    let there = File::open(path).ok();
+    there.and_then(|there| place(&there)) == place(file)
 }

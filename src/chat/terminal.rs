@@ -209,7 +209,7 @@ impl Ends {
     }
 
     async fn asked(&mut self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

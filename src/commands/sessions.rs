@@ -154,7 +154,7 @@ fn list(wanted: &ListArguments, query: Option<&str>) -> Result<String, Refused> 
 }
 
 fn absolute(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    crate::sandbox::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Writes a session to a file.

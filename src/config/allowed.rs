@@ -89,7 +89,7 @@ impl AllowedFolders {
 fn real(path: &Path) -> PathBuf {
     let resolved = path.ancestors().find_map(|above| {
         let rest = path.strip_prefix(above).ok()?;
-        Some(above.canonicalize().ok()?.join(rest))
+        Some(crate::sandbox::canonicalize(above).ok()?.join(rest))
     });
     // Without the slash at the end that an empty rest leaves.
     resolved.map_or_else(|| path.to_owned(), |path| path.components().collect())

@@ -170,7 +170,7 @@ impl Launcher {
         for named in homes {
             // By both names: the environment's own links go by the first. The model may have written
             // what names it, so anything but a Python is not believed.
-            let real = named.canonicalize().ok();
+            let real = crate::sandbox::canonicalize(&named).ok();
             if real.as_deref().is_some_and(|real| self.may_be_shown(real)) {
                 command.read_only.push(named);
                 command.read_only.extend(real);
@@ -191,11 +191,12 @@ impl Launcher {
     /// Where a path really leads; `None` where nothing is there, or where a link that the model may
     /// have made leads out of its own storage.
     fn resolved(&self, path: &Path) -> Option<PathBuf> {
-        let real = path.canonicalize().ok()?;
+        let real = crate::sandbox::canonicalize(path).ok()?;
         let roots = [RootName::Project, RootName::Central].map(|root| self.exec.roots().path(root));
         let is_inside = |path: &Path| roots.iter().any(|root| path.starts_with(root));
         let mut above = path.ancestors().skip(1);
-        let goes_through = above.any(|part| part.canonicalize().is_ok_and(|part| is_inside(&part)));
+        let goes_through =
+            above.any(|part| crate::sandbox::canonicalize(part).is_ok_and(|part| is_inside(&part)));
         if goes_through && !is_inside(&real) {
             tracing::warn!(
                 path = %path.display(),

@@ -1,5 +1,6 @@
 //! `bash`: runs a command line in the project's folder.
 
+mod shell;
 mod surroundings;
 
 use std::path::{Path, PathBuf};
@@ -16,23 +17,22 @@ use super::hosts::HostList;
 use super::program::{Commands, ProgramCall, time_limit, unsafe_git};
 use super::typed::Typed;
 use super::{Prepared, Refusal, Tool};
-use crate::classifier::{Classification, classify};
+use crate::classifier::classify;
 use crate::config::{BashConfig, GitPolicy, NetworkPolicy};
 use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::deny::Access;
 use crate::sandbox::environment::neutral_git;
 use crate::sandbox::paths::{Found, PathError, RootName, Roots, real_path};
+use crate::sandbox::programs;
 use crate::sandbox::{GitAccess, Mode};
+use shell::{Judged, Shell};
 use surroundings::Surroundings;
+
+/// What the description of the tool says of its shell.
+const BY_BASH: &str = "with bash";
 
 /// The longest command line, in bytes: the system takes no longer argument.
 const MAX_COMMAND: usize = 100 * 1024;
-
-/// The shells to use, the first there is.
-const SHELLS: [(&str, &[&str]); 2] = [
-    ("/bin/bash", &["--noprofile", "--norc", "-c"]),
-    ("/bin/sh", &["-c"]),
-];
 
 /// Runs a command line with bash in the project's folder. Standard input is empty and there is no
 /// terminal. The output is returned when the command ends, long output shortened in the middle;
@@ -71,8 +71,20 @@ pub fn bash(exec: Exec, config: BashConfig, home: Option<PathBuf>) -> impl Tool 
         config: config.clone(),
         home,
     };
-    let prepare = move |input| prepare(&commands, hosts.as_ref(), input);
+    let path = exec.environment().get("PATH").map_or("", String::as_str);
+    let find = |name: &str| {
+        let found = programs::find(path, name)?;
+        found.to_str().map(str::to_owned)
+    };
+    let is_file = |path: &str| Path::new(path).is_file();
+    let shell = Shell::here(exec.environment(), find, is_file);
+    let name = shell.name();
+    let prepare = move |input| prepare(&commands, &shell, hosts.as_ref(), input);
     let mut tool = Typed::new("bash", ToolCategory::Exec, DangerLevel::Dangerous, prepare);
+    tool.spec.description = tool
+        .spec
+        .description
+        .replacen(BY_BASH, &format!("with {name}"), 1);
     if config.git == GitPolicy::Read {
         tool.spec.description.push(' ');
         tool.spec.description.push_str(GIT_IS_READ_ONLY);
@@ -126,6 +138,7 @@ impl Tool for Bash {
 
 fn prepare(
     commands: &Commands,
+    shell: &Shell,
     hosts: Option<&HostList>,
     input: Input,
 ) -> Result<ProgramCall, Refusal> {
@@ -147,16 +160,13 @@ fn prepare(
     if command.contains('\0') {
         return invalid("`command` holds a NUL character, which no program can be given");
     }
-    let classified = judge(commands, &command);
-    let [(bash, for_bash), (sh, for_sh)] = SHELLS;
-    let (shell, options) = match Path::new(bash).exists() {
-        true => (bash, for_bash),
-        false => (sh, for_sh),
-    };
-    let options = options.iter().map(|option| (*option).to_owned());
+    if let Some(why) = shell.refuses(&command) {
+        return invalid(why);
+    }
     let line = background.unwrap_or(false).then(|| command.clone());
-    let program = (shell, options.chain([command]).collect());
-    let mut call = commands.call("bash", &classified, program, timeout, network)?;
+    let judged = judge(commands, shell, command);
+    let classified = judged.classified();
+    let mut call = commands.call("bash", classified, judged.program(), timeout, network)?;
     if line.is_some() {
         // It may run as long as its conversation, but for the permission's cap.
         call.facts.timeout = Some(time_limit(timeout)?.unwrap_or(Duration::MAX));
@@ -181,7 +191,7 @@ fn prepare(
     Ok(call)
 }
 
-fn judge(commands: &Commands, line: &str) -> Classification {
+fn judge<'a>(commands: &Commands, shell: &'a Shell, line: String) -> Judged<'a> {
     let exec = &commands.exec;
     let shows = |path: &Path| shows_secrets(path, exec.roots(), exec.keeps_files_apart());
     // Commands find nothing where files for secrets are; not known counts as no.
@@ -190,16 +200,19 @@ fn judge(commands: &Commands, line: &str) -> Classification {
         true => None,
         false => Some(&shows),
     };
-    let mut classified = commands.classify(unhidden, |surroundings| classify(line, surroundings));
+    let mut judged = shell.judge(line, |line| {
+        commands.classify(unhidden, |surroundings| classify(line, surroundings))
+    });
+    let classified = judged.classified_mut();
     if classified.level == DangerLevel::Safe
         && classified.runs("git")
         && may_run_programs(&classified.commands, exec.roots())
     {
         let reason =
             "may run what the repository's settings name: filters, converters, external diffs";
-        unsafe_git(&mut classified, "git-settings", reason);
+        unsafe_git(classified, "git-settings", reason);
     }
-    classified
+    judged
 }
 
 /// Whether a path leads to what `file_read` would refuse, or to a folder in which there may be such.

@@ -236,7 +236,7 @@ impl Common {
     fn project(&self, root: PathBuf) -> Result<Project, NotOpened> {
         let shown = root.display();
         let unusable = |why: &str| Err(NotOpened::Unusable(format!("{shown} {why}")));
-        match root.canonicalize() {
+        match sandbox::canonicalize(&root) {
             Err(error) => {
                 return unusable(&format!("cannot be used as a project: {error}"));
             }
@@ -323,7 +323,7 @@ fn outside(path: &str, projects: &Projects) -> String {
     let own = projects.own.as_ref().ok();
     let is_outside = |directory: &&str| {
         let directory = Path::new(directory);
-        let real = directory.canonicalize();
+        let real = sandbox::canonicalize(directory);
         let real = real.unwrap_or_else(|_| directory.to_owned());
         !own.is_some_and(|own| real.starts_with(&own.root)) && !projects.allowed.covers(&real)
     };

@@ -87,12 +87,12 @@ class Model:
 class Socket:
     """A WebSocket, as far as a client needs one."""
 
-    def __init__(self, port, token):
+    def __init__(self, port, token, query=""):
         self.connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
         self.file = self.connection.makefile("rb")
         key = base64.b64encode(os.urandom(16)).decode()
         self.connection.sendall((
-            f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET /ws{query} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\nAuthorization: Bearer {token}\r\n\r\n").encode())
         status = self.file.readline().decode()
         expect(" 101 " in status, f"the WebSocket was answered with {status.strip()!r}")
@@ -211,10 +211,14 @@ class Story:
         self.daemon = subprocess.Popen([*self.command, *own], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
                                        env=self.environment(), cwd=self.place)
 
+        # Of its own: what an earlier program of the same story said at its end is not this one's.
+        lines, stdout = queue.Queue(), self.daemon.stdout
+        self.lines = lines
+
         def read():
-            for line in self.daemon.stdout:
-                self.lines.put(line.decode(errors="replace"))
-            self.lines.put(None)
+            for line in stdout:
+                lines.put(line.decode(errors="replace"))
+            lines.put(None)
 
         threading.Thread(target=read, daemon=True).start()
         try:

@@ -41,7 +41,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     ("packed", &[], "texts of the program"),
     ("process", &[], "runs before anything else"),
-    ("lifecycle", &[], "signals and handles alone"),
+    (
+        "lifecycle",
+        &["sandbox"],
+        "signals and handles alone; `sandbox` has Windows' call to wait for a process",
+    ),
     (
         "http",
         &["sandbox"],

@@ -44,7 +44,7 @@ pub struct Caches {
 /// path.
 pub fn find(home: Option<&Path>, names: &[String]) -> Caches {
     let mut found = Caches::default();
-    let home = home.and_then(|home| home.canonicalize().ok());
+    let home = home.and_then(|home| crate::canonicalize(home).ok());
     for name in names {
         let below = TABLE.iter().find(|(known, _)| known == name);
         let below = below.map_or(&[][..], |(_, below)| below);
@@ -52,10 +52,7 @@ pub fn find(home: Option<&Path>, names: &[String]) -> Caches {
             .iter()
             .flat_map(|home| below.iter().map(|below| home.join(below)));
         let is_there = |place: &PathBuf| {
-            place.is_dir()
-                && place
-                    .canonicalize()
-                    .is_ok_and(|canonical| canonical == *place)
+            place.is_dir() && crate::canonicalize(place).is_ok_and(|canonical| canonical == *place)
         };
         let before = found.folders.len();
         for place in places.filter(is_there) {

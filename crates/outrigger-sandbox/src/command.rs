@@ -203,8 +203,13 @@ fn three_quarters_of_the_machine() -> u64 {
     bytes / 4 * 3
 }
 
+#[cfg(windows)]
+fn three_quarters_of_the_machine() -> u64 {
+    crate::windows::memory_of_the_machine().map_or(u64::MAX, |bytes| bytes / 4 * 3)
+}
+
 /// Nothing bounds it there.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn three_quarters_of_the_machine() -> u64 {
     u64::MAX
 }

@@ -37,6 +37,42 @@ const PASSED: [&str; 18] = [
     "GOFLAGS",
 ];
 
+/// The same on Windows, where programs take no notice of case, and hardly one works without the first of them.
+const PASSED_ON_WINDOWS: [&str; 29] = [
+    "SystemRoot",
+    "windir",
+    "SystemDrive",
+    "ComSpec",
+    "PATHEXT",
+    "TEMP",
+    "TMP",
+    "USERPROFILE",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "USERNAME",
+    "USERDOMAIN",
+    "COMPUTERNAME",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "ALLUSERSPROFILE",
+    "PUBLIC",
+    "ProgramData",
+    "ProgramFiles",
+    "ProgramFiles(x86)",
+    "ProgramW6432",
+    "CommonProgramFiles",
+    "CommonProgramFiles(x86)",
+    "CommonProgramW6432",
+    "PSModulePath",
+    "OS",
+    "NUMBER_OF_PROCESSORS",
+    "PROCESSOR_ARCHITECTURE",
+    "PROCESSOR_IDENTIFIER",
+];
+
+/// Of what is set whatever the user has, what names programs that only Unix has.
+const NOT_ON_WINDOWS: [&str; 3] = ["SHELL", "GIT_ASKPASS", "SSH_ASKPASS"];
+
 /// Where toolchains are: passed when they point to a directory the command may read.
 const TOOLCHAINS: [&str; 12] = [
     "CARGO_HOME",
@@ -88,6 +124,83 @@ const FORCED: [(&str, &str); 28] = [
 /// What programs are looked up in when nothing of the daemon's own `PATH` can be used.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// The same on Windows.
+const WINDOWS_PATH: &str = r"C:\Windows\System32;C:\Windows";
+
+/// The family of systems whose programs are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum System {
+    Unix,
+    Windows,
+}
+
+impl System {
+    const HERE: Self = match cfg!(windows) {
+        true => Self::Windows,
+        false => Self::Unix,
+    };
+
+    fn default_path(self) -> &'static str {
+        match self {
+            Self::Unix => DEFAULT_PATH,
+            Self::Windows => WINDOWS_PATH,
+        }
+    }
+
+    /// Returns the name of a variable as it is passed on; `None` where it is not.
+    fn passed(self, name: &str, is_readable: impl Fn() -> bool) -> Option<String> {
+        let toolchain = TOOLCHAINS.contains(&name);
+        match self {
+            Self::Unix => {
+                let listed =
+                    PASSED.contains(&name) || name.starts_with("LC_") || toolchain && is_readable();
+                listed.then(|| name.to_owned())
+            }
+            // Nothing keeps a command there from reading where they are.
+            Self::Windows => PASSED_ON_WINDOWS
+                .iter()
+                .chain(
+                    PASSED
+                        .iter()
+                        .filter(|name| !name.starts_with(char::is_lowercase)),
+                )
+                .chain(&TOOLCHAINS)
+                .find(|listed| listed.eq_ignore_ascii_case(name))
+                .map(|listed| (*listed).to_owned()),
+        }
+    }
+
+    fn is_path(self, name: &str) -> bool {
+        match self {
+            Self::Unix => name == "PATH",
+            Self::Windows => name.eq_ignore_ascii_case("PATH"),
+        }
+    }
+
+    fn search_path(self, path: &str, trusted: &dyn Fn(&Path) -> bool) -> String {
+        let (separator, is_absolute): (char, fn(&str) -> bool) = match self {
+            Self::Unix => (':', |folder| folder.starts_with('/')),
+            // Of a drive: what another machine has is not looked at.
+            Self::Windows => (';', |folder| {
+                let mut bytes = folder.bytes();
+                bytes
+                    .next()
+                    .is_some_and(|drive| drive.is_ascii_alphabetic())
+                    && bytes.next() == Some(b':')
+                    && matches!(bytes.next(), Some(b'\\' | b'/'))
+            }),
+        };
+        let kept: Vec<&str> = path
+            .split(separator)
+            .filter(|folder| is_absolute(folder) && trusted(Path::new(folder)))
+            .collect();
+        match kept.is_empty() {
+            true => self.default_path().to_owned(),
+            false => kept.join(&separator.to_string()),
+        }
+    }
+}
+
 /// What is known of the machine.
 pub struct Surroundings<'a> {
     /// Whether the command may read the directory or file.
@@ -100,39 +213,49 @@ pub struct Surroundings<'a> {
 
 /// Returns the environment for a command.
 ///
-/// `parent` is the daemon's own. `TMPDIR` and `XDG_RUNTIME_DIR` are set by [`Sandbox::spawn`](super::Sandbox::spawn).
+/// `parent` is the daemon's own. Those that name a directory for temporary files are set by
+/// [`Sandbox::spawn`](super::Sandbox::spawn).
 pub fn build(
     parent: impl IntoIterator<Item = (String, String)>,
     surroundings: &Surroundings<'_>,
 ) -> BTreeMap<String, String> {
-    let mut environment = BTreeMap::from([("PATH".to_owned(), DEFAULT_PATH.to_owned())]);
+    build_on(System::HERE, parent, surroundings)
+}
+
+fn build_on(
+    system: System,
+    parent: impl IntoIterator<Item = (String, String)>,
+    surroundings: &Surroundings<'_>,
+) -> BTreeMap<String, String> {
+    let path = system.default_path().to_owned();
+    let mut environment = BTreeMap::from([("PATH".to_owned(), path)]);
     for (name, value) in parent {
-        if name == "PATH" {
-            environment.insert(name, search_path(&value, surroundings.trusted));
-        } else if is_passed(&name, &value, surroundings) {
-            environment.insert(name, value);
+        if system.is_path(&name) {
+            let path = system.search_path(&value, surroundings.trusted);
+            environment.insert("PATH".to_owned(), path);
+            continue;
+        }
+        let readable = || (surroundings.readable)(Path::new(&value));
+        if let Some(passed) = system.passed(&name, readable)
+            && is_harmless(&name, &value, surroundings)
+        {
+            environment.insert(passed, value);
         }
     }
-    environment.extend(FORCED.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let forced = FORCED
+        .iter()
+        .filter(|(name, _)| system == System::Unix || !NOT_ON_WINDOWS.contains(name));
+    environment.extend(forced.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     environment
 }
 
-fn is_passed(name: &str, value: &str, surroundings: &Surroundings<'_>) -> bool {
-    let listed = PASSED.contains(&name)
-        || name.starts_with("LC_")
-        || TOOLCHAINS.contains(&name) && (surroundings.readable)(Path::new(value));
-    listed && !secret::is_kept_back(name) && !secret::may_hold_one(value, surroundings.secrets)
+fn is_harmless(name: &str, value: &str, surroundings: &Surroundings<'_>) -> bool {
+    !secret::is_kept_back(name) && !secret::may_hold_one(value, surroundings.secrets)
 }
 
 /// Returns the directories of a `PATH` that commands are looked up in; the system's own where none is trusted.
 pub fn search_path(path: &str, trusted: &dyn Fn(&Path) -> bool) -> String {
-    let directories = path.split(':').map(Path::new);
-    let directories = directories.filter(|directory| directory.is_absolute() && trusted(directory));
-    let kept: Vec<_> = directories.map(Path::to_string_lossy).collect();
-    match kept.is_empty() {
-        true => DEFAULT_PATH.to_owned(),
-        false => kept.join(":"),
-    }
+    System::HERE.search_path(path, trusted)
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ impl Held {
     }
 
     pub(crate) fn is_moved(&self) -> bool {
-        !self.path.canonicalize().is_ok_and(|real| real == self.path)
+        !crate::canonicalize(&self.path).is_ok_and(|real| real == self.path)
     }
 }
 

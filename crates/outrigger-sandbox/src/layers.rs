@@ -55,6 +55,8 @@ pub enum HeldBy {
     Cgroup,
     /// A resource limit, each of its processes by itself.
     Rlimit,
+    /// A job object (Windows), all its processes together.
+    Job,
     /// Nothing.
     None,
 }

@@ -20,6 +20,9 @@ mod git;
 mod held;
 #[cfg(target_os = "linux")]
 pub mod helper;
+#[cfg(windows)]
+#[path = "windows/helper.rs"]
+pub mod helper;
 mod layers;
 #[cfg(target_os = "linux")]
 mod outgoing;
@@ -39,11 +42,13 @@ pub mod python;
 mod quota;
 #[cfg(target_os = "linux")]
 mod real;
-#[cfg(any(all(unix, not(target_os = "linux")), test))]
+#[cfg(all(unix, any(not(target_os = "linux"), test)))]
 mod seatbelt;
 pub mod secret;
 pub mod spill;
 mod toolchains;
+#[cfg(any(windows, test))]
+mod windows;
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -166,7 +171,7 @@ impl Settings {
     pub fn new(home: Option<PathBuf>) -> Self {
         let temporary = std::env::temp_dir();
         Self {
-            helper: PathBuf::from("/proc/self/exe"),
+            helper: this_program(),
             ceiling: Mode::Full,
             unverified: false,
             landlock: LANDLOCK,
@@ -200,6 +205,14 @@ impl Settings {
             self.temporary = second;
         }
         self
+    }
+}
+
+/// The binary that runs.
+fn this_program() -> PathBuf {
+    match cfg!(windows) {
+        true => std::env::current_exe().unwrap_or_default(),
+        false => PathBuf::from("/proc/self/exe"),
     }
 }
 
@@ -351,6 +364,15 @@ impl Sandbox {
     }
 }
 
+/// Waits until a process that this one did not start is gone; in a thread that may wait.
+///
+/// # Errors
+/// Where the system does not let it be waited for.
+#[cfg(windows)]
+pub fn wait_for_process(id: u32) -> std::io::Result<()> {
+    windows::wait_for_id(id)
+}
+
 /// Takes in what became the daemon's child because it is process 1, as in a container; returns at once where it is not.
 pub async fn take_in_orphans() {
     #[cfg(target_os = "linux")]
@@ -367,11 +389,20 @@ pub fn private_directory(path: &Path) -> std::io::Result<PathBuf> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(path)?;
-    path.canonicalize()
+    canonicalize(path)
+}
+
+/// Returns a path without links, `.` and `..`, in the form in which all programs take it: on Windows without the `\\?\` before
+/// it. Does file I/O.
+///
+/// # Errors
+/// Where nothing is there, or it cannot be looked at.
+pub fn canonicalize(path: &Path) -> std::io::Result<PathBuf> {
+    dunce::canonicalize(path)
 }
 
 fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether this looks like the inside of a container, for hints only.

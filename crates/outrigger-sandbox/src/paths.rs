@@ -20,6 +20,7 @@ use secrets::Known;
 mod changes;
 mod contents;
 mod failure;
+mod form;
 mod hidden;
 mod ignored;
 mod replace;
@@ -29,6 +30,8 @@ mod settings;
 mod tree;
 mod unwritten;
 mod walk;
+#[cfg(any(windows, test))]
+mod windows;
 
 pub use changes::{Change, Changes, MAX_NAMED, Tree};
 pub use contents::MAX_FILE_BYTES;
@@ -45,7 +48,16 @@ const MAX_PATH_BYTES: usize = 4096;
 const MAX_NAME_BYTES: usize = 255;
 
 /// Ways in which models spell the home directory.
-const HOME_SPELLINGS: &[&str] = &["~", "$HOME", "${HOME}"];
+const HOME_SPELLINGS: &[&str] = match cfg!(windows) {
+    true => &["~", "$HOME", "${HOME}", "%USERPROFILE%", "$env:USERPROFILE"],
+    false => &["~", "$HOME", "${HOME}"],
+};
+
+/// What stands between the names of a path.
+const SEPARATORS: &[char] = match cfg!(windows) {
+    true => &['/', '\\'],
+    false => &['/'],
+};
 
 /// Which of the two folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -197,13 +209,14 @@ impl Roots {
     /// home directory.
     pub fn map(&self, requested: &str, access: Access) -> Result<Target, PathError> {
         check_text(requested)?;
-        let path = self.expand_home(requested)?;
+        let path = form::read(self.expand_home(requested)?, requested)?;
         let outside = || outside(requested);
         let (root, relative) = if path.is_absolute() {
             self.strip(&path, false).ok_or_else(outside)?
         } else {
             (RootName::Project, path)
         };
+        form::check(&relative, requested)?;
         let shown = without_parents(&relative).ok_or_else(outside)?;
         let denied = match access {
             Access::Read | Access::Write => deny::denied(&shown, access),
@@ -217,7 +230,7 @@ impl Roots {
             root,
             relative,
             shown,
-            folder: requested.ends_with('/') || requested.ends_with("/."),
+            folder: form::is_folder(requested),
         })
     }
 
@@ -272,8 +285,8 @@ impl Roots {
             .chain(further)
             .flat_map(|root| root.spellings.iter().map(move |spelling| (root, spelling)))
             .filter_map(|(root, spelling)| {
-                let rest = path.strip_prefix(spelling).ok()?;
-                Some((spelling.components().count(), root.name, rest.to_owned()))
+                let rest = form::below(path, spelling)?;
+                Some((spelling.components().count(), root.name, rest))
             })
             .max_by_key(|(length, ..)| *length)
             .map(|(_, name, rest)| (name, rest))
@@ -281,12 +294,13 @@ impl Roots {
 
     /// Puts the home directory where its sign is; a folder `~` in the project helps nobody.
     fn expand_home(&self, requested: &str) -> Result<PathBuf, PathError> {
-        let (first, rest) = requested.split_once('/').unwrap_or((requested, ""));
+        let separators = SEPARATORS;
+        let (first, rest) = requested.split_once(separators).unwrap_or((requested, ""));
         if !HOME_SPELLINGS.contains(&first) {
             return Ok(PathBuf::from(requested));
         }
         match &self.home {
-            Some(home) => Ok(home.join(rest.trim_start_matches('/'))),
+            Some(home) => Ok(home.join(rest.trim_start_matches(separators))),
             None => Err(outside(requested)),
         }
     }
@@ -313,7 +327,7 @@ impl Root {
 pub fn real_path(path: &Path) -> PathBuf {
     path.ancestors()
         .find_map(|above| {
-            let real = above.canonicalize().ok()?;
+            let real = crate::canonicalize(above).ok()?;
             Some(real.join(path.strip_prefix(above).ok()?))
         })
         .unwrap_or_else(|| path.to_owned())
@@ -330,7 +344,10 @@ fn check_text(requested: &str) -> Result<(), PathError> {
             "has {} bytes; at most {MAX_PATH_BYTES} are possible",
             requested.len()
         )
-    } else if requested.split('/').any(|name| name.len() > MAX_NAME_BYTES) {
+    } else if requested
+        .split(SEPARATORS)
+        .any(|name| name.len() > MAX_NAME_BYTES)
+    {
         format!("has a component of more than {MAX_NAME_BYTES} bytes")
     } else {
         return Ok(());

@@ -10,7 +10,7 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_op
 #[cfg(target_os = "linux")]
 use tokio::sync::mpsc;
 
-use super::layers::{Layers, LimitsReport};
+use super::layers::{HeldBy, Layers, LimitsReport};
 #[cfg(target_os = "linux")]
 use super::{Command, Ports};
 use super::{LandlockReport, Mode, Network, SandboxReport, Shared, process};
@@ -27,7 +27,8 @@ pub(super) async fn probe(shared: &Shared) -> SandboxReport {
         }
     };
     let (tried, limits) = tokio::join!(try_modes(shared), limits);
-    let limits = match tried.layers.rlimits {
+    // A job object holds a command that nothing confines, too.
+    let limits = match tried.layers.rlimits || cfg!(windows) {
         true => limits,
         false => LimitsReport::NONE,
     };
@@ -165,6 +166,7 @@ fn report(tried: Tried, limits: LimitsReport) -> SandboxReport {
         ("seccomp", layers.seccomp),
         ("rlimits", layers.rlimits),
         ("cgroup", limits.cgroup.is_some()),
+        ("job", limits.memory == HeldBy::Job),
     ];
     SandboxReport {
         mode,

@@ -1,17 +1,21 @@
 //! A command that runs: its pipes, its end, and the means to end it.
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(unix, not(target_os = "linux")))]
 mod portable;
 #[cfg(target_os = "linux")]
 pub(super) mod supervised;
+#[cfg(windows)]
+mod windows;
 
 #[cfg(not(target_os = "linux"))]
-pub(super) use portable::trial;
+pub(super) use platform::trial;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(unix, not(target_os = "linux")))]
 use portable as platform;
 #[cfg(target_os = "linux")]
 use supervised as platform;
+#[cfg(windows)]
+use windows as platform;
 
 pub(super) use platform::{
     State, limits, pod, pods_removed, prepare_helper, spawn, sweep, try_caches,

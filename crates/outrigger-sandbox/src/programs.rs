@@ -19,8 +19,7 @@ impl Programs {
     /// Whether programs may be taken from a directory: outside the roots, and not writable by everybody.
     pub fn directory_is_trusted(&self, directory: &Path) -> bool {
         directory.is_absolute()
-            && directory
-                .canonicalize()
+            && crate::canonicalize(directory)
                 .is_ok_and(|real| !self.is_below_a_root(&real) && !is_writable_by_all(&real))
     }
 
@@ -31,7 +30,7 @@ impl Programs {
             return false;
         }
         find(path, name)
-            .and_then(|file| file.canonicalize().ok())
+            .and_then(|file| crate::canonicalize(&file).ok())
             .is_some_and(|real| !self.is_below_a_root(&real) && belongs_to_root(&real))
     }
 
@@ -41,6 +40,7 @@ impl Programs {
 }
 
 /// Finds a program by its name in the absolute directories of `path`, as a shell would, or by its own path.
+#[cfg(not(windows))]
 pub fn find(path: &str, name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|file| is_executable(file));
@@ -68,21 +68,25 @@ fn belongs_to_root(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.uid() == 0)
 }
 
+/// Its list of access would say it, which is not read here: no program counts as the system's for it.
 #[cfg(not(unix))]
 fn is_writable_by_all(_: &Path) -> bool {
     false
 }
 
-#[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
-    path.is_file()
+/// Finds a program by its name in the absolute directories of `path`, or by its own path, with an ending that is run.
+#[cfg(windows)]
+pub fn find(path: &str, name: &str) -> Option<PathBuf> {
+    crate::windows::find(path, name, &|file| Path::new(file).is_file()).map(PathBuf::from)
 }
 
+/// Nothing is known to be the system's there, so that no command is proven to only read.
 #[cfg(not(unix))]
 fn belongs_to_root(_: &Path) -> bool {
     false
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -11,7 +11,7 @@ pub fn homes_of(environment: &Path) -> Option<Vec<PathBuf>> {
         (key.trim() == "home").then(|| PathBuf::from(value.trim()))
     });
     let linked = ["python", "python3"].into_iter().filter_map(|name| {
-        let program = environment.join("bin").join(name).canonicalize().ok()?;
+        let program = crate::canonicalize(&environment.join("bin").join(name)).ok()?;
         program.parent().map(Path::to_owned)
     });
     let programs = named.chain(linked);

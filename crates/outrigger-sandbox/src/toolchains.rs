@@ -30,7 +30,7 @@ pub(super) fn find(home: Option<&Path>) -> Vec<PathBuf> {
     let Some(home) = home else { return Vec::new() };
     CANDIDATES
         .iter()
-        .filter_map(|candidate| home.join(candidate).canonicalize().ok())
+        .filter_map(|candidate| crate::canonicalize(&home.join(candidate)).ok())
         // A link that leaves the home could name any place, a secret one too.
         .filter(|path| path.starts_with(home) && path != home)
         .collect()

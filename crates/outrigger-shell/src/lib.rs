@@ -164,6 +164,25 @@ impl Finding {
 }
 
 impl Classification {
+    /// Returns what is said of a line in a language that is not read here: it may do anything, and no answer is remembered.
+    pub fn unread(language: &str) -> Self {
+        Self {
+            level: Dangerous,
+            commands: Vec::new(),
+            written: Vec::new(),
+            findings: vec![Finding {
+                level: Dangerous,
+                rule: "unread",
+                words: String::new(),
+                reason: format!(
+                    "is a line for {language}, which is not read here: it may do anything"
+                ),
+            }],
+            plain: false,
+            remembered: None,
+        }
+    }
+
     /// Returns the reasons for a confirmation, one line per finding, worst first.
     pub fn reasons(&self) -> Vec<String> {
         let mut findings: Vec<&Finding> = self.findings.iter().collect();

@@ -232,7 +232,7 @@ fn cgroup(limits: &LimitsReport, facts: &Facts) -> Finding {
     // Nothing keeps root's commands from filling the table of processes.
     let state = match limits.processes {
         HeldBy::None => State::Warning,
-        HeldBy::Cgroup | HeldBy::Rlimit => State::Absent,
+        HeldBy::Cgroup | HeldBy::Rlimit | HeldBy::Job => State::Absent,
     };
     Finding::new("cgroup", state, format!("{text}; {reason}")).advise(remedy(reason, facts))
 }

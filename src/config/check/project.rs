@@ -56,7 +56,7 @@ pub(super) fn check(settings: &ProjectConfig, findings: &mut Findings<'_>) -> Pr
 fn root(text: &Path, findings: &mut Findings<'_>) -> Result<PathBuf, String> {
     let path = findings.absolute(text);
     let unfit = |path: &Path, why: &str| Err(format!("{}: {why}; {ADVICE}", path.display()));
-    let Ok(root) = path.canonicalize() else {
+    let Ok(root) = crate::sandbox::canonicalize(&path) else {
         return unfit(&path, "there is no such directory");
     };
     if !root.is_dir() {
@@ -79,7 +79,7 @@ fn root(text: &Path, findings: &mut Findings<'_>) -> Result<PathBuf, String> {
 }
 
 fn is_around(directory: &Path, home: &Path) -> bool {
-    let real = home.canonicalize();
+    let real = crate::sandbox::canonicalize(home);
     home.starts_with(directory) || real.is_ok_and(|home| home.starts_with(directory))
 }
 

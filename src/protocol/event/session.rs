@@ -129,7 +129,7 @@ pub struct SandboxLimit {
     /// How much; absent where nothing enforces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u64>,
-    /// What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself) or `none`.
+    /// What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself), `job` (Windows, all together) or `none`.
     pub by: String,
 }
 

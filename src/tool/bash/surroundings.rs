@@ -57,8 +57,15 @@ impl Surroundings<'_> {
             }
         };
         let (project, central) = (self.project.display(), self.central.display());
+        // Where programs of low integrity run, which write only to what is labelled for them.
+        let change = match cfg!(windows) && self.mode == Mode::Unverified {
+            true => {
+                "commands can read both and change neither unless the user allowed it, use the tools for files; they write to TEMP"
+            }
+            false => "commands can change both",
+        };
         format!(
-            "Files: the project is {project}, {central} is for files of your own; commands can change both.{} {others}",
+            "Files: the project is {project}, {central} is for files of your own; {change}.{} {others}",
             self.further()
         )
     }
@@ -171,7 +178,7 @@ impl Surroundings<'_> {
         let (limits, held) = (self.limits, self.held);
         let size = |bytes: u64, what: &str| format!("{} {what}", format_size(bytes));
         let memory = match held.memory {
-            HeldBy::Cgroup => {
+            HeldBy::Cgroup | HeldBy::Job => {
                 // In whole MiB: a share of the machine's is any number.
                 let bytes = limits.total_memory() >> 20 << 20;
                 Some(size(bytes, "of memory together"))

@@ -2544,7 +2544,7 @@ export interface SandboxLimit {
      */
     most?: number;
     /**
-     * What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself) or `none`.
+     * What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself), `job` (Windows, all together) or `none`.
      */
     by: string;
 }

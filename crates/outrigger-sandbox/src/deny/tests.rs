@@ -236,3 +236,18 @@ fn what_others_run_is_named_once_and_is_not_simply_written() {
     }
     assert!(!paths.contains(&".git"));
 }
+
+#[test]
+fn what_windows_drops_of_a_name_hides_nothing() {
+    for (name, folded) in [
+        (".env::$data", ".env"),
+        (".env:stream", ".env"),
+        (".env.", ".env"),
+        (".env . .", ".env"),
+        (r"sub\.env", "sub/.env"),
+        (r".git.\hooks ", ".git/hooks"),
+        ("a.b", "a.b"),
+    ] {
+        assert_eq!(fold_windows(name), folded, "{name}");
+    }
+}

@@ -11,7 +11,7 @@ fn built(parent: &[(&str, &str)]) -> BTreeMap<String, String> {
         trusted: &|path| !path.starts_with(PROJECT) && !path.starts_with("/tmp"),
         secrets: &["hunter2hunter2", "short"],
     };
-    build(parent, &surroundings)
+    build_on(System::Unix, parent, &surroundings)
 }
 
 #[test]
@@ -137,4 +137,50 @@ fn what_the_user_has_does_not_override_what_is_forced() {
     for (name, value) in [("PAGER", "cat"), ("EDITOR", "false"), ("LANG", "C")] {
         assert_eq!(environment.get(name).map(String::as_str), Some(value));
     }
+}
+
+#[test]
+fn windows_has_variables_of_its_own_and_takes_no_notice_of_case() {
+    let parent = [
+        ("SYSTEMROOT", r"C:\Windows"),
+        (
+            "Path",
+            r"C:\Windows\System32;rel;\\srv\x;C:\proj\bin;D:/tools",
+        ),
+        ("pathext", ".COM;.EXE"),
+        ("UserProfile", r"C:\Users\u"),
+        ("ProgramFiles(x86)", r"C:\Program Files (x86)"),
+        ("HTTPS_PROXY", "http://user:pass@proxy:3128"),
+        ("cargo_home", r"D:\cargo"),
+        ("DATABASE_URL", "x"),
+        ("GITHUB_TOKEN", "x"),
+        ("LD_PRELOAD", "x"),
+        ("NODE_OPTIONS", "--require x"),
+        ("TMP", "hunter2hunter2"),
+    ];
+    let parent = parent.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let surroundings = Surroundings {
+        readable: &|_| false,
+        trusted: &|path| !path.to_string_lossy().starts_with(r"C:\proj"),
+        secrets: &["hunter2hunter2"],
+    };
+    let built = build_on(System::Windows, parent, &surroundings);
+    let forced: Vec<&str> = FORCED.iter().map(|(name, _)| *name).collect();
+    let passed = built.iter();
+    let passed = passed.filter(|(name, _)| !forced.contains(&name.as_str()));
+    let passed: Vec<(&str, &str)> = passed.map(|(name, value)| (&**name, &**value)).collect();
+    assert_eq!(
+        passed,
+        [
+            ("CARGO_HOME", r"D:\cargo"),
+            ("PATH", r"C:\Windows\System32;D:/tools"),
+            ("PATHEXT", ".COM;.EXE"),
+            ("ProgramFiles(x86)", r"C:\Program Files (x86)"),
+            ("SystemRoot", r"C:\Windows"),
+            ("USERPROFILE", r"C:\Users\u"),
+        ]
+    );
+    assert!(!built.contains_key("SHELL") && built.contains_key("GIT_TERMINAL_PROMPT"));
+    let nothing = build_on(System::Windows, [], &surroundings);
+    assert_eq!(nothing["PATH"], WINDOWS_PATH);
 }

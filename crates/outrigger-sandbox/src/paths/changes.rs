@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cap_fs_ext::{DirExt, MetadataExt};
+use cap_fs_ext::DirExt;
+#[cfg(unix)]
+use cap_fs_ext::MetadataExt;
 use cap_std::fs::{Dir, Metadata};
 
 use super::contents::{changed, is_kernels};
@@ -248,8 +250,19 @@ impl Look<'_> {
 /// A digest of what the system says of a file.
 fn state(metadata: &Metadata) -> u64 {
     let mut state = DefaultHasher::new();
-    (metadata.ino(), metadata.len(), changed(metadata)).hash(&mut state);
+    (number(metadata), metadata.len(), changed(metadata)).hash(&mut state);
     state.finish()
+}
+
+#[cfg(unix)]
+fn number(metadata: &Metadata) -> u64 {
+    metadata.ino()
+}
+
+/// What a folder says of a file there has no number, and each file would have to be opened for it.
+#[cfg(windows)]
+fn number(_metadata: &Metadata) -> u64 {
+    0
 }
 
 impl Tree {

@@ -76,9 +76,11 @@ fn is_link(error: &io::Error) -> bool {
     rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
 }
 
-#[cfg(not(unix))]
-fn is_link(_error: &io::Error) -> bool {
-    false
+#[cfg(windows)]
+fn is_link(error: &io::Error) -> bool {
+    /// `ERROR_STOPPED_ON_SYMLINK`.
+    const STOPPED: i32 = 681;
+    error.raw_os_error() == Some(STOPPED)
 }
 
 pub(super) fn missing(shown: &str) -> PathError {

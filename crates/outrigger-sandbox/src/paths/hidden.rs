@@ -232,5 +232,6 @@ fn is_gone(above: &Dir, name: &OsStr) -> bool {
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,8 @@
 //! one it gets a temporary name for a moment; where the file system has no files without names, from the beginning.
 //! Such a file is locked by its writer, so [`Roots::sweep`] can tell one that a crash left behind from one in use.
 
+mod attributes;
+
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,6 +16,7 @@ use cap_std::fs::{Dir, File, OpenOptions};
 use super::failure::failed;
 use super::tree::{EntryKind, Step, TreeWalk};
 use super::{Found, Located, PathError, Roots};
+use attributes::{keep_attributes, set_mode};
 
 /// Largest content written, in bytes.
 pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024 * 1024;
@@ -50,7 +53,7 @@ impl Located<'_> {
 
     /// The same; a file that is created gets these mode bits.
     pub fn restore(&self, content: &[u8], mode: Option<u32>) -> Result<(), PathError> {
-        let old = match &self.found {
+        let mut old = match &self.found {
             Found::Missing => None,
             Found::File => Some(self.open_old()?),
             Found::Folder(_) => return Err(self.refuse("it is a folder")),
@@ -64,7 +67,7 @@ impl Located<'_> {
         }
         self.check_space(content.len() as u64)?;
         let dir = self.make_parents()?;
-        self.swap_in(&dir, (old.as_ref(), mode), content)
+        self.swap_in(&dir, (&mut old, mode), content)
             .map_err(|error| failed(&self.shown, &error))
     }
 
@@ -89,7 +92,15 @@ impl Located<'_> {
             rustix::fs::AtFlags::empty(),
         )
         .map_err(|error| failed(&self.shown, &error.into()))?;
-        self.open().map(File::from_std)
+        let file = self.open()?;
+        #[cfg(windows)]
+        if file
+            .metadata()
+            .is_ok_and(|metadata| metadata.permissions().readonly())
+        {
+            return Err(self.refuse("it is marked as read-only"));
+        }
+        Ok(File::from_std(file))
     }
 
     fn refuse(&self, problem: &str) -> PathError {
@@ -103,18 +114,25 @@ impl Located<'_> {
     fn check_space(&self, needed: u64) -> Result<(), PathError> {
         let disk = rustix::fs::fstatvfs(&self.parent)
             .map_err(|error| failed(&self.shown, &error.into()))?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        let kept = MIN_FREE_BYTES.min(disk.f_blocks.saturating_mul(disk.f_frsize) / 20);
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        self.check_free(needed, bytes(disk.f_bavail), bytes(disk.f_blocks))
+    }
+
+    #[cfg(windows)]
+    fn check_space(&self, needed: u64) -> Result<(), PathError> {
+        let root = self.roots.path(self.root).to_string_lossy();
+        let (free, all) =
+            crate::windows::free_space(&root).map_err(|error| failed(&self.shown, &error))?;
+        self.check_free(needed, free, all)
+    }
+
+    fn check_free(&self, needed: u64, free: u64, all: u64) -> Result<(), PathError> {
+        let kept = MIN_FREE_BYTES.min(all / 20);
         if free < needed.saturating_add(kept) {
             return Err(self.refuse(&format!(
                 "the disk has {free} bytes left, and {kept} are kept free"
             )));
         }
-        Ok(())
-    }
-
-    #[cfg(not(unix))]
-    fn check_space(&self, _needed: u64) -> Result<(), PathError> {
         Ok(())
     }
 
@@ -137,17 +155,17 @@ impl Located<'_> {
     fn swap_in(
         &self,
         dir: &Dir,
-        like: (Option<&File>, Option<u32>),
+        (old, mode): (&mut Option<File>, Option<u32>),
         content: &[u8],
     ) -> io::Result<()> {
-        let replaces = like.0.is_some();
+        let replaces = old.is_some();
         let unnamed = Temporary::unnamed(dir, replaces);
-        match unnamed.and_then(|temporary| self.finish(temporary, like, content)) {
+        match unnamed.and_then(|temporary| self.finish(temporary, (old, mode), content)) {
             Ok(()) => {}
             // Of these two a file with a name would die as well.
             Err(error) if is_final(&error) => return Err(error),
             // Not every file system has files without names, and not every system lets them have one later.
-            Err(_) => self.finish(Temporary::named(dir, replaces)?, like, content)?,
+            Err(_) => self.finish(Temporary::named(dir, replaces)?, (old, mode), content)?,
         }
         sync_folder(dir);
         Ok(())
@@ -156,17 +174,21 @@ impl Located<'_> {
     fn finish(
         &self,
         mut temporary: Temporary<'_>,
-        (old, mode): (Option<&File>, Option<u32>),
+        (old, mode): (&mut Option<File>, Option<u32>),
         content: &[u8],
     ) -> io::Result<()> {
         temporary.file.write_all(content)?;
-        match (old, mode) {
+        let replaces = old.is_some();
+        match (old.as_ref(), mode) {
             (Some(old), _) => keep_attributes(old, &temporary.file)?,
             (None, Some(mode)) => set_mode(&temporary.file, mode)?,
             (None, None) => {}
         }
         temporary.file.sync_all()?;
-        temporary.rename(Path::new(&self.name), old.is_some())
+        // Windows replaces no file that is open.
+        #[cfg(windows)]
+        drop(old.take());
+        temporary.rename(Path::new(&self.name), replaces)
     }
 }
 
@@ -241,6 +263,11 @@ impl<'a> Temporary<'a> {
             .follow(FollowSymlinks::No);
         #[cfg(unix)]
         cap_std::fs::OpenOptionsExt::mode(&mut options, rights(replaces));
+        // Who may do what with it is changed by its handle, which takes a right of its own.
+        #[cfg(windows)]
+        if replaces {
+            cap_std::fs::OpenOptionsExt::access_mode(&mut options, WRITE_AND_CHANGE_ACCESS);
+        }
         let (file, name) = draw_name(|name| {
             let file = dir.open_with(name, &options)?;
             lock(&file);
@@ -281,6 +308,18 @@ impl<'a> Temporary<'a> {
                 }
             }
             _ => {}
+        }
+        #[cfg(windows)]
+        unlock(&self.file);
+        #[cfg(windows)]
+        if let Some(drawn) = self.name.as_deref().filter(|_| !replaces) {
+            // A second name is given only where nothing has it. Disks without such names rename in the step below.
+            match self.dir.hard_link(drawn, self.dir, name) {
+                // The first one goes with this value.
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+                Err(_) => {}
+            }
         }
         if let Some(drawn) = &self.name {
             self.dir.rename(drawn, self.dir, name)?;
@@ -343,109 +382,29 @@ fn lock(file: &File) -> bool {
     rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Without locks nothing is ever taken for stale.
-#[cfg(not(unix))]
-fn lock(_file: &File) -> bool {
-    false
+/// `GENERIC_WRITE`, to read what the system says of it (`READ_CONTROL`) and to change who may do what (`WRITE_DAC`).
+#[cfg(windows)]
+const WRITE_AND_CHANGE_ACCESS: u32 = 0x4000_0000 | 0x0002_0000 | 0x0004_0000;
+
+/// Marks a temporary file as in use for as long as it is open.
+#[cfg(windows)]
+fn lock(file: &File) -> bool {
+    let file = file.try_clone().map(File::into_std);
+    file.is_ok_and(|file| file.try_lock().is_ok())
+}
+
+/// A lock keeps others there from reading the file, which is the user's from now on.
+#[cfg(windows)]
+fn unlock(file: &File) {
+    let file = file.try_clone().map(File::into_std);
+    if let Err(error) = file.and_then(|file| file.unlock()) {
+        tracing::debug!(%error, "a written file stays locked until it is closed");
+    }
 }
 
 fn remove_stale(dir: &Dir, name: &Path) -> bool {
     super::contents::open_regular(dir, name, &name.to_string_lossy())
         .is_ok_and(|file| lock(&file) && dir.remove_file(name).is_ok())
-}
-
-/// Gives a file these rights, and no set-id bits.
-#[cfg(unix)]
-fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    let mode = rustix::fs::Mode::from_bits_truncate((mode & 0o777) as rustix::fs::RawMode);
-    Ok(rustix::fs::fchmod(file, mode)?)
-}
-
-#[cfg(not(unix))]
-fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
-    Ok(())
-}
-
-/// Gives the new file the old one's owner, mode and attributes.
-#[cfg(unix)]
-fn keep_attributes(old: &File, new: &File) -> io::Result<()> {
-    use rustix::fs::{Gid, Mode, Uid, fchmod, fchown, fstat};
-    let (was, is) = (fstat(old)?, fstat(new)?);
-    let mut is_kept = true;
-    if (was.st_uid, was.st_gid) != (is.st_uid, is.st_gid) {
-        let owner = Some(Uid::from_raw(was.st_uid));
-        let group = Some(Gid::from_raw(was.st_gid));
-        // Only root may give a file away; the group alone may be allowed.
-        is_kept = fchown(new, owner, group).is_ok() || fchown(new, None, group).is_ok();
-        if !is_kept {
-            tracing::debug!("a replaced file now belongs to the daemon's user");
-        }
-    }
-    #[cfg(target_os = "linux")]
-    let is_kept = keep_access_list(old, new) && is_kept;
-    #[cfg(target_os = "linux")]
-    copy_extended(old, new);
-    let mut mode = was.st_mode & 0o777;
-    if !is_kept {
-        // Whom the group's rights now mean had those of others, and the old group is among the others.
-        let both = mode & (mode >> 3) & 0o007;
-        mode = mode & 0o700 | both << 3 | both;
-    }
-    fchmod(new, Mode::from_raw_mode(mode))?;
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn keep_attributes(_old: &File, _new: &File) -> io::Result<()> {
-    Ok(())
-}
-
-/// The kernel's own limit for one extended attribute and for the list of their names, in bytes.
-#[cfg(target_os = "linux")]
-const MAX_ATTRIBUTE: usize = 64 * 1024;
-
-/// Gives the new file the old one's access list, or none, in the place of the one that it has from its folder: that
-/// names others, whom the mode would let in. Returns whether that was possible.
-#[cfg(target_os = "linux")]
-fn keep_access_list(old: &File, new: &File) -> bool {
-    use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr};
-    use rustix::io::Errno;
-    const NAME: &str = "system.posix_acl_access";
-    let mut list = vec![0_u8; MAX_ATTRIBUTE];
-    match fgetxattr(old, NAME, list.as_mut_slice()) {
-        Ok(length) => {
-            let list = list.get(..length).unwrap_or_default();
-            fsetxattr(new, NAME, list, XattrFlags::empty()).is_ok()
-        }
-        // A list that cannot be read is lost: it is not the same as none.
-        Err(error) => {
-            let removed = fremovexattr(new, NAME);
-            matches!(error, Errno::NODATA | Errno::NOTSUP)
-                && matches!(removed, Ok(()) | Err(Errno::NODATA | Errno::NOTSUP))
-        }
-    }
-}
-
-/// Copies the user's own attributes; security labels are the system's to set.
-#[cfg(target_os = "linux")]
-fn copy_extended(old: &File, new: &File) {
-    use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
-    let mut names = vec![0_u8; MAX_ATTRIBUTE];
-    // Most files have none, many file systems know none.
-    let Ok(length) = flistxattr(old, names.as_mut_slice()) else {
-        return;
-    };
-    let mut value = vec![0_u8; MAX_ATTRIBUTE];
-    let names = names.get(..length).unwrap_or_default();
-    for name in names.split(|byte| *byte == 0) {
-        if name.starts_with(b"user.")
-            && let Ok(length) = fgetxattr(old, name, value.as_mut_slice())
-            && let Some(value) = value.get(..length)
-            && fsetxattr(new, name, value, XattrFlags::empty()).is_err()
-        {
-            tracing::debug!("an extended attribute of a replaced file was lost");
-        }
-    }
 }
 
 /// Forces the renaming to the disk; some file systems cannot, and the file is replaced either way.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf, absolute};
 use super::super::deny::{self, Access};
 
 /// Folders refused with all that is in them.
+#[cfg(not(windows))]
 const SYSTEM_TREES: &[&str] = &[
     "/bin",
     "/boot",
@@ -25,9 +26,11 @@ const SYSTEM_TREES: &[&str] = &[
 ];
 
 /// Folders below those that people do work in.
+#[cfg(not(windows))]
 const WORKPLACES: &[&str] = &["/usr/src", "/usr/local/src", "/dev/shm"];
 
 /// Folders refused as a whole, while what is in them may be a root.
+#[cfg(not(windows))]
 const SHARED_PLACES: &[&str] = &[
     "/",
     "/home",
@@ -67,7 +70,7 @@ impl RootsError {
 /// it without links and as it was given.
 pub(super) fn check(path: &Path, home: Option<&Path>) -> Result<(PathBuf, PathBuf), RootsError> {
     let unusable = |source| RootsError::unusable(path, &source);
-    let canonical = path.canonicalize().map_err(unusable)?;
+    let canonical = crate::canonicalize(path).map_err(unusable)?;
     let given = absolute(path).map_err(unusable)?;
     let refusal = refusal(&canonical, home).or_else(|| refusal(&given, home));
     match refusal {
@@ -88,6 +91,17 @@ pub(super) fn create_central(path: &Path) -> Result<(), RootsError> {
 }
 
 /// Returns why a folder of the system can be no root; `None` for any other folder.
+#[cfg(windows)]
+pub fn of_the_system(path: &Path) -> Option<&'static str> {
+    match path.to_str().map(super::windows::read) {
+        Some(Ok(written)) => super::windows::of_the_system(&written),
+        // Of another machine, or one that many programs cannot be given.
+        _ => Some("it is not on a drive of this machine by a path that all programs take"),
+    }
+}
+
+/// Returns why a folder of the system can be no root; `None` for any other folder.
+#[cfg(not(windows))]
 pub fn of_the_system(path: &Path) -> Option<&'static str> {
     let is = |place: &&str| path == Path::new(place);
     let below = |place: &&str| path.starts_with(place);
@@ -108,7 +122,7 @@ pub fn of_the_system(path: &Path) -> Option<&'static str> {
 /// More is refused than as a root: what is reached through a link, sockets of services, and folders of the home whose names
 /// begin with a dot, where programs keep settings and credentials.
 pub fn refused_to_commands(path: &Path, home: Option<&Path>) -> Option<String> {
-    let canonical = match path.canonicalize() {
+    let canonical = match crate::canonicalize(path) {
         Ok(canonical) => canonical,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Some("there is no such folder".to_owned());
@@ -136,8 +150,17 @@ pub fn refused_to_commands(path: &Path, home: Option<&Path>) -> Option<String> {
     if canonical.starts_with("/run") {
         return Some("services have their sockets there".to_owned());
     }
-    let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+    let home = home.map(crate::canonical);
     let below = home.and_then(|home| canonical.strip_prefix(home).ok().map(Path::to_owned));
+    #[cfg(windows)]
+    if let Some(Ok(below)) = below
+        .as_deref()
+        .and_then(Path::to_str)
+        .map(super::windows::read)
+        && super::windows::of_programs(&below.names)
+    {
+        return Some(OF_PROGRAMS.to_owned());
+    }
     let first = below.and_then(|below| {
         below
             .components()
@@ -146,14 +169,16 @@ pub fn refused_to_commands(path: &Path, home: Option<&Path>) -> Option<String> {
     });
     first
         .is_some_and(|name| name.to_string_lossy().starts_with('.'))
-        .then(|| "programs keep settings and credentials in such folders of the home".to_owned())
+        .then(|| OF_PROGRAMS.to_owned())
 }
+
+const OF_PROGRAMS: &str = "programs keep settings and credentials in such folders of the home";
 
 fn refusal(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     if let Some(reason) = of_the_system(path) {
         return Some(reason);
     }
-    let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+    let home = home.map(crate::canonical);
     if home.as_deref().is_some_and(|home| home.starts_with(path)) {
         return Some("it holds the home directory");
     }

@@ -13,6 +13,7 @@ use cap_std::fs::{Dir, Metadata};
 
 use super::super::deny::{self, Access};
 use super::failure::{failed, forbidden, missing, outside, was_swapped, word_for};
+use super::form;
 use super::{EntryKind, PathError, Root, RootName, Roots, Target, join, or_dot};
 
 /// Most symbolic links followed for one path; the kernel's own limit. A name that changed between
@@ -211,7 +212,9 @@ impl<'a> Walk<'a> {
             Err(error) => return Err(failed(&self.shown, &error)),
         };
         self.count_link()?;
+        let target = form::read(target, &self.shown)?;
         if !target.is_absolute() {
+            form::check(&target, &self.shown)?;
             self.plan(&target);
             return Ok(());
         }
@@ -221,6 +224,7 @@ impl<'a> Walk<'a> {
                 self.shown
             ))
         })?;
+        form::check(&rest, &self.shown)?;
         self.root = self.roots.root(root);
         self.above.clear();
         self.names.clear();

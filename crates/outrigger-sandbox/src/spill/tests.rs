@@ -1,5 +1,6 @@
 //! Whatever is written comes back by ranges, whole characters of one stream each, and the quota holds.
 
+#[cfg(target_os = "linux")]
 use std::fs::File;
 
 use proptest::prelude::*;
@@ -62,6 +63,8 @@ fn ranges_have_whole_characters_of_one_stream() {
     output.finish();
     assert_eq!(output.read(12, 5).unwrap().next, None);
     assert_eq!(output.read(99, 5).unwrap().next, None);
+    // Windows has no files without names; there nobody else can open it.
+    #[cfg(unix)]
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 

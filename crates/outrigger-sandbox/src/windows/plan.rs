@@ -1,0 +1,129 @@
+//! What is put around a command on Windows, as data: the limits of its job and the rights that are taken from its token. Pure.
+
+use crate::{Limits, Mode};
+
+/// A whole processor, in the hundredths of a percent in which a job counts the processor time of the whole machine.
+const WHOLE: u64 = 10_000;
+
+/// What a job object holds all processes of a command to. All of them end with it, whatever else is said here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct JobPlan {
+    /// Most processes at once.
+    pub(crate) processes: Option<u32>,
+    /// Most memory that all of them together may commit, in bytes.
+    pub(crate) memory: Option<usize>,
+    /// Most processor time of each, in units of 100 ns, without what the kernel works for it.
+    pub(crate) time: Option<i64>,
+    /// Share of the machine's processor time for all together, in hundredths of a percent.
+    pub(crate) share: Option<u32>,
+    /// Whether they are kept from the desktop of the user: windows of others, the clipboard, the settings of the screen,
+    /// the end of the session.
+    pub(crate) off_desktop: bool,
+}
+
+impl JobPlan {
+    /// Returns what a command in this mode is held to, on a machine with so many processors; `is_held` is false where the
+    /// configuration switched the sandbox off.
+    pub(crate) fn of(
+        limits: &Limits,
+        memory: u64,
+        mode: Mode,
+        is_held: bool,
+        processors: u64,
+    ) -> Self {
+        let share = |percent: u64| {
+            let share = percent.saturating_mul(WHOLE) / 100 / processors.max(1);
+            // Zero is none of them, and more than the whole is refused.
+            u32::try_from(share.clamp(1, WHOLE)).unwrap_or_default()
+        };
+        let time =
+            |time: std::time::Duration| i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX);
+        let held = Some(limits).filter(|_| is_held);
+        Self {
+            processes: held
+                .and_then(|limits| limits.processes)
+                .map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
+            memory: held.map(|_| usize::try_from(memory).unwrap_or(usize::MAX)),
+            time: held.and_then(|limits| limits.cpu).map(time),
+            share: held.and_then(|limits| limits.cpu_percent).map(share),
+            off_desktop: mode != Mode::None,
+        }
+    }
+}
+
+/// The label of a folder to which programs of low integrity may write, and of all that is made in it: in the language of
+/// Windows' security descriptors, a mandatory label (`ML`) that folders and files inherit (`OICI`), against writing from
+/// below (`NW`), at the low level (`LW`).
+#[cfg_attr(not(windows), expect(dead_code, reason = "carried out on Windows"))]
+pub(crate) const LOW_LABEL: &str = "S:(ML;OICI;NW;;;LW)";
+
+/// What is taken from a copy of the daemon's own token, before a command runs by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TokenPlan {
+    /// Nothing: it has the rights of the user.
+    Own,
+    /// In this order: the copy loses all privileges but the one to pass through folders (`DISABLE_MAX_PRIVILEGE`), the
+    /// group of administrators counts for refusals alone, as in the token of a user who was not asked yet (`LUA_TOKEN`),
+    /// and its integrity becomes low: Windows lets it write nothing that is not labelled for that, which by default is
+    /// everything of the user's.
+    Restricted,
+}
+
+impl TokenPlan {
+    /// Returns what is taken in a mode.
+    pub(crate) fn of(mode: Mode) -> Self {
+        match mode {
+            Mode::None => Self::Own,
+            _ => Self::Restricted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_job_holds_what_the_limits_say() {
+        let limits = Limits {
+            cpu: Some(Duration::from_secs(2)),
+            cpu_percent: Some(150),
+            processes: Some(7),
+            ..Limits::default()
+        };
+        let plan = JobPlan::of(&limits, 1 << 30, Mode::None, true, 4);
+        let expected = JobPlan {
+            processes: Some(7),
+            memory: Some(1 << 30),
+            time: Some(20_000_000),
+            share: Some(3_750),
+            off_desktop: false,
+        };
+        assert_eq!(plan, expected);
+        let off = JobPlan::of(&limits, 1 << 30, Mode::None, false, 4);
+        assert_eq!(off, JobPlan::default());
+        for (percent, processors, share) in [
+            (100, 1, 10_000),
+            (800, 4, 10_000),
+            (1, 128, 1),
+            (50, 0, 5_000),
+        ] {
+            let limits = Limits {
+                cpu_percent: Some(percent),
+                ..Limits::default()
+            };
+            let plan = JobPlan::of(&limits, 0, Mode::None, true, processors);
+            assert_eq!(plan.share, Some(share), "{percent} {processors}");
+        }
+    }
+
+    #[test]
+    fn rights_are_taken_in_every_mode_but_none() {
+        assert_eq!(TokenPlan::of(Mode::None), TokenPlan::Own);
+        assert_eq!(TokenPlan::of(Mode::Full), TokenPlan::Restricted);
+        let plan = JobPlan::of(&Limits::default(), 0, Mode::Full, true, 1);
+        assert!(plan.off_desktop);
+    }
+}
