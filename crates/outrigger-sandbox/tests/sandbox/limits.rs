@@ -111,7 +111,7 @@ async fn no_process_gets_more_than_three_gibibytes_of_its_own() {
         let line = "perl -e 'my $p = syscall(9, 0, $ARGV[0] << 20, 3, 0x22, -1, 0); print $p > 0 ? \"fits\" : \"refused\"'";
         let sandbox = world.sandbox(mode);
         let more = match sandbox.report().await.limits.memory {
-            HeldBy::Cgroup => "fits",
+            HeldBy::Cgroup | HeldBy::Job => "fits",
             HeldBy::Rlimit | HeldBy::None => "refused",
         };
         for (mebibytes, expected) in [(2_800, "fits"), (3_584, more)] {
