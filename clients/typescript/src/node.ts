@@ -4,7 +4,7 @@
 // The token is made here and handed over through stdin, so it is in no argument, no environment and no output. The pipe
 // stays open on purpose: however this process dies, its end ends the daemon and every process below it.
 
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
 
@@ -102,7 +102,7 @@ export async function spawnDaemon(options: SpawnOptions): Promise<Daemon> {
   const origins = (options.allowOrigins ?? []).flatMap((origin) => ["--allow-origin", origin]);
   const args = ["serve", "--port", "0", "--token-stdin", "--ready", "json", "--project-root", options.project, ...origins, ...(options.args ?? [])];
   const env = options.env ?? process.env;
-  const child = spawn(found, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
+  const child = started(found, args, env);
   const log: string[] = [];
   const exited = new Promise<number | null>((done) => child.once("exit", done));
   createInterface({ input: child.stderr }).on("line", (line) => {
@@ -117,20 +117,36 @@ export async function spawnDaemon(options: SpawnOptions): Promise<Daemon> {
     const { url, pid, version, console } = await ready(child, found, log, options.readyMs ?? READY_MS);
     const connection = { url, token };
     const client = new Client({ ...options.client, ...connection });
-    const close = async () => {
+    const close = () => {
       client.close();
-      child.stdin.end();
-      const late = setTimeout(() => child.kill("SIGKILL"), END_MS);
-      await exited;
-      clearTimeout(late);
-      return exited;
+      return ended(child, exited);
     };
     return { ...connection, connection, pid, version, console, client, log, exited, close };
   } catch (error) {
-    child.stdin.end();
     child.kill();
+    // Not waited for: who asked is told at once.
+    void ended(child, exited);
     throw error;
   }
+}
+
+/** Starts the program. Node.js throws some reasons for which it cannot be started, and tells others later. */
+function started(program: string, args: string[], env: NodeJS.ProcessEnv): ChildProcessWithoutNullStreams {
+  try {
+    return spawn(program, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
+  } catch (error) {
+    throw new SpawnError("not_started", notStarted(program, error as NodeJS.ErrnoException));
+  }
+}
+
+/** Ends a daemon, by force where it takes too long. */
+async function ended(child: ChildProcessWithoutNullStreams, exited: Promise<number | null>): Promise<number | null> {
+  child.stdin.end();
+  const late = setTimeout(() => child.kill("SIGKILL"), END_MS);
+  // A program that was never there has no end to wait for.
+  if (child.pid !== undefined) await exited;
+  clearTimeout(late);
+  return child.pid === undefined ? null : exited;
 }
 
 /** Waits for the first line. */

@@ -63,7 +63,7 @@ async function spawnDaemon(options) {
     const origins = (options.allowOrigins ?? []).flatMap((origin) => ["--allow-origin", origin]);
     const args = ["serve", "--port", "0", "--token-stdin", "--ready", "json", "--project-root", options.project, ...origins, ...(options.args ?? [])];
     const env = options.env ?? process.env;
-    const child = (0, node_child_process_1.spawn)(found, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
+    const child = started(found, args, env);
     const log = [];
     const exited = new Promise((done) => child.once("exit", done));
     (0, node_readline_1.createInterface)({ input: child.stderr }).on("line", (line) => {
@@ -79,21 +79,37 @@ async function spawnDaemon(options) {
         const { url, pid, version, console } = await ready(child, found, log, options.readyMs ?? READY_MS);
         const connection = { url, token };
         const client = new client_js_1.Client({ ...options.client, ...connection });
-        const close = async () => {
+        const close = () => {
             client.close();
-            child.stdin.end();
-            const late = setTimeout(() => child.kill("SIGKILL"), END_MS);
-            await exited;
-            clearTimeout(late);
-            return exited;
+            return ended(child, exited);
         };
         return { ...connection, connection, pid, version, console, client, log, exited, close };
     }
     catch (error) {
-        child.stdin.end();
         child.kill();
+        // Not waited for: who asked is told at once.
+        void ended(child, exited);
         throw error;
     }
+}
+/** Starts the program. Node.js throws some reasons for which it cannot be started, and tells others later. */
+function started(program, args, env) {
+    try {
+        return (0, node_child_process_1.spawn)(program, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
+    }
+    catch (error) {
+        throw new SpawnError("not_started", (0, binary_js_1.notStarted)(program, error));
+    }
+}
+/** Ends a daemon, by force where it takes too long. */
+async function ended(child, exited) {
+    child.stdin.end();
+    const late = setTimeout(() => child.kill("SIGKILL"), END_MS);
+    // A program that was never there has no end to wait for.
+    if (child.pid !== undefined)
+        await exited;
+    clearTimeout(late);
+    return child.pid === undefined ? null : exited;
 }
 /** Waits for the first line. */
 async function ready(child, program, log, most) {
