@@ -103,8 +103,14 @@ class Process:
                 return
             text = line.decode(errors="replace").rstrip("\r\n")
             self._log.append(text)
-            if self._on_log is not None:
+            if self._on_log is None:
+                continue
+            try:
                 self._on_log(text)
+            except Exception as error:
+                # The log is read on: a daemon whose log nobody reads waits.
+                told = {"message": "outrigger: on_log failed", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(told)
 
     async def close(self, kill: bool = False) -> int:
         """Ends it and all that it runs; returns its exit code."""
