@@ -121,6 +121,10 @@ const FORCED: [(&str, &str); 28] = [
     ("NEXT_TELEMETRY_DISABLED", "1"),
 ];
 
+/// The same on Windows beside it: `cmd.exe` looks into the working directory before `PATH`, which is the project's, unless
+/// it is told not to.
+const FORCED_ON_WINDOWS: [(&str, &str); 1] = [("NoDefaultCurrentDirectoryInExePath", "1")];
+
 /// What programs are looked up in when nothing of the daemon's own `PATH` can be used.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -242,9 +246,14 @@ fn build_on(
             environment.insert(passed, value);
         }
     }
+    let on_windows: &[_] = match system {
+        System::Unix => &[],
+        System::Windows => &FORCED_ON_WINDOWS,
+    };
     let forced = FORCED
         .iter()
-        .filter(|(name, _)| system == System::Unix || !NOT_ON_WINDOWS.contains(name));
+        .filter(|(name, _)| system == System::Unix || !NOT_ON_WINDOWS.contains(name))
+        .chain(on_windows);
     environment.extend(forced.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     environment
 }

@@ -63,7 +63,7 @@ use self::scope::Scope;
 use self::tree::{Fault, Reading};
 use self::types::{Script, Token};
 use self::walk::Walk;
-use DangerLevel::{Blocked, Dangerous, Warning};
+use DangerLevel::{Blocked, Dangerous, Safe, Warning};
 
 /// Longest line that may be called safe, in bytes.
 const MAX_LENGTH: usize = 16 * 1024;
@@ -164,6 +164,21 @@ impl Finding {
 }
 
 impl Classification {
+    /// Returns the same where nothing is proven to only read: a safe line is to be asked for.
+    #[must_use]
+    pub fn unproven(mut self) -> Self {
+        if self.level == Safe {
+            self.level = Warning;
+            self.findings.push(Finding {
+                level: Warning,
+                rule: "unproven",
+                words: String::new(),
+                reason: "is not proven to only read on this system".to_owned(),
+            });
+        }
+        self
+    }
+
     /// Returns what is said of a line in a language that is not read here: it may do anything, and no answer is remembered.
     pub fn unread(language: &str) -> Self {
         Self {

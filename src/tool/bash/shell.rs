@@ -24,7 +24,8 @@ const GIT_PLACES: [(&str, &str); 3] = [
 const POWERSHELL_UTF8: &str = "[Console]::OutputEncoding=[Text.Encoding]::UTF8; ";
 
 /// The same for `cmd.exe`.
-const CMD_UTF8: &str = "chcp 65001>nul 2>nul&";
+/// By its place: a program of this name in the project is another one.
+const CMD_UTF8: &str = r"%SystemRoot%\System32\chcp.com 65001>nul 2>nul&";
 
 /// A shell that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +130,9 @@ impl Shell {
         classify: impl FnOnce(&str) -> Classification,
     ) -> Judged<'_> {
         let classified = match self.kind {
-            Kind::Bash | Kind::Sh | Kind::GitBash => classify(&line),
+            Kind::Bash | Kind::Sh => classify(&line),
+            // Also a builtin that only reads opens `//host/share` there, and with it shows the user's proof of the password.
+            Kind::GitBash => classify(&line).unproven(),
             Kind::PowerShell | Kind::Cmd => Classification::unread(self.language()),
         };
         Judged {
@@ -267,6 +270,19 @@ mod tests {
                 Classification::unread("a test's words")
             });
             assert_eq!(read, is_read, "{kind:?}");
+            // What only reads need not be asked for, but for Git's bash.
+            let safe = Classification {
+                level: DangerLevel::Safe,
+                findings: Vec::new(),
+                ..Classification::unread("")
+            };
+            let level = shell.judge("pwd".to_owned(), |_| safe).classified().level;
+            let expected = match kind {
+                Kind::Bash | Kind::Sh => DangerLevel::Safe,
+                Kind::GitBash => DangerLevel::Warning,
+                Kind::PowerShell | Kind::Cmd => DangerLevel::Dangerous,
+            };
+            assert_eq!(level, expected, "{kind:?}");
             let classified = judged.classified();
             assert_eq!(classified.level, DangerLevel::Dangerous);
             assert!(classified.remembered.is_none() && !classified.plain);
@@ -288,7 +304,14 @@ mod tests {
                     "[Console]::OutputEncoding=[Text.Encoding]::UTF8;  a\nb ",
                 ],
             ),
-            (Kind::Cmd, &["/d", "/c", "chcp 65001>nul 2>nul&a\nb"]),
+            (
+                Kind::Cmd,
+                &[
+                    "/d",
+                    "/c",
+                    "%SystemRoot%\\System32\\chcp.com 65001>nul 2>nul&a\nb",
+                ],
+            ),
         ] {
             let shell = Shell {
                 kind,

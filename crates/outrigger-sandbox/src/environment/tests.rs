@@ -165,7 +165,8 @@ fn windows_has_variables_of_its_own_and_takes_no_notice_of_case() {
         secrets: &["hunter2hunter2"],
     };
     let built = build_on(System::Windows, parent, &surroundings);
-    let forced: Vec<&str> = FORCED.iter().map(|(name, _)| *name).collect();
+    let forced = FORCED.iter().chain(&FORCED_ON_WINDOWS);
+    let forced: Vec<&str> = forced.map(|(name, _)| *name).collect();
     let passed = built.iter();
     let passed = passed.filter(|(name, _)| !forced.contains(&name.as_str()));
     let passed: Vec<(&str, &str)> = passed.map(|(name, value)| (&**name, &**value)).collect();
@@ -181,6 +182,7 @@ fn windows_has_variables_of_its_own_and_takes_no_notice_of_case() {
         ]
     );
     assert!(!built.contains_key("SHELL") && built.contains_key("GIT_TERMINAL_PROMPT"));
+    assert_eq!(built["NoDefaultCurrentDirectoryInExePath"], "1");
     let nothing = build_on(System::Windows, [], &surroundings);
     assert_eq!(nothing["PATH"], WINDOWS_PATH);
 }

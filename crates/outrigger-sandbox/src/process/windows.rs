@@ -1,6 +1,6 @@
 //! Windows: a job object for each command, in which all that it starts is held to its limits and ends with it.
 //!
-//! A command is in its job before its first instruction runs, and nothing lets a process out of it. The one handle of the
+//! A command is in its job before its first instruction runs, and what it starts is in it too; only what a service starts for it is not. The one handle of the
 //! job is the daemon's: when the daemon is killed, Windows closes it, and by that ends the command with all its processes.
 
 use std::collections::BTreeMap;
@@ -151,9 +151,9 @@ impl Start {
         };
         // Without a thread to wait for it, nothing may run; dropping the job ends it.
         let thread = std::thread::Builder::new().name("command".to_owned());
+        let pipes = pipes.into_tokio().map_err(SpawnError::Helper)?;
         let begun = thread.spawn(move || watched.watch());
         begun.map_err(SpawnError::Helper)?;
-        let pipes = pipes.into_tokio().map_err(SpawnError::Helper)?;
         Ok(Process {
             stdin: pipes.0,
             stdout: Some(pipes.1),
