@@ -31,7 +31,9 @@ class Outrigger < Formula
   end
 
   service do
-    run [opt_bin/"outrigger", "serve", "--ready", "json"]
+    # The ready line has the token: it goes to a file of the user's, and to no log.
+    run [opt_bin/"outrigger", "serve", "--ready", "json", "--ready-file", var/"outrigger-ready.json"]
+    log_path "/dev/null"
     keep_alive crashed: true
     working_dir "/"
   end
