@@ -3,7 +3,8 @@
 
     tests/platforms/story.py --run './outrigger'
     tests/platforms/story.py --run 'qemu-aarch64-static ./outrigger'
-    tests/platforms/story.py --run 'wine64 outrigger.exe' --windows --pass-env WINEPREFIX
+    tests/platforms/story.py --run './outrigger.exe' --windows
+    tests/platforms/story.py --run 'wine64 ./outrigger.exe' --windows --wine --pass-env WINEPREFIX
 
 Parts, each a line of output: version, ready, files, outside, refused, command, cancel, end. `--skip PART,…` leaves some out, and
 says so. A provider of its own on loopback plays the model, so that HTTP is tried as well. Where there is no shell (an
@@ -35,6 +36,57 @@ def until(found, what):
             return value
         time.sleep(0.05)
     raise Failed(f"not within {PATIENCE:.0f} s: {what}")
+
+
+def by_proc():
+    """Processes as (number, command line), by Linux' /proc; here and below without those that are dead and wait for their parent."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline", "rb") as file:
+                    line = file.read()
+                with open(f"/proc/{entry}/stat", "rb") as file:
+                    state = file.read().rsplit(b")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if state != b"Z":
+                yield int(entry), line.decode(errors="replace")
+
+
+def by_ps():
+    """The same by ps, for macOS. `ww`: it would cut lines at 80 characters. One `-o` each: what follows a `=` may be a heading."""
+    listed = subprocess.run(["ps", "-axww", "-o", "pid=", "-o", "stat=", "-o", "command="], capture_output=True, timeout=PATIENCE, check=True)
+    for line in listed.stdout.decode(errors="replace").splitlines():
+        parts = line.split(None, 2)
+        if len(parts) == 3 and not parts[1].startswith("Z"):
+            yield int(parts[0]), parts[2]
+
+
+def by_powershell():
+    """The same on Windows. A command line that nobody may read is null."""
+    script = ("[Console]::OutputEncoding=[Text.Encoding]::UTF8; "
+              "Get-CimInstance Win32_Process | Select-Object ProcessId,CommandLine | ConvertTo-Json -Compress")
+    listed = subprocess.run(["powershell", "-NoLogo", "-NoProfile", "-NonInteractive", "-Command", script],
+                            stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=True)
+    for process in json.loads(listed.stdout.decode("utf-8-sig", errors="replace")):
+        yield process["ProcessId"], process["CommandLine"] or ""
+
+
+# How this machine's processes are found.
+processes = by_proc if os.path.exists("/proc/self/cmdline") else by_powershell if os.name == "nt" else by_ps
+
+
+def words(line):
+    """The words of a command. A relative path is of the folder that this script was started in; the program starts in another."""
+    # Backslashes are in paths on Windows.
+    split = [word.strip('"') for word in shlex.split(line, posix=False)] if os.name == "nt" else shlex.split(line)
+    made = []
+    for word in split:
+        if "/" in word or os.sep in word:
+            found = [path for path in (word, word + ".exe") if os.path.isfile(path)]
+            word = os.path.abspath(found[0]) if found else word
+        made.append(word)
+    return made
 
 
 class Model:
@@ -159,14 +211,18 @@ class Story:
 
     def __init__(self, arguments):
         self.arguments = arguments
-        self.command = shlex.split(arguments.run)
-        self.place = os.path.realpath(arguments.place) if arguments.place else tempfile.mkdtemp(prefix="story-")
+        self.command = words(arguments.run)
+        # By its real name: macOS' folder is behind a link, and Windows' may be given in the short form.
+        self.place = os.path.realpath(arguments.place or tempfile.mkdtemp(prefix="story-"))
         self.project = os.path.join(self.place, "project")
         self.home = os.path.join(self.place, "home")
         os.makedirs(self.project)
         os.makedirs(self.home)
         # Seen in the command lines of what a command starts, by nobody else.
         self.mark = f"{600 + os.getpid() % 300}.{time.time_ns() % 10**9:09}"
+        if arguments.windows:
+            # Windows' ping takes whole numbers.
+            self.mark = str(10**9 + time.time_ns() // 100 % 10**9)
         self.model = Model()
         self.daemon = self.socket = None
         self.log = open(os.path.join(self.place, "log"), "w+b")
@@ -178,6 +234,12 @@ class Story:
                "OUTRIGGER_PROVIDERS__STORY__KIND": "openai", "OUTRIGGER_PROVIDERS__STORY__BASE_URL": self.model.url,
                "OUTRIGGER_PROVIDERS__STORY__API_KEY": "none", "OUTRIGGER_PROVIDERS__STORY__MODEL": "story",
                "OUTRIGGER_CHAT__PROVIDER": "story"}
+        if os.name == "nt":
+            # Hardly a program starts there without SystemRoot, and PowerShell finds none without PATHEXT.
+            for name in ("SystemRoot", "ComSpec", "PATHEXT", "TEMP", "TMP"):
+                if name in os.environ:
+                    own[name] = os.environ[name]
+            own["USERPROFILE"] = self.home
         for name in self.arguments.pass_env:
             if name in os.environ:
                 own[name] = os.environ[name]
@@ -186,7 +248,7 @@ class Story:
 
     def named(self, path):
         """A path of this machine as the program names it. Wine has the whole file system as its drive Z:."""
-        if self.arguments.windows:
+        if self.arguments.wine:
             return "Z:" + path.replace("/", "\\")
         if self.arguments.root:
             return "/" + os.path.relpath(path, self.arguments.root)
@@ -312,13 +374,23 @@ class Story:
             file.write("not for the model")
         with open(os.path.join(self.project, ".env"), "w") as file:
             file.write("KEY=not for the model")
-        os.symlink(os.path.join(self.place, "outside.txt"), os.path.join(self.project, "link.txt"))
-        paths = ["../outside.txt", self.named(os.path.join(self.place, "outside.txt")), ".env", "link.txt"]
+        paths = ["../outside.txt", self.named(os.path.join(self.place, "outside.txt")), ".env"]
+        without = ""
+        try:
+            if self.arguments.wine:
+                raise OSError("wine follows links of the Unix below it by itself")
+            os.symlink(os.path.join(self.place, "outside.txt"), os.path.join(self.project, "link.txt"))
+            paths.append("link.txt")
+        except OSError as error:
+            # On Windows it is a right that not everybody has.
+            if not self.arguments.windows:
+                raise
+            without = f"; *** SKIPPED: a link: {error} ***"
         for path in paths + self.arguments.refused:
             results, _, _ = self.say(("file_read", {"path": path}), answer=False)
             expect(results and results[0]["status"] != "success", f"file_read of {path!r} was not refused: {results}")
             expect("not for the model" not in json.dumps(results), f"file_read of {path!r} gave it: {results}")
-        return f"{len(paths) + len(self.arguments.refused)} paths refused"
+        return f"{len(paths) + len(self.arguments.refused)} paths refused{without}"
 
     def shell(self, what):
         """The call of what is run: of the shell, or of a tool of one's own."""
@@ -342,20 +414,7 @@ class Story:
 
     def running(self):
         """The processes that have the mark in their command line, by number; none of this script's own."""
-        found = []
-        for entry in os.listdir("/proc"):
-            if entry.isdigit() and int(entry) != os.getpid():
-                try:
-                    with open(f"/proc/{entry}/cmdline", "rb") as file:
-                        line = file.read()
-                    with open(f"/proc/{entry}/stat", "rb") as file:
-                        state = file.read().rsplit(b")", 1)[1].split()[0]
-                except OSError:
-                    continue
-                # What waits for its parent is dead.
-                if self.mark.encode() in line and state != b"Z":
-                    found.append(int(entry))
-        return found
+        return [number for number, line in processes() if self.mark in line and number != os.getpid()]
 
     def begin_waiting(self):
         self.begin(self.shell("wait"))
@@ -396,25 +455,35 @@ class Story:
                 continue
             try:
                 print(f"story: {name}: {part()}", flush=True)
-            except (Failed, OSError, subprocess.TimeoutExpired) as error:
+            except (Failed, OSError, subprocess.SubprocessError) as error:
                 raise Failed(f"{name}: {error}") from error
 
     def close(self):
         if self.daemon and self.daemon.poll() is None:
             self.daemon.kill()
             self.daemon.wait()
-        for pid in self.running():
+        try:
+            left = self.running()
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            # What failed before is what is to be read.
+            print(f"story: processes that are left cannot be found: {error}", file=sys.stderr)
+            left = []
+        for pid in left:
             try:
-                os.kill(pid, signal.SIGKILL)
+                # Windows has no such signal; any other is the same there.
+                os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
             except OSError:
                 pass
         self.model.server.shutdown()
+        # Windows removes no file that is open.
+        self.log.close()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--run", required=True, help="the program, with what runs it before it")
-    parser.add_argument("--windows", action="store_true", help="paths are told to it as on wine's drive Z:")
+    parser.add_argument("--windows", action="store_true", help="the program is Windows'")
+    parser.add_argument("--wine", action="store_true", help="paths are told to it as on wine's drive Z:")
     parser.add_argument("--root", help="it sees this folder as its root: paths are told to it from there")
     parser.add_argument("--place", help="an empty or absent folder for project, home and log; default: a temporary one")
     parser.add_argument("--pass-env", action="append", default=[], help="a variable of this environment that it gets")
@@ -423,11 +492,16 @@ def main():
     parser.add_argument("--tool", help="this program instead of a shell; as the daemon names it")
     parser.add_argument("--say", default="echo said by a command", help="the command that prints something")
     parser.add_argument("--said", help="what it prints, as a regular expression")
-    parser.add_argument("--wait", default="sleep {mark} & sleep {mark}", help="the command that is cancelled; {mark} is in the command lines of at least two processes")
+    parser.add_argument("--wait", help="the command that is cancelled; {mark} is in the command lines of at least two processes")
     parser.add_argument("--refused", action="append", default=[], help="a further path that file_read must refuse")
     parser.add_argument("--skip", default="", type=lambda text: text.split(","), help="parts, with commas")
     arguments = parser.parse_args()
     arguments.said = arguments.said or ("outrigger " if arguments.tool else "said by a command")
+    # Of Windows' shells each knows ping, and has the mark in its own command line; `timeout` wants a console.
+    arguments.wait = arguments.wait or ("ping -n 600 -w {mark} 127.0.0.1" if arguments.windows else "sleep {mark} & sleep {mark}")
+    # Windows' own encoding has not every letter.
+    sys.stdout.reconfigure(errors="replace")
+    sys.stderr.reconfigure(errors="replace")
     if arguments.place:
         shutil.rmtree(arguments.place, ignore_errors=True)
     story = Story(arguments)
@@ -435,7 +509,7 @@ def main():
         story.run()
     except Failed as failure:
         story.log.flush()
-        with open(story.log.name, errors="replace") as log:
+        with open(story.log.name, encoding="utf-8", errors="replace") as log:
             print(f"--- the log's end ---\n{log.read()[-4000:]}\n---", file=sys.stderr)
         print(f"story: FAILED: {failure}", file=sys.stderr)
         sys.exit(1)

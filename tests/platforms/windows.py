@@ -141,7 +141,7 @@ def main():
     parser.add_argument("--skip", default="", type=lambda text: text.split(","), help="parts, with commas")
     arguments = parser.parse_args()
     waiter = "Z:" + os.path.realpath(arguments.waiter).replace("/", "\\")
-    for name, value in {"windows": True, "root": None, "place": None, "pass_env": PASSED, "tool": None, "refused": [],
+    for name, value in {"windows": True, "wine": True, "root": None, "place": None, "pass_env": PASSED, "tool": None, "refused": [],
                         "say": "echo said by a command", "said": "said by a command", "wait": f'"{waiter}" {{mark}}'}.items():
         setattr(arguments, name, value)
     story = Windows(arguments)
