@@ -13,6 +13,8 @@ import { program } from "../../../tests/console/support.mjs";
 const root = join(import.meta.dirname, "../../..");
 const system = `${process.platform}-${process.arch}`;
 const other = `${system}-musl`;
+/** The program in a package, as `clients/npm/index.js` looks for it. */
+const inPackage = `bin/outrigger${process.platform === "win32" ? ".exe" : ""}`;
 
 /** A project with the client in it; `packages` are put beside it. */
 function project({ packages = {}, asar = false } = {}) {
@@ -37,7 +39,7 @@ const main = (...systems) => (folder) => {
 const binary = (folder) => {
   mkdirSync(join(folder, "bin"), { recursive: true });
   writeFileSync(join(folder, "package.json"), "{}");
-  symlinkSync(program, join(folder, "bin/outrigger"));
+  symlinkSync(program, join(folder, inPackage));
 };
 
 /** What `findBinary` says there, of the module or, by `require`, of the other form. */
@@ -58,7 +60,7 @@ test("the program is the one that is named, the package's, or the PATH's, in thi
   for (const form of ["mjs", "cjs"]) {
     assert.equal(found(folder, elsewhere, { form, options: '{ bin: "/named" }' }), "/named");
     assert.equal(found(folder, elsewhere, { form }), "/elsewhere/outrigger");
-    assert.equal(found(folder, { PATH: dirname(program) }, { form }), join(folder, `node_modules/@outrigger/${system}/bin/outrigger`));
+    assert.equal(found(folder, { PATH: dirname(program) }, { form }), join(folder, `node_modules/@outrigger/${system}/${inPackage}`));
   }
   rmSync(join(folder, "node_modules/@outrigger"), { recursive: true });
   assert.equal(found(folder, { PATH: `.:${dirname(program)}` }), program);
@@ -75,11 +77,11 @@ test("a relative folder of the PATH is no place to take a program from", () => {
 
 test("on Linux the static program is taken where the other one is missing", { skip: process.platform !== "linux" }, () => {
   const { place, folder } = project({ packages: { outrigger: main(system, other), [`@outrigger/${other}`]: binary } });
-  assert.equal(found(folder), join(folder, `node_modules/@outrigger/${other}/bin/outrigger`));
+  assert.equal(found(folder), join(folder, `node_modules/@outrigger/${other}/${inPackage}`));
   // Of both, the one for this machine's C library.
   binary(join(folder, `node_modules/@outrigger/${system}`));
   const own = process.report.getReport().header.glibcVersionRuntime ? system : other;
-  assert.equal(found(folder), join(folder, `node_modules/@outrigger/${own}/bin/outrigger`));
+  assert.equal(found(folder), join(folder, `node_modules/@outrigger/${own}/${inPackage}`));
   rmSync(place, { recursive: true });
 });
 
@@ -101,7 +103,7 @@ test("a program in app.asar is the one that the packager left outside", () => {
   assert.match(found(folder), /inside of app\.asar.*"asarUnpack": \["node_modules\/@outrigger\/\*\*"\]/);
   const outside = join(place, "app.asar.unpacked/node_modules/@outrigger", system);
   binary(outside);
-  assert.equal(found(folder), join(outside, "bin/outrigger"));
+  assert.equal(found(folder), join(outside, inPackage));
   assert.equal(found(folder, {}, { options: '{ bin: "C:\\\\\\\\my\\\\\\\\app.asar\\\\\\\\x.exe" }' }), "C:\\\\my\\\\app.asar.unpacked\\\\x.exe");
   rmSync(place, { recursive: true });
 });
