@@ -8,7 +8,8 @@ import test, { after, before } from "node:test";
 import { Daemon, browser, missing } from "./support.mjs";
 
 const client = resolve(import.meta.dirname, "../../clients/typescript");
-const [conversation, tools] = [...readFileSync(join(client, "README.md"), "utf8").matchAll(/```js\n([^]*?)```/g)].map((it) => it[1]);
+// The first one starts the daemon, which no page can.
+const [, conversation, tools] = [...readFileSync(join(client, "README.md"), "utf8").matchAll(/```js\n([^]*?)```/g)].map((it) => it[1]);
 
 let chromium;
 before(async () => {
@@ -33,6 +34,8 @@ async function serve(code, environment) {
     response.writeHead(body ? 200 : 404, { "content-type": type ?? "text/plain" }).end(body);
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  // Where a snippet never ends, its time-out is the end of the test, and nothing of it keeps the process.
+  server.unref();
   return server;
 }
 
