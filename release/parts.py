@@ -8,7 +8,7 @@ SOURCE_DATE_EPOCH. TOOLS is the folder that release/build has zig in.
 import argparse, glob, json, os, re, subprocess, sys, time, tomllib, uuid
 
 # Crates that come without the text of their licence, and where it is: another crate of the same repository, or the name of
-# whoever it belongs to, where it is MIT.
+# whoever it belongs to, where it may be taken under MIT.
 ELSEWHERE = {
     "alloc-stdlib": "alloc-no-stdlib",
     "clipboard-win": "error-code",
@@ -18,6 +18,8 @@ ELSEWHERE = {
     "winapi-x86_64-pc-windows-gnu": "winapi",
 }
 MIT = {
+    "objc2-core-foundation": "Mads Marquart and the objc2 contributors",
+    "objc2-system-configuration": "Mads Marquart and the objc2 contributors",
     "standardwebhooks": "the Standard Webhooks authors",
     "uuid-simd": "Nugine",
     "vsimd": "Nugine",
@@ -129,7 +131,7 @@ def licences(parts, tools):
         found = texts(parts, key)
         if not found and (other := ELSEWHERE.get(key[0])):
             found = [text for there in sorted(parts.packages) if there[0] == other for text in texts(parts, there)][:1]
-        if not found and (holder := MIT.get(key[0])) and parts.packages[key]["license"] == "MIT":
+        if not found and (holder := MIT.get(key[0])) and "MIT" in parts.packages[key]["license"].split(" OR "):
             found = [f"Copyright (c) {holder}\n\n{mit}"]
         if not found:
             missing.append(" ".join(key))
