@@ -94,7 +94,8 @@ pub struct Options {
 pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     let close = CancellationToken::new();
     let sandboxes = Sandboxes::new(&config, options.home.as_deref());
-    let (listener, address) = bind(config.server.address(), options.token.is_some()).await?;
+    let bound = bind(config.server.address(), options.token.is_some())?;
+    let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
     sandboxes.confined.keep_off_port(address.port());
     let built = assemble(config, &options, sandboxes, &token).await?;
@@ -114,6 +115,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         waiting: Arc::default(),
     });
     let signals = catch_signals()?;
+    let listener = bound.listen()?;
     let shown_token = made_up.then(|| token.expose_secret().to_owned());
     let line = ReadyLine::new(address, shown_token, config.server.console);
     let ready_file = options.ready_file.as_ref();
