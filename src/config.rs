@@ -106,7 +106,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the ports of this machine's loopback at which servers are named: of models, of searches, of MCP.
+    /// Returns the ports of this machine's loopback at which servers are named: of models, of searches, of MCP, of sessions.
     pub fn local_ports(&self) -> BTreeSet<u16> {
         let providers = self.providers.iter().map(|provider| &provider.base_url);
         let search = self.tools.web_search.searxng_url.iter();
@@ -116,13 +116,11 @@ impl Config {
             McpTransport::Stdio(_) => None,
         });
         let named = providers.chain(search).chain(&self.chat.detect_ollama);
-        let ports = named.chain(servers).filter_map(|url| {
-            let url = reqwest::Url::parse(url).ok()?;
-            let host = url.host_str()?.trim_matches(['[', ']']);
-            let address = host.parse::<IpAddr>();
-            let is_local = address.map_or(host == "localhost", |it| it.is_loopback());
-            url.port_or_known_default().filter(|_| is_local)
-        });
+        let ports = named.chain(servers).filter_map(|url| local_port(url, None));
+        let database = self.store.iter().filter_map(|it| it.place.database());
+        let database =
+            database.filter_map(|url| local_port(url.expose_secret(), Some(POSTGRES_PORT)));
+        let ports = ports.chain(database);
         let private = self.tools.web_fetch.allow_private.iter();
         let private = private.filter(|server| server.is_local());
         ports.chain(private.map(|server| server.port)).collect()
@@ -153,6 +151,18 @@ impl Config {
             .chain(self.environment_secrets.iter().cloned())
             .collect()
     }
+}
+
+/// The port of PostgreSQL where an address names none.
+const POSTGRES_PORT: u16 = 5432;
+
+/// Returns the port of a server that runs on this machine; `default` where its address names none, and its scheme has none.
+fn local_port(url: &str, default: Option<u16>) -> Option<u16> {
+    let url = reqwest::Url::parse(url).ok()?;
+    let host = url.host_str()?.trim_matches(['[', ']']);
+    let address = host.parse::<IpAddr>();
+    let is_local = address.map_or(host == "localhost", |it| it.is_loopback());
+    url.port_or_known_default().or(default).filter(|_| is_local)
 }
 
 /// Where sessions are kept.

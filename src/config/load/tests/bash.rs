@@ -95,6 +95,7 @@ fn servers_of_this_machine_are_known_by_their_ports() {
                 [providers.a]\nkind = 'openai'\nbase_url = 'http://[::1]:18081/v1'\nmodel = 'm'\napi_key = 'k'\n\
                 [providers.b]\nkind = 'openai'\nbase_url = 'https://example.org:18082/v1'\nmodel = 'm'\napi_key = 'k'\n\
                 [mcp.servers.s]\nurl = 'http://127.0.0.2:18083/mcp'\n\
+                [store]\nurl = 'postgres://me@localhost/db'\n\
                 [tools.web_fetch]\nallow_private = ['localhost:18084', '10.0.0.7:18085']\n";
     let ports = super::toml(text).load().config.local_ports();
     for (port, expected) in [
@@ -104,6 +105,7 @@ fn servers_of_this_machine_are_known_by_their_ports() {
         (18083, true),
         (18084, true),
         (18085, false),
+        (5432, true),
     ] {
         assert_eq!(ports.contains(&port), expected, "{port}: {ports:?}");
     }
