@@ -23,7 +23,8 @@ pub(crate) struct StoreSettings {
     pub(crate) path: PathBuf,
     /// A database of PostgreSQL instead of the file: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, which one daemon at a time
     /// has. What leaves the machine is encrypted, and the server's certificate looked at, unless it ends with
-    /// `?sslmode=disable`; `sslrootcert=FILE` names authorities. Empty for the file.
+    /// `?sslmode=disable`; `sslrootcert=FILE` names authorities.
+    /// `OUTRIGGER_STORE__URL_FILE` names a file that holds it. Empty for the file.
     #[serde(with = "Secret")]
     pub(crate) url: Option<SecretString>,
     /// How sure it is that what was acknowledged is kept in the file; a database is as sure as it was set up: `full` for also after a loss of power, `normal` for after the

@@ -202,3 +202,14 @@ fn keys_of_the_configuration_win_over_those_of_the_vendor_and_files_hold_them_to
     let gone = Place::new().with_environment(&[("GROQ_API_KEY_FILE", &format!("{path}-gone"))]);
     assert!(gone.errors().contains("GROQ_API_KEY_FILE: the file"));
 }
+
+#[test]
+fn the_address_of_a_database_may_be_in_a_file() {
+    let place = Place::new();
+    let path = place.write("url", "postgres://me:secret@db.example/outrigger\n");
+    let path = path.display().to_string();
+    let place = place.with_environment(&[("OUTRIGGER_STORE__URL_FILE", &path)]);
+    let store = place.load().config.store.unwrap();
+    let url = store.place.database().unwrap().expose_secret();
+    assert_eq!(url, "postgres://me:secret@db.example/outrigger");
+}
