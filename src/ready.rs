@@ -146,12 +146,27 @@ impl Fatal {
         Self::new("port_in_use", message, hint, exit::PORT_IN_USE)
     }
 
-    /// Sessions cannot be kept where they are to be.
+    /// The file that sessions are kept in cannot be had.
     pub fn store(problem: &crate::store::Error) -> Self {
-        let hint = "set store.path to another file, or store.url to another database, or store.enabled = false";
+        let hint = "set store.path to another file, or store.enabled = false";
         let code = match problem {
-            crate::store::Error::InUse { .. } | crate::store::Error::Owned { .. } => "state_in_use",
+            crate::store::Error::InUse { .. } => "state_in_use",
             _ => "store",
+        };
+        Self::new(code, problem.to_string(), hint, exit::PORT_IN_USE)
+    }
+
+    /// The database that sessions are kept in cannot be had.
+    pub fn database(problem: &crate::store::Error) -> Self {
+        let (code, hint) = match problem {
+            crate::store::Error::Owned { .. } => (
+                "state_in_use",
+                "end that daemon first, talk to it with `outrigger chat --url`, or name another database in store.url",
+            ),
+            _ => (
+                "store",
+                "look whether the server runs and store.url is right; `outrigger doctor` tries it again; store.enabled = false starts without kept sessions",
+            ),
         };
         Self::new(code, problem.to_string(), hint, exit::PORT_IN_USE)
     }

@@ -56,10 +56,13 @@ pub enum TelemetryError {
 
 /// Libraries that log what others send, and what of theirs is logged: `rmcp` below warnings what MCP servers say,
 /// `tungstenite` at `trace` each frame of a client, keys in it too, `lopdf` as errors what is wrong with each object of a
-/// PDF. Whoever wants that names them.
-const TALKATIVE: [(&str, &str); 3] = [
+/// PDF, `deadpool` and `tokio_postgres` at `debug` the statements and the address of a database. Whoever wants that names
+/// them.
+const TALKATIVE: [(&str, &str); 5] = [
+    ("deadpool", "off"),
     ("lopdf", "off"),
     ("rmcp", "error"),
+    ("tokio_postgres", "warn"),
     ("tungstenite", "error"),
 ];
 

@@ -68,7 +68,7 @@ pub(super) fn store(
         StorePlace::Database(url) => {
             // Whoever named it does not want a daemon without it.
             let store = Postgres::start(url.expose_secret());
-            let store = store.map_err(|problem| Fatal::store(&problem))?;
+            let store = store.map_err(|problem| Fatal::database(&problem))?;
             return Ok(Ok(AnyStore::Database(store)));
         }
     };
