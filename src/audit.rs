@@ -80,6 +80,8 @@ pub enum By {
     Timeout,
     /// The sandbox: a path outside the roots or on the deny list.
     Sandbox,
+    /// A hook of the operator.
+    Hook,
     /// The call was over before anybody decided.
     #[default]
     Nobody,

@@ -29,7 +29,6 @@ mod typed;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,9 +50,9 @@ pub use self::reading::{KeyState, Reading, Readings, concerns};
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
     ClientToolsConfig, CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy,
-    LogConfig, NativeCompaction, OnReach, ProviderBudget, SandboxPolicy, ServerConfig,
-    SessionConfig, SkipApproval, StoreSync, Unattended, Unpriced, WebFetchConfig, WebSearchConfig,
-    WebhookEvent, WebhooksConfig,
+    HookConfig, HookPoint, HookTarget, LogConfig, NativeCompaction, OnFailure, OnReach,
+    ProviderBudget, SandboxPolicy, ServerConfig, SessionConfig, SkipApproval, StoreSync,
+    Unattended, Unpriced, WebFetchConfig, WebSearchConfig, WebhookEvent, WebhooksConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -97,6 +96,8 @@ pub struct Config {
     pub audit: Option<AuditConfig>,
     /// Where events are sent; `None` for nowhere.
     pub webhooks: Option<WebhooksConfig>,
+    /// What is asked at certain points, in this order.
+    pub hooks: Vec<HookConfig>,
     /// Where sessions are kept; `None` where they are not.
     pub store: Option<StoreConfig>,
     /// How long running exchanges may take to end at shutdown.
@@ -159,10 +160,8 @@ const POSTGRES_PORT: u16 = 5432;
 /// Returns the port of a server that runs on this machine; `default` where its address names none, and its scheme has none.
 fn local_port(url: &str, default: Option<u16>) -> Option<u16> {
     let url = reqwest::Url::parse(url).ok()?;
-    let host = url.host_str()?.trim_matches(['[', ']']);
-    let address = host.parse::<IpAddr>();
-    let is_local = address.map_or(host == "localhost", |it| it.is_loopback());
-    url.port_or_known_default().or(default).filter(|_| is_local)
+    let port = url.port_or_known_default().or(default);
+    port.filter(|_| crate::http::is_loopback(&url))
 }
 
 /// Where sessions are kept.

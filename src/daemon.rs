@@ -31,6 +31,7 @@ use crate::config::{Config, Current, ProviderKind, Shown, Sources};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
+use crate::hooks::Hooks;
 use crate::http::Clients;
 use crate::lifecycle::{self, Signals};
 use crate::mcp::{self, Mcp};
@@ -319,6 +320,7 @@ fn build(
         sweeping.sweep().await;
     });
     let own = workspaces.own();
+    let hooks = Hooks::new(unconfined.clone());
     let launcher = |exec: &Exec| mcp::Launcher::new(exec.clone(), unconfined, options.home.clone());
     let servers = mcp::Context {
         registry: Arc::clone(&own.registry),
@@ -354,6 +356,7 @@ fn build(
             spill: Spill::new(std::env::temp_dir(), QUOTA_BYTES),
             audit,
             room: Room::default(),
+            hooks,
             spend,
         },
         providers,

@@ -20,6 +20,7 @@ pub(crate) mod executions;
 pub(crate) mod failure;
 pub(crate) mod files;
 pub(crate) mod history;
+mod hooks;
 pub(crate) mod ledger;
 pub(crate) mod memory;
 pub(crate) mod output;
@@ -36,7 +37,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::config::Unattended;
+use crate::config::{HookPoint, Unattended};
 use crate::message::{Message, Part, ToolId};
 use crate::permission::ApprovalPolicy;
 use crate::protocol::event::{ChatError, Event, State, StateName, StopReason};
@@ -136,6 +137,8 @@ struct Progress {
     violations: u32,
     /// Whether the model was nudged after an empty reply.
     nudged: bool,
+    /// How often a hook had the model go on that was about to end the exchange.
+    held: u32,
     /// How often an answer was asked for again that did not fit its schema.
     corrections: u32,
     /// Whether nothing but its form is left to be corrected, so that the next turn has no tools.
@@ -234,7 +237,8 @@ impl Exchange<'_> {
         let streamed = self.stream_turn(&request).await?;
         let (reply, stop) = (streamed.reply, streamed.stop);
         let (calls, is_empty) = (reply.calls.clone(), reply.is_empty());
-        let text = self.setup.output.as_ref().map(|_| reply.text.clone());
+        let is_asked = self.has_hooks(HookPoint::Stop);
+        let text = (is_asked || self.setup.output.is_some()).then(|| reply.text.clone());
         self.transcript.record_reply(reply);
         if calls.is_empty() {
             let after_results = std::mem::take(&mut self.progress.after_results);
@@ -245,9 +249,14 @@ impl Exchange<'_> {
                 self.nudge();
                 return Ok(());
             }
-            return match (stop_reason(stop), text) {
-                (StopReason::EndTurn, Some(text)) => self.check_answer(&text),
-                (stop, _) => Err(Leave::Stop(stop)),
+            let (StopReason::EndTurn, Some(text)) = (stop_reason(stop), text) else {
+                return Err(Leave::Stop(stop_reason(stop)));
+            };
+            let checked = self.check_answer(&text);
+            let is_free = self.setup.output.is_none();
+            return match checked {
+                Err(Leave::Stop(_)) if is_free && self.is_held(&text).await => Ok(()),
+                checked => checked,
             };
         }
         let was_cut = |fault: &Option<_>| matches!(fault, Some(Fault::Truncated | Fault::TurnCut));

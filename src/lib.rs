@@ -56,6 +56,7 @@ pub mod tool;
 
 pub mod mcp;
 
+mod hooks;
 pub mod http;
 pub mod provider;
 

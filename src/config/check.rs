@@ -7,6 +7,7 @@ mod custom;
 mod endpoint;
 mod findings;
 mod folders;
+mod hooks;
 mod mcp;
 mod project;
 mod providers;
@@ -121,6 +122,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         log: settings.log,
         audit,
         webhooks: webhooks::check(settings.webhooks, findings),
+        hooks: hooks::check(settings.hooks, findings),
         store,
         shutdown_grace: settings.shutdown.grace.0,
         environment_secrets: keys::in_environment(&findings.sources.environment),

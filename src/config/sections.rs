@@ -5,6 +5,7 @@
 mod budget;
 mod client;
 mod compaction;
+mod hooks;
 mod store;
 mod web;
 mod webhooks;
@@ -32,6 +33,7 @@ pub(crate) use budget::Dollars;
 pub use budget::{BudgetConfig, OnReach, ProviderBudget, Unpriced};
 pub use client::{ClientToolsConfig, SkipApproval};
 pub use compaction::{CompactionConfig, NativeCompaction};
+pub use hooks::{HookConfig, HookPoint, HookTarget, OnFailure};
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
 pub use web::{AskSearch, WebFetchConfig, WebSearchConfig};

@@ -16,14 +16,17 @@ use super::named_value::NamedValue;
 use super::sections::{Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Turns, word};
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
-    CompactionConfig, FileReadConfig, LogConfig, SandboxPolicy, ServerConfig, SessionConfig,
-    WebFetchConfig, WebSearchConfig, WebhooksConfig,
+    CompactionConfig, FileReadConfig, HookPoint, LogConfig, OnFailure, SandboxPolicy, ServerConfig,
+    SessionConfig, WebFetchConfig, WebSearchConfig, WebhooksConfig,
 };
 use crate::message::{DangerLevel, Money, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
 
 /// Milliseconds of an hour: the longest wait for a server.
 const HOUR: u64 = 60 * 60 * 1000;
+
+/// The longest time of a hook, in milliseconds.
+const HOOK: u64 = 5 * 60 * 1000;
 
 /// Everything that can be set.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -60,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) audit: AuditConfig,
     /// Another program that is told by HTTP how sessions stand.
     pub(crate) webhooks: WebhooksConfig,
+    /// Programs and endpoints of yours that are asked at certain points, by name.
+    pub(crate) hooks: BTreeMap<String, HookSettings>,
     /// How the daemon ends.
     pub(crate) shutdown: ShutdownSettings,
 }
@@ -209,6 +214,37 @@ pub(crate) struct CustomToolSettings {
     pub(crate) timeout: Option<Span<1, DAY>>,
     /// Whether it may use the network. Default: false.
     pub(crate) network: bool,
+}
+
+/// One hook: a program (`command`) or an endpoint (`url`) that may refuse, change the input of a call, or add a note. Those of
+/// one point are asked in the order of their names. See `docs/hooks.md`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct HookSettings {
+    /// Whether it is asked. Default: true.
+    pub(crate) enabled: Option<bool>,
+    /// When it is asked: `before_send`, `before_tool`, `after_tool`, `stop` or `compact`.
+    #[serde(deserialize_with = "optional_word")]
+    pub(crate) on: Option<HookPoint>,
+    /// With `before_tool` and `after_tool`: for which tools, by name or by a pattern such as `file_*`. Default: all.
+    pub(crate) tools: Vec<String>,
+    /// The program to run, without a shell. It reads JSON from its standard input.
+    pub(crate) command: Option<String>,
+    /// Its arguments.
+    pub(crate) args: Vec<String>,
+    /// In place of `command`: an endpoint that the JSON is sent to, with POST; https, or http on this machine.
+    pub(crate) url: Option<String>,
+    /// `auto` for the sandbox that commands run in, `off` for none. Default: auto.
+    #[serde(deserialize_with = "word")]
+    pub(crate) sandbox: SandboxPolicy,
+    /// Whether the program may use the network. Default: false.
+    pub(crate) network: bool,
+    /// How long it may take, up to 5m. Default: 10s.
+    pub(crate) timeout: Option<Span<1, HOOK>>,
+    /// Where it fails or takes too long: `refuse` as if it had said no, `continue` as if it had not been asked.
+    /// Default: refuse.
+    #[serde(deserialize_with = "optional_word")]
+    pub(crate) on_failure: Option<OnFailure>,
 }
 
 /// A tool that has nothing to set but whether it is there.

@@ -4,6 +4,7 @@
 //! the call is a violation, which may end the exchange when the other calls of the turn have ended.
 //! A call's way is `permit` (with `question` where the user is asked), then `run`, then `settle`.
 
+mod hooked;
 pub(super) mod host;
 mod permit;
 mod programs;
@@ -74,10 +75,26 @@ struct Permitted {
     facts: Facts,
     /// How much harm it may do, for whoever is asked.
     danger: Danger,
-    /// The input that the user changed the call's to.
-    edited: Option<Map<String, Value>>,
+    /// What its input was changed to, and by whom.
+    edited: Option<Edit>,
+    /// What hooks had to say of it.
+    notes: Vec<String>,
     /// Whether the user was asked for it and lets it run.
     approved: bool,
+}
+
+/// An input in the place of the model's.
+#[derive(Clone)]
+struct Edit {
+    input: Map<String, Value>,
+    by: Editor,
+}
+
+/// Who changed an input last.
+#[derive(Clone, Copy)]
+enum Editor {
+    User,
+    Hook,
 }
 
 impl Exchange<'_> {
@@ -191,11 +208,15 @@ pub(super) fn shown_input(input: Map<String, Value>, redactor: &Redactor) -> Str
     input
 }
 
-/// Says with which input of the user's a call ran, without secrets: first these go, then what is too long. The call itself
+/// Says with which input a call ran that is not the model's, without secrets: first these go, then what is too long. The call itself
 /// stays as the model made it, since providers sign what a model wrote.
-fn shown_edit(input: Map<String, Value>, redactor: &Redactor) -> String {
-    let input = shown_input(input, redactor);
-    format!("\n[the user changed the input of this call; it ran with {input}]")
+fn shown_edit(edit: Edit, redactor: &Redactor) -> String {
+    let input = shown_input(edit.input, redactor);
+    let by = match edit.by {
+        Editor::User => "the user",
+        Editor::Hook => "a hook of the operator",
+    };
+    format!("\n[{by} changed the input of this call; it ran with {input}]")
 }
 
 impl Calls<'_> {
@@ -213,17 +234,27 @@ impl Calls<'_> {
         let permit = self.permit(&call, tool, fault, repeated, place, &cancel);
         let mut edited = None;
         let (output, ran) = match AssertUnwindSafe(permit).catch_unwind().await {
-            Ok(Ok(permitted)) => {
+            Ok(Ok(mut permitted)) => {
                 edited.clone_from(&permitted.edited);
-                self.run(&call, permitted, &cancel).await
+                let notes = std::mem::take(&mut permitted.notes);
+                let (mut output, ran) = self.run(&call, permitted, &cancel).await;
+                if ran.is_some() {
+                    let input = edited.as_ref().map_or(&call.input, |edit| &edit.input);
+                    output = self.after_tool(&call, input, output, &cancel).await;
+                    let notes = notes
+                        .into_iter()
+                        .map(|note| Part::text(format!("\n{note}")));
+                    output.content.extend(notes);
+                }
+                (output, ran)
             }
             Ok(Err(unrun)) => (*unrun, None),
             Err(_) => (*failed(FAULT), None),
         };
         let mut result = self.exchange.settle(&call, output, ran);
-        if let Some(input) = edited {
+        if let Some(edit) = edited {
             let redactor = &self.exchange.context.services.redactor;
-            result.content.push(Part::text(shown_edit(input, redactor)));
+            result.content.push(Part::text(shown_edit(edit, redactor)));
         }
         result
     }
@@ -267,7 +298,8 @@ mod tests {
             "command".to_owned(),
             json!(format!("{before}hunter2-hunter2 after")),
         );
-        let shown = shown_edit(input, &redactor);
+        let by = Editor::User;
+        let shown = shown_edit(Edit { input, by }, &redactor);
         assert!(shown.ends_with("x[redacted]…]"), "{shown}");
     }
 }

@@ -22,14 +22,17 @@ pub(super) mod view;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde_json::Map;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::budget::{Shares, estimate};
 use super::context::{Context, Setup};
+use super::hooks;
 use super::ledger::{Cost, Ledger};
 use super::turn::ToolOffer;
 use super::window::{shares, used, wanted};
+use crate::config::HookPoint;
 use crate::message::{CompactionId, Message, MessageId, Notice, Severity, Usage};
 use crate::protocol::command::CompactMode;
 use crate::protocol::event::{
@@ -136,6 +139,14 @@ impl Compactor<'_, '_> {
         if wish.trigger != CompactionTrigger::Manual && self.is_paused(&attempt) {
             return Outcome::Failed;
         }
+        let Some(notes) = self.ask_hooks(&wish).await else {
+            return Outcome::Nothing;
+        };
+        let instructions = [wish.instructions, &notes].join("\n");
+        let wish = Wish {
+            instructions: instructions.trim(),
+            ..wish
+        };
         let places = self.places(&attempt);
         if let Some(outcome) = self.prune(&attempt, &places, wish) {
             return outcome;
@@ -148,6 +159,21 @@ impl Compactor<'_, '_> {
             Outcome::Nothing | Outcome::Cancelled => {}
         }
         outcome
+    }
+
+    /// Asks whether the conversation may be compacted now; returns what hooks have to say for the summary, `None` where it may
+    /// not be.
+    async fn ask_hooks(&self, wish: &Wish<'_>) -> Option<String> {
+        let trigger = word(&wish.trigger);
+        let more = || Map::from_iter([("trigger".to_owned(), trigger.into())]);
+        let point = (HookPoint::Compact, None);
+        let said = hooks::ask(self.context, self.setup, point, more, self.cancel).await?;
+        if let Some(refused) = said.refused {
+            let message = format!("the conversation is not compacted: {refused}");
+            hooks::tell(self.context, Severity::Warning, "hook_refused", &message);
+            return None;
+        }
+        Some(said.notes.join("\n"))
     }
 
     /// Returns whether the system prompt and the tools alone take too much, and tells of it once.

@@ -23,6 +23,7 @@ use super::searches::Searches;
 use super::transcript::Events;
 use crate::audit::Audit;
 use crate::config::{Config, Current};
+use crate::hooks::Hooks;
 use crate::message::{
     BackgroundId, BudgetId, CompactionId, ConversationId, InputId, MessageId, Model, Money,
     OnViolation, Part, Pricing, SessionId, Thinking, ToolCall, ToolId, TrustLevel,
@@ -166,6 +167,8 @@ pub(crate) struct Services {
     pub audit: Audit,
     pub room: Room,
     pub spend: Spend,
+    /// Asks what the operator has asked at certain points.
+    pub hooks: Hooks,
 }
 
 impl Services {

@@ -1,7 +1,7 @@
 //! From `chat:queue` to its conversation.
 
 use super::Session;
-use super::reading::{Unfinished, has_documents};
+use super::reading::{Unfinished, asks, has_documents};
 use super::resolve::{check_images, invalid};
 use crate::conversation::{self, QueueChange};
 use crate::message::MessageId;
@@ -19,7 +19,8 @@ impl Session {
             return self.wait_behind(&conversation, Command::ChatQueue(wanted), id);
         }
         let is_edit = wanted.action == QueueAction::Edit;
-        if is_edit && wanted.content.as_ref().is_some_and(has_documents) {
+        let has_documents = wanted.content.as_ref().is_some_and(has_documents);
+        if is_edit && (has_documents || asks(&self.daemon.services.config())) {
             return self.read_documents(Unfinished::Edit(Box::new(wanted)), id);
         }
         self.change_queue(wanted, id).await;

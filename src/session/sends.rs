@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::reading::{Unfinished, has_documents};
+use super::reading::{Unfinished, asks, has_documents};
 use super::{MAX_CONVERSATIONS, Session, resolve};
 use crate::conversation::{self, Admission, KeptSend, SharedAdmission};
 use crate::exchange::context::{Origin, Setup};
@@ -49,7 +49,8 @@ impl Session {
             return self.wait_behind(&conversation, send, id);
         }
         let before = send.history.iter().flatten().map(|it| &it.content);
-        if before.chain([&send.content]).any(has_documents) {
+        let has_documents = before.chain([&send.content]).any(has_documents);
+        if has_documents || asks(&self.daemon.services.config()) {
             return self.read_documents(Unfinished::Send(Box::new(send), digest), id);
         }
         self.admit_send(send, json, digest, id).await;

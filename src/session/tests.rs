@@ -119,6 +119,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
             audit: crate::audit::Audit::default(),
             room: crate::exchange::history::Room::default(),
             spill: Spill::new(std::env::temp_dir(), 0),
+            hooks: crate::hooks::Hooks::default(),
         },
         sandbox: std::future::ready(Sandbox {
             mode: "none".to_owned(),

@@ -40,6 +40,7 @@ mod first_process;
 mod git;
 #[cfg(target_os = "linux")]
 mod homes;
+mod hooks;
 mod hosts;
 mod images;
 mod kept;

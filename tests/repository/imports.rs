@@ -64,6 +64,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "",
     ),
     (
+        "hooks",
+        &["config", "http", "protocol", "sandbox", "tool"],
+        "`tool` for how a program is run in the project's folder",
+    ),
+    (
         "permission",
         &["message", "classifier", "units"],
         "`classifier` for the words of a command",
@@ -141,6 +146,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "exchange",
         &[
+            "hooks",
             "json_schema",
             "spend",
             "store",
@@ -167,6 +173,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "session",
         &[
+            "hooks",
             "json_schema",
             "http",
             "webhooks",
@@ -237,6 +244,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "daemon",
         &[
+            "hooks",
             "webhooks",
             "acp",
             "audit",

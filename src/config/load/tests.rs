@@ -2,6 +2,7 @@ mod bash;
 mod errors;
 #[cfg(unix)]
 mod folders;
+mod hooks;
 mod providers;
 mod secrets;
 

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::question::Place;
 use super::settle::{cancelled_unrun, denied, failed};
-use super::{Calls, FAULT, Permitted, programs};
+use super::{Calls, Edit, Editor, FAULT, Permitted, programs};
 use crate::audit::{By, Ruling};
 use crate::exchange::NOTHING_ASKED;
 use crate::exchange::accumulator::Fault;
@@ -98,8 +98,9 @@ impl Calls<'_> {
         ))
     }
 
-    /// Parses the input of a call, looks at what it names, and records how much harm it may do. A file system may take
-    /// long, and so may a long command line: only what is neither is done on the runtime's own thread.
+    /// Asks hooks, parses the input of a call as they leave it, looks at what it names, and records how much harm it may do:
+    /// no input gets past here that hooks have not seen. A file system may take long, and so may a long command line: only
+    /// what is neither is done on the runtime's own thread.
     pub(super) async fn prepare(
         &self,
         call: &ToolCall,
@@ -107,6 +108,8 @@ impl Calls<'_> {
         input: &Map<String, Value>,
         cancel: &CancellationToken,
     ) -> Result<Permitted, Box<Output>> {
+        let said = self.before_tool(call, input, cancel).await?;
+        let input = said.input.as_ref().unwrap_or(input);
         let prepared = if tool.looks_at_files() || bytes_of_map(input) > LONG_INPUT {
             let (tool, input) = (Arc::clone(tool), input.clone());
             let prepared = tokio::task::spawn_blocking(move || with_facts(&*tool, &input));
@@ -134,7 +137,11 @@ impl Calls<'_> {
                     prepared,
                     facts,
                     danger,
-                    edited: None,
+                    edited: said.input.map(|input| Edit {
+                        input,
+                        by: Editor::Hook,
+                    }),
+                    notes: said.notes,
                     approved: false,
                 })
             }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::settle::{cancelled_unrun, denied};
-use super::{Calls, Permitted};
+use super::{Calls, Edit, Editor, Permitted};
 use crate::audit::{By, Ruling};
 use crate::classifier::Word;
 use crate::exchange::questions::approval::{ApprovalQuestion, Matter, Verdict};
@@ -89,7 +89,10 @@ impl Calls<'_> {
                 message_id: exchange.setup.message_id.clone(),
                 tool_id: call.id.clone(),
                 tool_name: call.name.clone(),
-                input: call.input.clone(),
+                input: match &permitted.edited {
+                    Some(edit) => edit.input.clone(),
+                    None => call.input.clone(),
+                },
                 danger: permitted.danger.clone(),
                 reason,
                 commands: commands(&permitted.facts),
@@ -151,7 +154,11 @@ impl Calls<'_> {
             }),
             Verdict::Approved(Some(input)) => {
                 let mut edited = self.prepare(call, tool, &input, cancel).await?;
-                (edited.edited, edited.approved) = (Some(input), true);
+                edited.approved = true;
+                edited.edited.get_or_insert(Edit {
+                    input,
+                    by: Editor::User,
+                });
                 // The user wrote it, so nothing is asked again; what is refused stays refused.
                 match self.decide(call, tool, &edited, 1) {
                     Decision::Refuse(reason) => {

@@ -65,9 +65,9 @@ impl Calls<'_> {
         let keeps = permitted.prepared.keeps();
         executions.begin(&call.id, keeps, |record| {
             record.queued_ms = millis(queued.elapsed());
-            if let Some(edited) = &permitted.edited {
-                record.input.clone_from(edited);
-                record.input_bytes = json_bytes(edited) as u64;
+            if let Some(edit) = &permitted.edited {
+                record.input.clone_from(&edit.input);
+                record.input_bytes = json_bytes(&edit.input) as u64;
             }
         });
         if !keeps && self.may_change_something(call) {
@@ -169,7 +169,9 @@ impl Calls<'_> {
             turn: self.turn,
             tool_id: call.id.clone(),
             tool_name: call.name.clone(),
-            input: permitted.edited.unwrap_or_else(|| call.input.clone()),
+            input: permitted
+                .edited
+                .map_or_else(|| call.input.clone(), |edit| edit.input),
         }));
         exchange.emit_call_state(&call.id, StateName::ToolExecuting);
         let streamed = CallOutput::new(exchange, &call.id);

@@ -1,6 +1,6 @@
 //! A daemon in the middle of an answer.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::provider::{Pause, Turn};
 use super::{Client, Daemon, Provider};
@@ -15,10 +15,15 @@ pub(crate) struct Answering {
 
 impl Answering {
     pub(crate) async fn begin() -> Self {
+        Self::with(json!({})).await
+    }
+
+    /// The same with a configuration of the test's own.
+    pub(crate) async fn with(config: Value) -> Self {
         let provider = Provider::start().await;
         let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
         provider.then(turn);
-        let daemon = Daemon::start(&provider).await;
+        let daemon = Daemon::with(&provider, config).await;
         let mut client = daemon.connect().await;
         client.say("first").await;
         pause.reached().await;

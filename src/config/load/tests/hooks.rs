@@ -1,0 +1,48 @@
+use super::errors::check;
+use super::*;
+use crate::config::HookPoint;
+
+#[test]
+fn hooks_are_checked_and_come_in_the_order_of_their_names() {
+    let file = "[hooks.b]\non = 'stop'\ncommand = 'true'\n\
+                [hooks.a]\non = 'before_tool'\ntools = ['file_*']\nurl = 'http://127.0.0.1:9/hook'\n\
+                [hooks.c]\nenabled = false\n";
+    let hooks = toml(file).load().config.hooks;
+    let names: Vec<&str> = hooks.iter().map(|hook| hook.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    for (on, tool, expected) in [
+        (HookPoint::BeforeTool, Some("file_read"), true),
+        (HookPoint::BeforeTool, Some("bash"), false),
+        (HookPoint::AfterTool, Some("file_read"), false),
+    ] {
+        assert_eq!(hooks[0].is_asked(on, tool), expected, "{on:?} {tool:?}");
+    }
+    assert!(hooks[1].is_asked(HookPoint::Stop, None));
+    check(&[
+        (
+            "[hooks.x]\ncommand = 'true'",
+            &["hooks.x", "`on` is missing"],
+        ),
+        ("[hooks.x]\non = 'stop'", &["hooks.x", "needs `command`"]),
+        (
+            "[hooks.x]\non = 'stop'\ncommand = 'true'\nurl = 'https://h/'",
+            &["hooks.x", "not both"],
+        ),
+        (
+            "[hooks.x]\non = 'stop'\nurl = 'http://example.org/hook'",
+            &["hooks.x.url", "must be https"],
+        ),
+        (
+            "[hooks.x]\non = 'stop'\ncommand = 'true'\ntools = ['bash']",
+            &["hooks.x.tools", "before_tool and after_tool alone"],
+        ),
+        (
+            "[hooks.x]\non = 'before_tool'\ncommand = 'true'\ntools = ['[']",
+            &["hooks.x.tools", "cannot be used"],
+        ),
+        (
+            "[hooks.x]\non = 'stop'\ncommand = 'true'\ntimeout = '1h'",
+            &["hooks.x.timeout"],
+        ),
+    ]);
+}
