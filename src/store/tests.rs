@@ -99,6 +99,12 @@ impl Store for Slow {
         async { Ok(None) }.boxed()
     }
 
+    fn is_silent(&self) {}
+
+    fn not_kept(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn has_room(&self, _: usize) -> bool {
         true
     }
