@@ -113,6 +113,7 @@ impl Outbox {
                     );
                     // All are told so, before what is not safe leaves.
                     outbox.store.is_silent();
+                    tokio::task::yield_now().await;
                     outbox.is_safe_to(given);
                 }
                 let is_settled = || outbox.safe() >= outbox.given();
