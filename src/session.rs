@@ -436,7 +436,7 @@ impl Session {
             tools: self.shared.tools.names(),
             project: in_force.project,
             project_error: in_force.project_error,
-            persistent: !in_force.ephemeral,
+            persistent: !in_force.ephemeral && self.daemon.keeps(),
             ..self.ready.clone()
         }
     }

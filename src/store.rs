@@ -31,7 +31,7 @@ pub(crate) use labels::labels;
 pub(crate) use outrigger_store::postgres::{self, Postgres};
 pub(crate) use outrigger_store::sqlite::{Checkup, Reader, check_up, vacuum};
 pub use outrigger_store::sqlite::{Sqlite, Sync};
-pub use outrigger_store::{AnyStore, Error, Growth, Limits};
+pub use outrigger_store::{AnyStore, Error, Growth, Health, Limits};
 pub(crate) use outrigger_store::{Held, Store};
 pub(crate) use updates::{Updates, update, updated};
 

@@ -290,7 +290,7 @@ fn change(
 fn stats(arguments: &ConfigArguments, is_json: bool) -> Result<String, Refused> {
     let (_, store) = configuration(arguments)?;
     let source = Source::open(&store.place)?;
-    Ok(table::stats(&source.place(), &source.stats()?, is_json))
+    Ok(table::stats(&source, &source.stats()?, is_json))
 }
 
 fn backup(arguments: &ConfigArguments, file: &Path) -> Result<String, Refused> {

@@ -9,7 +9,10 @@ use tokio_util::task::TaskTracker;
 use crate::lifecycle::Ending;
 use crate::sandbox;
 use crate::session::Daemon;
-use crate::store::{self, Store as _};
+use crate::store::{self, AnyStore, Store as _};
+
+/// How many sessions are named whose last words are lost.
+const NAMED: usize = 20;
 
 /// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when
 /// their clients can know.
@@ -40,6 +43,9 @@ pub(super) async fn drain(
     end_soon(&daemon.tasks, "tasks", moments).await;
     // All that the sessions had to say is said.
     settle(daemon.store.as_ref().map(|store| store.close()), moments).await;
+    if let Some(store) = &daemon.store {
+        tell_lost(store);
+    }
     // Theirs were the last.
     let removed = daemon.pods_removed.clone();
     if tokio::time::timeout(moments, removed).await.is_err() {
@@ -52,10 +58,29 @@ async fn settle(work: Option<BoxFuture<'static, Result<(), store::Error>>>, mome
     let Some(work) = work else {
         return;
     };
-    let settled = tokio::time::timeout(moments, work).await;
-    if !matches!(settled, Ok(Ok(()))) {
-        tracing::error!("not all that was said is in the store");
+    match tokio::time::timeout(moments, work).await {
+        Ok(Ok(())) => {}
+        Ok(Err(problem)) => tracing::error!("not all that was said is in the store: {problem}"),
+        Err(_) => tracing::error!("not all that was said is in the store: it does not answer"),
     }
+}
+
+/// Says of which sessions the last words are lost.
+fn tell_lost(store: &AnyStore) {
+    let lost = store.not_kept();
+    if lost.is_empty() {
+        return;
+    }
+    let named = lost.iter().take(NAMED).map(String::as_str);
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match lost.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    tracing::error!(
+        "what was said last is lost in the sessions {named}{more}: {} did not take it; what it had before is kept",
+        store.shown()
+    );
 }
 
 async fn end_soon(tasks: &TaskTracker, what: &str, moments: Duration) {

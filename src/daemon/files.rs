@@ -11,8 +11,9 @@ use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
 use crate::protocol::event::SessionUpdated;
 use crate::ready::Fatal;
+use crate::runtime::block_in_place;
 use crate::sandbox::paths::{RootName, Roots, real_path};
-use crate::store::{self, AnyStore, Growth, Postgres, Sqlite, Updates};
+use crate::store::{self, AnyStore, Growth, Health, Postgres, Sqlite, Updates};
 use crate::units::format_size;
 
 /// Returns the files, without links, and what each is.
@@ -66,8 +67,8 @@ pub(super) fn store(
     let path = match &config.place {
         StorePlace::File(path) => path,
         StorePlace::Database(url) => {
-            // Whoever named it does not want a daemon without it.
-            let store = Postgres::start(url.expose_secret());
+            // Whoever named it does not want a daemon without it. It is waited for, which others need not do.
+            let store = block_in_place(|| Postgres::start(url.expose_secret()));
             let store = store.map_err(|problem| Fatal::database(&problem))?;
             return Ok(Ok(AnyStore::Database(store)));
         }
@@ -106,18 +107,26 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices) {
         );
     }
     let notices = notices.clone();
-    store.watch(move |failing| match failing {
-        Some(problem) => notices.send(
+    store.watch(move |health| match health {
+        Health::Failing(problem) => notices.send(
             Severity::Error,
             "store_failed",
             format!(
                 "what is said from now on is not safe: {path} does not take it ({problem}). It goes on in memory and is written as soon as that works again; it is lost if the daemon ends before that"
             ),
         ),
-        None => notices.send(
+        Health::Well => notices.send(
             Severity::Info,
             "store_healed",
             format!("{path} takes what is said again, and has what was said meanwhile, but for sessions of which a notice said otherwise"),
+        ),
+        Health::Ended(ended) => notices.send(Severity::Error, "store_failed", ended.to_string()),
+        Health::NotKept { session, why } => notices.send(
+            Severity::Error,
+            "store_failed",
+            format!(
+                "what session {session} says from now on is not kept: {path} refused some of it for good ({why}), and what follows would not fit to what is there. It goes on in memory until it ends; resumed after that, it is as it was before"
+            ),
         ),
     });
 }

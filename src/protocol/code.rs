@@ -65,6 +65,8 @@ pub enum SessionCode {
     TooManyTools,
     /// Too many requests.
     RateLimited,
+    /// What sessions are kept in does not answer now, or is another daemon's; the message says which.
+    StoreUnavailable,
     /// The daemon is about to end and begins nothing new.
     ShuttingDown,
     /// A fault of the daemon.

@@ -145,7 +145,8 @@ async fn figures(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
         .metrics()
         .num_alive_tasks();
     let store = shared.daemon.store.as_ref();
-    metrics::render(tasks, store.and_then(AnyStore::log_bytes))
+    let is_up = store.map(|store| store.failing().is_none());
+    metrics::render(tasks, store.and_then(AnyStore::log_bytes), is_up)
         .map(|figures| ([(CONTENT_TYPE, FORM)], figures))
         .map_err(|error| {
             tracing::error!(%error, "figures that cannot be written");

@@ -339,6 +339,13 @@ async fn write(
 pub(super) fn failed(error: &store::Error) -> SessionError {
     let code = match error {
         store::Error::Unknown => SessionCode::InvalidPayload,
+        store::Error::Failing(_) => {
+            return SessionError::new(
+                SessionCode::StoreUnavailable,
+                format!("{error}; what runs goes on, try this again in a while"),
+            );
+        }
+        store::Error::Taken { .. } => SessionCode::StoreUnavailable,
         _ => SessionCode::Internal,
     };
     SessionError::new(code, error.to_string())

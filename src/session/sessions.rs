@@ -102,6 +102,12 @@ impl Daemon {
         self.notices.send(Severity::Info, "provider_found", message);
     }
 
+    /// Returns whether what is said is kept.
+    pub(super) fn keeps(&self) -> bool {
+        let store = self.store.as_ref();
+        store.is_some_and(|store| store.ended().is_none())
+    }
+
     async fn ready(&self, session_id: SessionId, workspace: &Workspace) -> Ready {
         self.find_first_provider().await;
         let config = &self.services.config();
@@ -112,7 +118,7 @@ impl Daemon {
             session_id,
             resumed: false,
             resume_grace_ms: millis(config.session.resume_grace),
-            persistent: self.store.is_some(),
+            persistent: self.keeps(),
             epoch: 1,
             trust_level: config.chat.trust_level,
             on_violation: Defaults::on_violation(

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::updates::{Updates, update};
 use crate::message::SessionId;
 
-/// How long anybody waits for a disk that does not answer; then things go on without it, and the log says so.
+/// How long anybody waits for a disk that does not answer; then things go on without it, and all are told so.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct Outbox {
@@ -111,6 +111,9 @@ impl Outbox {
                         session_id = %outbox.session,
                         "the store has not answered for {PATIENCE:?}; the session goes on, and what it says is not safe yet"
                     );
+                    // All are told so, before what is not safe leaves.
+                    outbox.store.is_silent();
+                    tokio::task::yield_now().await;
                     outbox.is_safe_to(given);
                 }
                 let is_settled = || outbox.safe() >= outbox.given();

@@ -12,7 +12,7 @@ use crate::message::Part;
 
 /// A store whose disk answers when the test says so.
 #[derive(Default)]
-struct Slow(Mutex<Vec<(Vec<Change>, Done)>>);
+struct Slow(Mutex<Vec<(Vec<Change>, Done)>>, AtomicBool);
 
 impl fmt::Debug for Slow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,6 +99,14 @@ impl Store for Slow {
         async { Ok(None) }.boxed()
     }
 
+    fn is_silent(&self) {
+        self.1.store(true, Ordering::Relaxed);
+    }
+
+    fn not_kept(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn has_room(&self, _: usize) -> bool {
         true
     }
@@ -152,10 +160,12 @@ async fn nobody_waits_for_a_disk_that_is_full_or_does_not_answer() {
     say(&journal, "one");
     store.answer(&Err(Error::Failing("full".to_owned())));
     assert!(journal.settled().now_or_never().is_some());
+    assert!(!store.1.load(Ordering::Relaxed), "it answered");
     // The clock is the runtime's: it goes on when nothing else does.
     say(&journal, "two");
     journal.settled().await;
     assert_eq!(journal.safe(), 2);
+    assert!(store.1.load(Ordering::Relaxed), "that is told");
     say(&journal, "three");
     store.answer(&Ok(()));
     journal.settled().await;

@@ -141,15 +141,26 @@ const STORE_LOG: (&str, &str) = (
     "Bytes of the store's log of changes, after its last commit.",
 );
 
+/// Whether the store keeps what is said.
+const STORE_UP: (&str, &str) = (
+    "outrigger_store_up",
+    "1 while the store keeps what is said, 0 while it does not.",
+);
+
 /// Returns all figures in Prometheus' text form. `tasks` are the runtime's, `store_log` the bytes of the store's log of
-/// changes where there is a store.
-pub fn render(tasks: usize, store_log: Option<u64>) -> prometheus::Result<String> {
+/// changes where it has one, `store_up` whether it keeps what is said where there is a store.
+pub fn render(
+    tasks: usize,
+    store_log: Option<u64>,
+    store_up: Option<bool>,
+) -> prometheus::Result<String> {
     let mut families = prometheus::gather();
     let tasks = (TASKS.0, TASKS.1, i64::try_from(tasks).unwrap_or(i64::MAX));
     let log = store_log.map(|it| i64::try_from(it).unwrap_or(i64::MAX));
     let log = log.map(|bytes| (STORE_LOG.0, STORE_LOG.1, bytes));
+    let up = store_up.map(|is_up| (STORE_UP.0, STORE_UP.1, i64::from(is_up)));
     let gauges = GAUGES.map(|one| (one.name, one.help, one.now.load(Ordering::Relaxed)));
-    for (name, help, now) in gauges.into_iter().chain([tasks]).chain(log) {
+    for (name, help, now) in gauges.into_iter().chain([tasks]).chain(log).chain(up) {
         let gauge = IntGauge::new(name, help)?;
         gauge.set(now);
         families.extend(gauge.collect());

@@ -8,7 +8,7 @@ use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
+    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
 };
 
 /// A store in a file or in a database. Clones share it.
@@ -68,8 +68,16 @@ impl AnyStore {
         either!(self, it => it.failing())
     }
 
-    /// Has the health told to `tell` whenever it changes: why nothing is taken, or `None` once all is safe again.
-    pub fn watch(&self, tell: impl Fn(Option<&str>) + Send + 'static) {
+    /// Returns why nothing is written any more; `None` where that is not so.
+    pub fn ended(&self) -> Option<Error> {
+        match self {
+            Self::File(_) => None,
+            Self::Database(store) => store.ended(),
+        }
+    }
+
+    /// Has it told to `tell` what becomes of what is written.
+    pub fn watch(&self, tell: impl Fn(Health<'_>) + Send + 'static) {
         either!(self, it => it.watch(tell));
     }
 
@@ -146,6 +154,14 @@ impl Store for AnyStore {
 
     fn has_room(&self, bytes: usize) -> bool {
         either!(self, it => it.has_room(bytes))
+    }
+
+    fn is_silent(&self) {
+        either!(self, it => it.is_silent());
+    }
+
+    fn not_kept(&self) -> Vec<String> {
+        either!(self, it => it.not_kept())
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

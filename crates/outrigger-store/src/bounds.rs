@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(crate) const BATCH: usize = 256;
 
 /// How long to wait before what failed is tried again: from the first of these to the last.
-pub(crate) const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+pub(crate) const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
 /// How many numbers of events, and of ids, are reserved when a session is opened: none of them was seen by anybody.
 pub(crate) const RESERVED_SEQ: i64 = 10_000;

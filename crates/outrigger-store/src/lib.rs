@@ -59,6 +59,24 @@ pub type Each = Box<dyn FnMut(Piece) -> ControlFlow<()> + Send>;
 /// The changes that make a session, one after the other; an error, which is for people, unmakes it.
 pub type Changes = Box<dyn Iterator<Item = Result<Change, String>> + Send>;
 
+/// What becomes of what is written, for whoever tells people. It is told before whoever waits is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health<'a> {
+    /// All is safe again.
+    Well,
+    /// Nothing is taken now, for this reason; it is tried again.
+    Failing(&'a str),
+    /// Nothing is written any more.
+    Ended(&'a Error),
+    /// What a session said is not kept, nor what it says until it is read anew.
+    NotKept {
+        /// The session.
+        session: &'a str,
+        /// Why not.
+        why: &'a str,
+    },
+}
+
 /// Where sessions are kept.
 pub trait Store: Send + Sync + fmt::Debug {
     /// Writes changes of one session together, after all that was written of it before. Returns at once.
@@ -117,6 +135,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// take the room of what cannot.
     fn has_room(&self, bytes: usize) -> bool;
 
+    /// Says that [`write`](Self::write) was not answered for long. That is told as a failure is, until something is answered.
+    fn is_silent(&self);
+
+    /// Returns the sessions of which something was said that is not safe: it waits, or was refused.
+    fn not_kept(&self) -> Vec<String>;
+
     /// Returns how much is kept.
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>>;
 
@@ -141,12 +165,14 @@ pub enum Error {
         pid: String,
     },
     /// Another process has the database.
-    #[error("{database} is in use by {node}; end it, or give this one a store.url of its own")]
+    #[error("{database} is in use by {node}; {advice}")]
     Owned {
         /// Which database.
         database: String,
         /// The process.
         node: String,
+        /// What to do.
+        advice: String,
     },
     /// Another process took the database over, since this one could not be seen for too long.
     #[error(

@@ -27,10 +27,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::held::HeldSessions;
-use crate::queue::{Gate, Job, Lasts, NO_ROOM};
+use crate::queue::{Gate, Job, Lasts};
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
+    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
 };
 pub use checkup::{Checkup, check_up};
 pub use offline::Reader;
@@ -44,6 +44,9 @@ const READERS: usize = 4;
 /// How long a read waits for a connection, and how long it may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 const READ: Duration = Duration::from_secs(60);
+
+/// How long a read waits until what was given before is safe.
+const SETTLED: Duration = Duration::from_secs(5);
 
 /// How long the lease lasts that is not renewed; it is renewed three times as often.
 const LEASE: Duration = Duration::from_secs(15);
@@ -61,7 +64,7 @@ pub struct Postgres(Arc<Shared>);
 struct Shared {
     server: Server,
     work: mpsc::Sender<Work>,
-    gate: Gate,
+    gate: Arc<Gate>,
     held: HeldSessions,
     /// Held by the import whose slice waits.
     slices: Mutex<()>,
@@ -109,19 +112,15 @@ impl Postgres {
             .build()
             .map_err(|error| failed(&error))?;
         let threads = runtime.handle().clone();
-        let (gate, held) = (Gate::default(), HeldSessions::default());
-        let of_writer = (
-            Arc::clone(&gate.room),
-            Arc::clone(&gate.health),
-            held.clone(),
-        );
+        let (gate, held) = (Arc::<Gate>::default(), HeldSessions::default());
         let (work, waits) = mpsc::channel(JOBS);
+        let (of_writer, own) = (Arc::clone(&gate), (held.clone(), work.downgrade()));
         let (begun, has_begun) = threads::channel();
         let of_thread = server.clone();
         let thread = std::thread::Builder::new().name("store".to_owned());
         let started = thread.spawn(move || {
             runtime.block_on(async {
-                match Writer::begin(of_thread, lasts, of_writer).await {
+                match Writer::begin(of_thread, lasts, &of_writer, own).await {
                     Ok(mut writer) => {
                         begun.send(Ok(())).ok();
                         writer.run(waits).await;
@@ -154,8 +153,13 @@ impl Postgres {
         self.0.gate.health.lock().failing.clone()
     }
 
-    /// Has the health told to `tell` whenever it changes: why nothing is taken, or `None` once all is safe again.
-    pub fn watch(&self, tell: impl Fn(Option<&str>) + Send + 'static) {
+    /// Returns why nothing is written any more; `None` where that is not so.
+    pub fn ended(&self) -> Option<Error> {
+        self.0.gate.health.lock().ended.clone()
+    }
+
+    /// Has it told to `tell` what becomes of what is written.
+    pub fn watch(&self, tell: impl Fn(Health<'_>) + Send + 'static) {
         self.0.gate.health.lock().tell = Some(Box::new(tell));
     }
 
@@ -167,29 +171,34 @@ impl Postgres {
             .ok();
     }
 
-    fn send(&self, mut work: Work) {
-        match &mut work {
-            Work::Job(job) => self.0.gate.take(job),
-            // It is read anew, so what follows fits again.
-            Work::Open(session, _) => self.0.gate.is_opened(session),
-            _ => {}
-        }
+    fn give(&self, mut job: Job) {
         use mpsc::error::TrySendError::{Closed, Full};
-        match self.0.work.try_send(work) {
+        self.0.gate.take(&mut job);
+        match self.0.work.try_send(Work::Job(job)) {
+            Err(Full(Work::Job(job))) => self.0.gate.turn_away(job),
             Err(Closed(Work::Job(job))) => (job.done)(Err(Error::Closed)),
-            Err(Full(Work::Job(job))) => (job.done)(Err(Error::Refused(NO_ROOM.to_owned()))),
             _ => {}
         }
     }
 
-    /// Sends what is answered, and waits for that.
+    /// Sends what is answered, and waits for that; for a place in the queue, too.
     fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Work,
     ) -> BoxFuture<'static, Result<T, Error>> {
+        use mpsc::error::TrySendError::Full;
         let (reply, answer) = oneshot::channel();
-        self.send(work(reply));
-        async move { answer.await.map_err(|_| Error::Closed)? }.boxed()
+        let left = match self.0.work.try_send(work(reply)) {
+            Err(Full(work)) => Some((self.0.work.clone(), work)),
+            _ => None,
+        };
+        async move {
+            if let Some((queue, work)) = left {
+                queue.send(work).await.ok();
+            }
+            answer.await.map_err(|_| Error::Closed)?
+        }
+        .boxed()
     }
 
     /// Runs a read on a connection of its own, on the store's threads.
@@ -221,7 +230,7 @@ impl Postgres {
         let store = self.clone();
         async move {
             // What is not safe is not found, which is no reason to find nothing.
-            store.flush().await.ok();
+            tokio::time::timeout(SETTLED, store.flush()).await.ok();
             store.read(read).await
         }
         .boxed()
@@ -237,7 +246,7 @@ impl Shared {
 
 impl Store for Postgres {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
-        self.send(Work::Job(Job::new(session, changes, Lasts::Long, done)));
+        self.give(Job::new(session, changes, Lasts::Long, done));
     }
 
     fn attempt(
@@ -245,15 +254,18 @@ impl Store for Postgres {
         session: &str,
         changes: Vec<Change>,
     ) -> BoxFuture<'static, Result<(), Error>> {
-        self.ask(|reply| {
-            let done = Box::new(move |result| drop(reply.send(result)));
-            Work::Job(Job::new(session, changes, Lasts::Once, done))
-        })
+        let (reply, answer) = oneshot::channel();
+        let done = Box::new(move |result| drop(reply.send(result)));
+        self.give(Job::new(session, changes, Lasts::Once, done));
+        async move { answer.await.map_err(|_| Error::Closed)? }.boxed()
     }
 
     fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>> {
         let (store, session) = (self.clone(), session.to_owned());
         async move {
+            if read::is_impossible(&session) {
+                return Ok(None);
+            }
             let reserved = store.ask(|reply| Work::Open(session, reply)).await?;
             let Some(key) = reserved else {
                 return Ok(None);
@@ -271,7 +283,7 @@ impl Store for Postgres {
     fn export(&self, session: &str, each: Each) -> BoxFuture<'static, Result<bool, Error>> {
         let (store, session) = (self.clone(), session.to_owned());
         async move {
-            store.flush().await.ok();
+            tokio::time::timeout(SETTLED, store.flush()).await.ok();
             let client = {
                 let shared = Arc::clone(&store.0);
                 let client = async move { shared.client().await };
@@ -334,6 +346,17 @@ impl Store for Postgres {
 
     fn has_room(&self, bytes: usize) -> bool {
         self.0.gate.has_room(bytes)
+    }
+
+    fn is_silent(&self) {
+        self.0.gate.is_silent();
+        // Whoever writes heals it when he comes to this.
+        let (reply, _) = oneshot::channel();
+        self.0.work.try_send(Work::Flush(reply)).ok();
+    }
+
+    fn not_kept(&self) -> Vec<String> {
+        self.0.gate.not_kept()
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

@@ -1,12 +1,12 @@
 //! What waits to be written, and how much may; for every store.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::{Change, Done};
+use crate::{Change, Done, Error, Health};
 
 /// The most bytes of changes that wait, those included that the disk does not take: what a thousand sessions say in a
 /// minute. Beyond it a session's changes are refused, and all further ones of that session. What alone is larger, as a
@@ -15,6 +15,9 @@ const MAX_WAITING: usize = 64 * 1024 * 1024;
 
 /// What is said of it.
 pub(crate) const NO_ROOM: &str = "more waits to be written than the store holds";
+
+/// What is said of what a session says after something of it was refused.
+pub(crate) const FOLLOWS: &str = "what the session said before it was refused";
 
 pub(crate) struct Job {
     pub(crate) session: String,
@@ -45,12 +48,71 @@ impl Job {
     }
 }
 
-/// How many bytes wait.
+/// A job on its way to the disk; `done` is gone once it was told that it fails.
+pub(crate) struct Waiting {
+    pub(crate) session: String,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) done: Option<Done>,
+    pub(crate) lasts: Lasts,
+}
+
+impl From<Job> for Waiting {
+    fn from(job: Job) -> Self {
+        Self {
+            session: job.session,
+            changes: job.changes,
+            done: Some(job.done),
+            lasts: job.lasts,
+        }
+    }
+}
+
+impl Waiting {
+    /// Returns whether what its session says after it does not fit, where it is refused for this.
+    pub(crate) fn leaves_a_hole(&self, problem: &Error) -> bool {
+        self.lasts == Lasts::Long && matches!(problem, Error::Refused(_))
+    }
+
+    /// Says what became of it: it is written, or refused for good.
+    pub(crate) fn settle(
+        self,
+        problem: Option<&Error>,
+        (room, holes, health): (&Room, &mut Holes, &Mutex<HealthState>),
+    ) {
+        room.give_back(&self.session, &self.changes);
+        let result = match problem {
+            None if self.lasts == Lasts::Refused => Err(Error::Refused(NO_ROOM.to_owned())),
+            None => Ok(()),
+            Some(problem) => Err(problem.clone()),
+        };
+        match problem {
+            Some(problem @ Error::Refused(why)) => {
+                // A constraint says that this program erred.
+                tracing::error!(session_id = self.session, why, "changes are not kept");
+                if self.leaves_a_hole(problem) {
+                    holes.add(&self.session, why, health);
+                }
+            }
+            // That is told once for all sessions.
+            Some(Error::Taken { .. } | Error::Closed) if self.lasts == Lasts::Long => {
+                holes.refused.0.lock().insert(self.session.clone());
+            }
+            _ => {}
+        }
+        if let Some(done) = self.done {
+            done(result);
+        }
+    }
+}
+
+/// How much waits, and of which sessions.
 #[derive(Default)]
 pub(crate) struct Room {
     small: AtomicUsize,
     /// Of a job that is larger than all others may be together.
     large: AtomicUsize,
+    /// How many jobs of each session wait.
+    sessions: Mutex<HashMap<String, usize>>,
 }
 
 impl Room {
@@ -66,89 +128,197 @@ impl Room {
         waiting == 0 || waiting + bytes <= MAX_WAITING
     }
 
-    fn take(&self, bytes: usize) {
-        self.of(bytes).fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Takes back what a job of so many bytes took.
-    pub(crate) fn give_back(&self, bytes: usize) {
-        self.of(bytes).fetch_sub(bytes, Ordering::Relaxed);
-    }
-
     /// Returns whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        let all = [&self.small, &self.large];
-        all.iter().all(|it| it.load(Ordering::Relaxed) == 0)
+        self.sessions.lock().is_empty()
+    }
+
+    fn take(&self, job: &Job) {
+        let bytes = bytes_of(&job.changes);
+        self.of(bytes).fetch_add(bytes, Ordering::Relaxed);
+        let mut sessions = self.sessions.lock();
+        *sessions.entry(job.session.clone()).or_default() += 1;
+    }
+
+    /// Takes back what a job of a session took that has these changes.
+    pub(crate) fn give_back(&self, session: &str, changes: &[Change]) {
+        let bytes = bytes_of(changes);
+        self.of(bytes).fetch_sub(bytes, Ordering::Relaxed);
+        let mut sessions = self.sessions.lock();
+        if let Some(count) = sessions.get_mut(session) {
+            *count -= 1;
+            if *count == 0 {
+                sessions.remove(session);
+            }
+        }
     }
 }
 
-pub(crate) type Health = Box<dyn Fn(Option<&str>) + Send>;
+/// Told what becomes of what is written.
+pub(crate) type Tell = Box<dyn Fn(Health<'_>) + Send>;
 
+/// Whether what is written is safe.
 #[derive(Default)]
 pub(crate) struct HealthState {
     pub(crate) failing: Option<String>,
-    pub(crate) tell: Option<Health>,
+    /// Why nothing is written any more.
+    pub(crate) ended: Option<Error>,
+    pub(crate) tell: Option<Tell>,
 }
 
 impl HealthState {
     pub(crate) fn set(&mut self, failing: Option<String>) {
-        if self.failing.is_some() != failing.is_some()
-            && let Some(tell) = &self.tell
-        {
-            tell(failing.as_deref());
+        if self.ended.is_some() {
+            return;
+        }
+        match (&self.failing, &failing) {
+            (None, Some(problem)) => self.tell(Health::Failing(problem)),
+            (Some(_), None) => self.tell(Health::Well),
+            _ => {}
         }
         self.failing = failing;
     }
+
+    /// Nothing is written from now on, which is told once, whatever was told before.
+    pub(crate) fn end(&mut self, ended: Error) {
+        if self.ended.is_none() {
+            self.tell(Health::Ended(&ended));
+            self.failing = Some(ended.to_string());
+            self.ended = Some(ended);
+        }
+    }
+
+    pub(crate) fn tell(&self, health: Health<'_>) {
+        if let Some(tell) = &self.tell {
+            tell(health);
+        }
+    }
+}
+
+/// The sessions of which changes were refused: what followed would not fit to what is there. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Refused(Arc<Mutex<HashSet<String>>>);
+
+impl Refused {
+    /// Notes that changes of a session were lost, and says so the first time.
+    pub(crate) fn add(&self, session: &str, why: &str, health: &Mutex<HealthState>) {
+        let is_new = self.0.lock().insert(session.to_owned());
+        if is_new {
+            health.lock().tell(Health::NotKept { session, why });
+        }
+    }
+}
+
+/// What the one who writes knows of refused changes: what he was given since is refused, too, until the session is read anew.
+#[derive(Default)]
+pub(crate) struct Holes {
+    pub(crate) refused: Refused,
+    sessions: HashSet<String>,
+}
+
+impl Holes {
+    pub(crate) fn new(gate: &Gate) -> Self {
+        Self {
+            refused: gate.refused.clone(),
+            sessions: HashSet::new(),
+        }
+    }
+
+    /// Returns those of these jobs that are not written though nothing is wrong with them, by their place.
+    pub(crate) fn refuse<'a>(
+        &self,
+        jobs: impl Iterator<Item = &'a Waiting>,
+    ) -> Vec<(usize, Error)> {
+        let refused = jobs
+            .enumerate()
+            .filter(|(_, job)| self.sessions.contains(&job.session) && follows(job));
+        refused
+            .map(|(at, _)| (at, Error::Refused(FOLLOWS.to_owned())))
+            .collect()
+    }
+
+    /// Notes that a job of a session was refused.
+    pub(crate) fn add(&mut self, session: &str, why: &str, health: &Mutex<HealthState>) {
+        self.sessions.insert(session.to_owned());
+        self.refused.add(session, why, health);
+    }
+
+    /// Notes that a session is read anew, so that what follows fits again.
+    pub(crate) fn is_opened(&mut self, session: &str) {
+        self.sessions.remove(session);
+        self.refused.0.lock().remove(session);
+    }
+}
+
+/// Returns whether a job needs what its session said before it.
+pub(crate) fn follows(job: &Waiting) -> bool {
+    job.lasts == Lasts::Long && !only_removes(&job.changes)
+}
+
+/// What removes fits whatever came before it, and makes room.
+fn only_removes(changes: &[Change]) -> bool {
+    let removes = |change: &Change| matches!(change, Change::Delete | Change::Revoke { .. });
+    !changes.is_empty() && changes.iter().all(removes)
 }
 
 /// The way in: it counts what waits, and refuses what there is no room for.
 #[derive(Default)]
 pub(crate) struct Gate {
     pub(crate) room: Arc<Room>,
-    /// Sessions of which changes were refused: what followed would not fit to what is there.
-    refused: Mutex<HashSet<String>>,
+    refused: Refused,
     pub(crate) health: Arc<Mutex<HealthState>>,
 }
 
 impl Gate {
-    /// Notes that a session is read anew, so that what follows fits again.
-    pub(crate) fn is_opened(&self, session: &str) {
-        self.refused.lock().remove(session);
-    }
-
     /// Returns whether there is room for so many bytes in the half of it that anything may have, and the disk takes them.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let waiting = self.room.small.load(Ordering::Relaxed);
         waiting + bytes <= MAX_WAITING / 2 && self.health.lock().failing.is_none()
     }
 
+    /// Returns the sessions of which something was said that is not safe, sorted.
+    pub(crate) fn not_kept(&self) -> Vec<String> {
+        let mut sessions: Vec<String> = self.room.sessions.lock().keys().cloned().collect();
+        sessions.extend(self.refused.0.lock().iter().cloned());
+        sessions.sort();
+        sessions.dedup();
+        sessions
+    }
+
+    /// Says that nothing was answered for long: it is as if it failed, until something is.
+    pub(crate) fn is_silent(&self) {
+        let mut health = self.health.lock();
+        if health.failing.is_none() {
+            health.set(Some("it does not answer".to_owned()));
+        }
+    }
+
     /// Counts what a job holds. One for which there is no room, or of a session that was refused something, is emptied:
     /// it is answered in its turn, so that nobody takes what came before it for safe.
     ///
-    /// What removes is never refused: it fits whatever came before it, and makes room. What is tried once needs nothing that
-    /// came before it, and nothing that follows needs it.
+    /// What removes is never refused. What is tried once needs nothing that came before it, and nothing that follows needs it.
     pub(crate) fn take(&self, job: &mut Job) {
-        let bytes = bytes_of(&job.changes);
-        let has_room = self.room.has(bytes);
-        let mut refused = self.refused.lock();
-        let removes = |change: &Change| matches!(change, Change::Delete | Change::Revoke { .. });
-        let only_removes = !job.changes.is_empty() && job.changes.iter().all(removes);
+        let has_room = self.room.has(bytes_of(&job.changes));
         let is_once = job.lasts == Lasts::Once;
-        if only_removes || has_room && (is_once || !refused.contains(&job.session)) {
-            self.room.take(bytes);
-            return;
+        let is_refused = || self.refused.0.lock().contains(&job.session);
+        if only_removes(&job.changes) || has_room && (is_once || !is_refused()) {
+            return self.room.take(job);
         }
         job.lasts = Lasts::Refused;
         job.changes = Vec::new();
-        self.room.take(bytes_of(&job.changes));
-        let is_new = !is_once && refused.insert(job.session.clone());
-        drop(refused);
-        if is_new && let Some(tell) = &self.health.lock().tell {
-            tell(Some(&format!(
-                "session {} says more than may wait; what it says from now on is lost when it ends",
-                job.session
-            )));
+        self.room.take(job);
+        if !is_once {
+            self.refused.add(&job.session, NO_ROOM, &self.health);
         }
+    }
+
+    /// Refuses a job that was taken and has no place in the queue.
+    pub(crate) fn turn_away(&self, job: Job) {
+        self.room.give_back(&job.session, &job.changes);
+        if job.lasts == Lasts::Long {
+            self.refused.add(&job.session, NO_ROOM, &self.health);
+        }
+        (job.done)(Err(Error::Refused(NO_ROOM.to_owned())));
     }
 }
 

@@ -30,7 +30,7 @@ use crate::held::HeldSessions;
 use crate::queue::{Job, Lasts};
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
+    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
 };
 pub use checkup::{Checkup, check_up};
 pub use offline::{Reader, vacuum};
@@ -133,8 +133,8 @@ impl Sqlite {
         self.0.writer.gate.health.lock().failing.clone()
     }
 
-    /// Has the health told to `tell` whenever it changes: why nothing is taken, or `None` once all is safe again.
-    pub fn watch(&self, tell: impl Fn(Option<&str>) + Send + 'static) {
+    /// Has it told to `tell` what becomes of what is written.
+    pub fn watch(&self, tell: impl Fn(Health<'_>) + Send + 'static) {
         self.0.writer.gate.health.lock().tell = Some(Box::new(tell));
     }
 
@@ -292,6 +292,17 @@ impl Store for Sqlite {
 
     fn has_room(&self, bytes: usize) -> bool {
         self.0.writer.gate.has_room(bytes)
+    }
+
+    fn is_silent(&self) {
+        self.0.writer.gate.is_silent();
+        // Whoever writes heals it when he comes to this.
+        let (reply, _) = oneshot::channel();
+        self.0.writer.send(Work::Flush(reply));
+    }
+
+    fn not_kept(&self) -> Vec<String> {
+        self.0.writer.gate.not_kept()
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

@@ -21,6 +21,8 @@ const ACCESS: &str = "local all careful scram-sha-256\nlocal all all trust\n";
 pub(crate) struct Server {
     folder: tempfile::TempDir,
     programs: PathBuf,
+    /// The port, which is part of the name of its socket, too.
+    port: u16,
     running: Option<Running>,
 }
 
@@ -43,11 +45,22 @@ pub(crate) fn shared() -> Option<&'static Server> {
 impl Server {
     /// Starts one; `None` where PostgreSQL is not installed.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(5432, "", "", &[])
+    }
+
+    /// Starts one that has this port where it listens on one, with more settings, lines of who may connect, and files in its folder, which nobody else may read.
+    pub(crate) fn start_with(
+        port: u16,
+        settings: &str,
+        access: &str,
+        files: &[(&str, String)],
+    ) -> Option<Self> {
         let programs = programs()?;
         let folder = tempfile::tempdir().unwrap();
         let mut server = Self {
             folder,
             programs,
+            port,
             running: None,
         };
         if is_root() {
@@ -58,19 +71,32 @@ impl Server {
         initdb.args(["--no-sync", "--encoding=UTF8", "--locale=C", "--auth=trust"]);
         initdb.args(["--username=tester", "-D"]).arg(server.data());
         run(&mut initdb);
-        std::fs::write(server.data().join("pg_hba.conf"), ACCESS).unwrap();
-        let settings = server.data().join("postgresql.auto.conf");
+        let hba = server.data().join("pg_hba.conf");
+        std::fs::write(hba, format!("{ACCESS}{access}")).unwrap();
+        for (name, text) in files {
+            server.file(name, text);
+        }
+        let all = server.data().join("postgresql.auto.conf");
         let socket = format!(
-            "unix_socket_directories = '{}'\n",
+            "port = {port}\nunix_socket_directories = '{}'\n",
             server.folder.path().display()
         );
-        std::fs::write(settings, format!("{SETTINGS}{socket}")).unwrap();
+        std::fs::write(all, format!("{SETTINGS}{socket}{settings}")).unwrap();
         server.go_on();
         server.sql(
             "postgres",
             "CREATE ROLE careful LOGIN SUPERUSER PASSWORD 'right'",
         );
         Some(server)
+    }
+
+    fn file(&self, name: &str, text: &str) {
+        let path = self.data().join(name);
+        std::fs::write(&path, text).unwrap();
+        run(Command::new("chmod").arg("600").arg(&path));
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(&path));
+        }
     }
 
     fn data(&self) -> PathBuf {
@@ -142,6 +168,7 @@ impl Server {
     fn socket(&self) -> Vec<String> {
         vec![
             format!("--host={}", self.folder.path().display()),
+            format!("--port={}", self.port),
             "--username=tester".to_owned(),
         ]
     }
@@ -160,6 +187,8 @@ impl Server {
     /// Runs SQL; returns what it says, a line for each row.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
         let mut psql = self.command("psql");
+        // As the store looks names up.
+        psql.env("PGOPTIONS", "-c search_path=outrigger,public");
         psql.args(self.socket())
             .args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql, database]);
         run(&mut psql)

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use outrigger_store::{Listed, Page, Stats};
 use serde_json::{Value, json};
 
+use super::source::Source;
 use crate::plain_text::exposed_line;
 use crate::session::piece;
 use crate::store::words_of;
@@ -70,8 +71,8 @@ fn snippet(session: &Listed, query: Option<&str>) -> Option<String> {
     Some(piece(&words_of(&found.text), query?))
 }
 
-/// Returns how much is kept.
-pub(super) fn stats(place: &str, stats: &Stats, is_json: bool) -> String {
+/// Returns how much is kept, and where: in a file, or in a database, which has no log of changes of its own.
+pub(super) fn stats(source: &Source, stats: &Stats, is_json: bool) -> String {
     let Stats {
         sessions,
         messages,
@@ -79,22 +80,27 @@ pub(super) fn stats(place: &str, stats: &Stats, is_json: bool) -> String {
         bytes,
         wal_bytes,
     } = stats;
-    match is_json {
-        true => format!(
-            "{:#}\n",
-            json!({
-                "path": place,
-                "sessions": sessions,
-                "messages": messages,
-                "attachments": attachments,
-                "bytes": bytes,
-                "walBytes": wal_bytes,
-            })
-        ),
-        false => format!(
-            "file         {place}\nsessions     {sessions}\nmessages     {messages}\nattachments  {attachments}\nbytes        {bytes}\nlog bytes    {wal_bytes}\n"
-        ),
+    let place = source.place();
+    let (label, log) = match source {
+        Source::File(..) => ("file    ", Some(wal_bytes)),
+        Source::Database(_) => ("kept in ", None),
+    };
+    if is_json {
+        let kept = json!({
+            "path": place,
+            "sessions": sessions,
+            "messages": messages,
+            "attachments": attachments,
+            "bytes": bytes,
+            "walBytes": log.unwrap_or(&0),
+        });
+        return format!("{kept:#}\n");
     }
+    let log = log.map(|bytes| format!("log bytes    {bytes}\n"));
+    format!(
+        "{label}     {place}\nsessions     {sessions}\nmessages     {messages}\nattachments  {attachments}\nbytes        {bytes}\n{}",
+        log.unwrap_or_default()
+    )
 }
 
 fn cut(text: &str, room: Option<usize>) -> String {

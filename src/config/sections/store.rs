@@ -27,8 +27,9 @@ pub(crate) struct StoreSettings {
     /// `OUTRIGGER_STORE__URL_FILE` names a file that holds it. Empty for the file.
     #[serde(with = "Secret")]
     pub(crate) url: Option<SecretString>,
-    /// How sure it is that what was acknowledged is kept in the file; a database is as sure as it was set up: `full` for also after a loss of power, `normal` for after the
-    /// daemon was killed, which is faster on slow disks.
+    /// How sure it is that what was acknowledged is kept in the file: `full` for also after a loss of power, `normal` for after
+    /// the daemon was killed, which is faster on slow disks. Without effect on a database, whose server says that itself
+    /// (`synchronous_commit`).
     #[serde(deserialize_with = "super::word")]
     pub(crate) sync: StoreSync,
     /// Whether sends that waited when the daemon ended run as soon as their session is resumed. Where not, they wait until

@@ -14,6 +14,7 @@ use super::files::{doctor, refused, run};
 use super::{history, resume, said};
 use crate::support::provider::Turn;
 use crate::support::{Daemon, Provider};
+use crate::telemetry::get;
 
 /// Returns the address of a new database, with a password that nobody may see; `None` where there is no PostgreSQL.
 fn database() -> Option<String> {
@@ -110,6 +111,46 @@ async fn a_daemon_without_its_database_says_so_and_not_the_password() {
         assert_ne!(state, "ok", "{text}");
         assert!(!text.contains("zq9") && !text.contains("9x@"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn a_daemon_whose_database_is_away_says_so_and_names_what_is_lost() {
+    let Some(mut server) = servers::shared().and_then(|_| servers::Server::start()) else {
+        return;
+    };
+    let url = server.url("tester", &server.database());
+    let provider = Provider::start().await;
+    provider.then(Turn::text("hello")).then(Turn::text("there"));
+    let mut daemon = Daemon::with(&provider, json!({"store": {"url": url}})).await;
+    let mut client = daemon.connect().await;
+    client.say("hi").await;
+    client.until("chat:stream-end").await;
+    let listed = client.ask(json!({"type": "session:list"})).await;
+    assert_eq!(listed["type"], "session:list-result", "{listed}");
+    assert!(
+        get(&daemon, "/metrics", &daemon.token)
+            .await
+            .contains("outrigger_store_up 1")
+    );
+    server.stop();
+    client.say("again").await;
+    client
+        .find(|frame| frame["payload"]["code"] == "store_failed")
+        .await;
+    client.until("chat:stream-end").await;
+    let refused = client.ask(json!({"type": "session:list"})).await;
+    assert_eq!(refused["payload"]["code"], "store_unavailable", "{refused}");
+    assert!(
+        get(&daemon, "/metrics", &daemon.token)
+            .await
+            .contains("outrigger_store_up 0")
+    );
+    drop(daemon.stdin.take());
+    let folder = daemon.left().await;
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let lost = log.lines().find(|line| line.contains("is lost in"));
+    let lost = lost.expect("what is lost is said");
+    assert!(lost.contains(&client.session()), "{lost}");
 }
 
 /// Returns what `outrigger doctor` says, whether it comes to the store or not.

@@ -1,6 +1,6 @@
 //! How a database is, for who asks why something does not work. Nothing is written.
 
-use super::schema::{SCHEMA, holder, version};
+use super::schema::{access, holder, known, version};
 use super::server::{Server, described};
 use crate::Error;
 
@@ -19,48 +19,44 @@ pub struct Checkup {
     pub bytes: u64,
 }
 
-/// Looks at the database of `url`; waits for that. Fails where it cannot be reached, or is newer than this program.
+/// Looks at the database of `url`; waits for that. Fails where it cannot be reached or written, or is newer than this program.
 pub fn check_up(url: &str) -> Result<Checkup, Error> {
     let server = Server::read(url)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| server.error(error.to_string()))?;
-    let (checkup, found) = runtime.block_on(look(&server))?;
-    match found {
-        Some(found) if found > SCHEMA => Err(Error::Newer {
-            path: checkup.shown,
-            found,
-            known: SCHEMA,
-        }),
-        _ => Ok(checkup),
-    }
+    runtime.block_on(look(&server))
 }
 
-async fn look(server: &Server) -> Result<(Checkup, Option<i64>), Error> {
+async fn look(server: &Server) -> Result<Checkup, Error> {
     let failed = |error: tokio_postgres::Error| server.error(described(&error));
     let client = server.connect().await.map_err(|it| server.error(it))?;
     let row = client
         .query_one(
-            "SELECT current_setting('server_version'), pg_database_size(current_database()), to_regclass('lease') IS NOT NULL",
+            "SELECT current_setting('server_version'), pg_database_size(current_database())",
             &[],
         )
         .await
         .map_err(failed)?;
     let bytes: i64 = row.try_get(1).map_err(failed)?;
-    let has_schema: bool = row.try_get(2).map_err(failed)?;
+    let access = access(&client).await.map_err(failed)?;
+    if let Some(problem) = access.problem() {
+        return Err(server.error(problem));
+    }
     let (mut schema, mut holder_of) = (None, None);
-    if has_schema {
-        schema = Some(version(&client).await.map_err(failed)?);
+    if access.has_tables {
+        let found = version(&client).await.map_err(failed)?;
+        known(&server.shown, found)?;
+        schema = Some(found);
         let found = holder(&client).await.map_err(failed)?;
         holder_of = found.filter(|it| it.left_ms > 0).map(|it| it.node);
     }
-    let checkup = Checkup {
+    Ok(Checkup {
         shown: server.shown.to_string(),
         server: row.try_get(0).map_err(failed)?,
         schema,
         holder: holder_of,
         bytes: u64::try_from(bytes).unwrap_or(0),
-    };
-    Ok((checkup, schema))
+    })
 }

@@ -28,7 +28,7 @@ pub(super) fn run(
         };
         let (reply, answer) = oneshot::channel();
         let _one = slices.lock();
-        work.try_send(Work::Slice(slice, reply))
+        work.blocking_send(Work::Slice(slice, reply))
             .map_err(|_| Error::Closed)?;
         answer.blocking_recv().map_err(|_| Error::Closed)??;
         under_way.is_whole = is_last;
@@ -47,7 +47,7 @@ impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         if !self.is_whole {
             self.work
-                .try_send(Work::BreakOff(self.session.to_owned()))
+                .blocking_send(Work::BreakOff(self.session.to_owned()))
                 .ok();
         }
     }

@@ -5,7 +5,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use super::read;
-use super::schema::{SCHEMA, version};
+use super::schema::{known, version};
 use super::server::{Server, described};
 use crate::{Each, Error, Listed, Listing, Page, Stats};
 
@@ -32,20 +32,15 @@ impl Reader {
             client,
             runtime,
         };
-        let has = "SELECT to_regclass('lease') IS NOT NULL";
+        let has = "SELECT to_regclass('outrigger.lease') IS NOT NULL";
         let has: bool = reader.now(async |client| client.query_one(has, &[]).await?.try_get(0))?;
-        let path = reader.server.shown.to_string();
         if !has {
+            let path = reader.server.shown.to_string();
             return Err(Error::Missing { path });
         }
-        match reader.now(async |client| version(client).await)? {
-            found if found > SCHEMA => Err(Error::Newer {
-                path,
-                found,
-                known: SCHEMA,
-            }),
-            _ => Ok(reader),
-        }
+        let found = reader.now(async |client| version(client).await)?;
+        known(&reader.server.shown, found)?;
+        Ok(reader)
     }
 
     /// Returns which database it is, for people.

@@ -20,6 +20,11 @@ use crate::{
 
 type Result<T> = std::result::Result<T, tokio_postgres::Error>;
 
+/// Returns whether nothing there has this text: the server takes no NUL.
+pub(super) fn is_impossible(text: &str) -> bool {
+    text.contains('\0')
+}
+
 /// Reads all of a session, in one snapshot.
 pub(super) async fn session(client: &mut ClientWrapper, key: i64) -> Result<Session> {
     let reserved = |number: i64| u64::try_from(number).unwrap_or(0);
@@ -207,12 +212,18 @@ async fn attachments(
 }
 
 pub(super) async fn has(client: &ClientWrapper, id: &str) -> Result<bool> {
+    if is_impossible(id) {
+        return Ok(false);
+    }
     let sql = "SELECT 1 FROM session WHERE id = $1::text";
     Ok(one(client, sql, &[&id]).await?.is_some())
 }
 
 /// Returns whether an exchange is known in a session. The last ones are looked for first.
 pub(super) async fn has_exchange(client: &ClientWrapper, session: &str, id: &str) -> Result<bool> {
+    if is_impossible(session) || is_impossible(id) {
+        return Ok(false);
+    }
     for sql in [
         "SELECT 1 FROM session JOIN exchange ON exchange.session = session.key WHERE session.id = $1::text AND exchange.id = $2::text",
         "SELECT 1 FROM session JOIN queued ON queued.session = session.key WHERE session.id = $1::text AND queued.id = $2::text",

@@ -1,9 +1,11 @@
 //! The schema, and the lease: who may write.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
 
 use super::server::{Server, described};
 use crate::Error;
@@ -14,11 +16,18 @@ pub const SCHEMA: i64 = 1;
 /// The steps to it. One that was released never changes.
 const STEPS: [&str; SCHEMA as usize] = [include_str!("1.sql")];
 
+/// What the tables are in, which is the owner's alone: nobody else can put a table or a function in their place. Each
+/// connection looks names up there.
+pub(super) const NAME: &str = "outrigger";
+
 /// Which lock of a database those take who bring its schema up to date.
 const LOCK: i64 = 0x6f75_7472_6967;
 
 /// Whose the whole database is, while one process has all sessions.
 const ALL: &str = "all";
+
+/// How much longer than a lease lasts one is waited for that nobody renews.
+const MARGIN: Duration = Duration::from_secs(2);
 
 /// Brings the schema up to date: one at a time, whole or not at all.
 pub(super) async fn migrate(server: &Server, client: &ClientWrapper) -> Result<(), Error> {
@@ -33,18 +42,22 @@ pub(super) async fn migrate(server: &Server, client: &ClientWrapper) -> Result<(
     client.batch_execute("BEGIN").await.map_err(failed)?;
     let lock = "SELECT pg_advisory_xact_lock($1)";
     client.query(lock, &[&LOCK]).await.map_err(failed)?;
-    let table = "CREATE TABLE IF NOT EXISTS schema (version BIGINT NOT NULL)";
-    client.batch_execute(table).await.map_err(failed)?;
-    let found = version(client).await.map_err(failed)?;
-    if found > SCHEMA {
-        client.batch_execute("ROLLBACK").await.ok();
-        return Err(Error::Newer {
-            path: server.shown.to_string(),
-            found,
-            known: SCHEMA,
-        });
+    let access = access(client).await.map_err(failed)?;
+    if let Some(problem) = access.problem() {
+        return Err(server.error(problem));
     }
-    let done = usize::try_from(found).unwrap_or(0);
+    let mut found = 0;
+    if access.has_tables {
+        found = version(client).await.map_err(failed)?;
+    } else {
+        if !access.has_schema {
+            let make = "CREATE SCHEMA outrigger";
+            client.batch_execute(make).await.map_err(failed)?;
+        }
+        let table = "CREATE TABLE schema (version BIGINT NOT NULL)";
+        client.batch_execute(table).await.map_err(failed)?;
+    }
+    let done = known(&server.shown, found)?;
     for step in STEPS.iter().skip(done) {
         client.batch_execute(step).await.map_err(failed)?;
     }
@@ -55,12 +68,95 @@ pub(super) async fn migrate(server: &Server, client: &ClientWrapper) -> Result<(
     client.batch_execute("COMMIT").await.map_err(failed)
 }
 
-/// Returns the schema of a database; 0 where it has none.
+/// What this user may do in a database.
+pub(super) struct Access {
+    pub(super) has_schema: bool,
+    pub(super) has_tables: bool,
+    /// Whether the schema, and all that is in it, are those of somebody who may be trusted with it.
+    is_own: bool,
+    /// Whether what is missing may be made, and what is there written.
+    is_allowed: bool,
+}
+
+impl Access {
+    /// Returns why nothing can be kept there.
+    pub(super) fn problem(&self) -> Option<String> {
+        let problem = match (self.is_own, self.is_allowed, self.has_schema) {
+            (false, ..) => {
+                "its schema `outrigger`, or a table in it, belongs to a user who is neither that of store.url nor the owner of the database: look at who made it, and drop it where nobody needs it (DROP SCHEMA outrigger CASCADE)"
+            }
+            (true, true, _) => return None,
+            (true, false, false) => {
+                "the user of store.url may not make the schema `outrigger` in it: make this user its owner (ALTER DATABASE … OWNER TO …), or CREATE SCHEMA outrigger AUTHORIZATION …"
+            }
+            (true, false, true) => {
+                "the user of store.url may not write in its schema `outrigger`: make this user its owner (ALTER SCHEMA outrigger OWNER TO …)"
+            }
+        };
+        Some(problem.to_owned())
+    }
+}
+
+/// Looks at what this user may do.
+pub(super) async fn access(client: &ClientWrapper) -> Result<Access, tokio_postgres::Error> {
+    // A superuser, and the database's owner, can do anything there anyway.
+    let row = client
+        .query_one(
+            "WITH own AS (SELECT oid, nspowner FROM pg_catalog.pg_namespace WHERE nspname = 'outrigger'), \
+             strange AS (SELECT 1 FROM (SELECT nspowner AS owner FROM own UNION ALL \
+             SELECT relowner FROM pg_catalog.pg_class JOIN own ON relnamespace = own.oid UNION ALL \
+             SELECT proowner FROM pg_catalog.pg_proc JOIN own ON pronamespace = own.oid) AS found \
+             JOIN pg_catalog.pg_roles AS role ON role.oid = owner \
+             JOIN pg_catalog.pg_database ON datname = current_database() \
+             WHERE NOT (pg_has_role(owner, 'MEMBER') OR role.rolsuper OR owner = datdba)), \
+             written AS (SELECT pg_class.oid FROM pg_catalog.pg_class JOIN own ON relnamespace = own.oid \
+             WHERE relname IN ('lease', 'any_session')) \
+             SELECT EXISTS (SELECT 1 FROM own), EXISTS (SELECT 1 FROM written), NOT EXISTS (SELECT 1 FROM strange), \
+             CASE WHEN EXISTS (SELECT 1 FROM written) \
+             THEN (SELECT has_schema_privilege(oid, 'USAGE') FROM own) \
+             AND (SELECT bool_and(has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE')) FROM written) \
+             WHEN EXISTS (SELECT 1 FROM own) \
+             THEN (SELECT has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE') FROM own) \
+             ELSE has_database_privilege(current_database(), 'CREATE') END",
+            &[],
+        )
+        .await?;
+    Ok(Access {
+        has_schema: row.try_get(0)?,
+        has_tables: row.try_get(1)?,
+        is_own: row.try_get(2)?,
+        is_allowed: row.try_get(3)?,
+    })
+}
+
+/// Returns the schema of a database that has one.
 pub(super) async fn version(client: &ClientWrapper) -> Result<i64, tokio_postgres::Error> {
     let row = client
-        .query_one("SELECT coalesce(max(version), 0) FROM schema", &[])
+        .query_one(
+            "SELECT coalesce(max(version), 0) FROM outrigger.schema",
+            &[],
+        )
         .await?;
     row.try_get(0)
+}
+
+/// Returns how many of the steps were made that lead to this schema, which may be none that is known here.
+pub(super) fn known(shown: &str, found: i64) -> Result<usize, Error> {
+    let path = shown.to_owned();
+    match usize::try_from(found) {
+        Ok(done) if found <= SCHEMA => Ok(done),
+        Ok(_) => Err(Error::Newer {
+            path,
+            found,
+            known: SCHEMA,
+        }),
+        Err(_) => Err(Error::Open {
+            path,
+            problem: format!(
+                "its table outrigger.schema has {found}, which is no schema: put a backup in its place"
+            ),
+        }),
+    }
 }
 
 /// That this process may write.
@@ -76,10 +172,10 @@ pub(super) struct Lease {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) node: String,
-    pub(super) generation: i64,
-    /// When it ends, in milliseconds of the server's clock.
-    expires_ms: i64,
-    /// How long that is.
+    generation: i64,
+    /// When it ends, as the server writes it.
+    expires: String,
+    /// How many milliseconds it goes on.
     pub(super) left_ms: i64,
 }
 
@@ -104,47 +200,44 @@ impl Lease {
         lasts: Duration,
     ) -> Result<Self, Error> {
         let failed = |error: tokio_postgres::Error| server.error(described(&error));
+        let owned = |holder: Holder, advice: String| Error::Owned {
+            database: server.shown.to_string(),
+            node: holder.node,
+            advice,
+        };
         let node = node();
+        let until = Instant::now() + lasts + MARGIN;
         let mut before: Option<Holder> = None;
         loop {
-            let taken = client
-                .query_opt(
-                    "INSERT INTO lease (scope, node, generation, batch, expires) \
-                     VALUES ($1, $2, 1, 0, clock_timestamp() + $3::bigint * interval '1 ms') \
-                     ON CONFLICT (scope) DO UPDATE SET node = excluded.node, generation = lease.generation + 1, \
-                     expires = excluded.expires WHERE lease.expires <= clock_timestamp() RETURNING generation, batch",
-                    &[&ALL, &node, &millis(lasts)],
-                )
+            if let Some(lease) = Self::take_free(client, &node, lasts)
                 .await
-                .map_err(failed)?;
-            if let Some(row) = taken {
-                let read = |row: &Row| Ok((row.try_get(0)?, row.try_get(1)?));
-                let (generation, batch) = read(&row).map_err(failed)?;
-                return Ok(Self {
-                    generation,
-                    batch,
-                    lasts,
-                });
+                .map_err(failed)?
+            {
+                return Ok(lease);
             }
             let Some(holder) = holder(client).await.map_err(failed)? else {
                 continue;
             };
             // It was renewed since it was looked at: whoever has it lives.
             let is_renewed = before.as_ref().is_some_and(|it| {
-                (it.generation, it.expires_ms) != (holder.generation, holder.expires_ms)
+                (it.generation, &it.expires) != (holder.generation, &holder.expires)
             });
             if is_renewed {
-                return Err(Error::Owned {
-                    database: server.shown.to_string(),
-                    node: holder.node,
-                });
+                let advice = "end it, or give this one a store.url of its own";
+                return Err(owned(holder, advice.to_owned()));
+            }
+            if Instant::now() >= until {
+                let advice = format!(
+                    "it does not renew that, and has it until {} by the server's clock: where that process is gone, DELETE FROM outrigger.lease WHERE scope = '{ALL}'",
+                    holder.expires
+                );
+                return Err(owned(holder, advice));
             }
             if before.is_none() {
                 tracing::warn!(
-                    "{} is in use by {}: waiting {} ms for its lease to end, or to be renewed",
+                    "{} is in use by {}: waiting for its lease to end, or to be renewed",
                     server.shown,
                     holder.node,
-                    holder.left_ms
                 );
             }
             let left = Duration::from_millis(u64::try_from(holder.left_ms).unwrap_or(0));
@@ -153,20 +246,59 @@ impl Lease {
         }
     }
 
-    /// Takes the next number for a transaction, within it: the lease goes on, and what another process takes over has to
-    /// wait for the end of this transaction, or this one fails.
-    pub(super) async fn fence(&self, client: &ClientWrapper, batch: i64) -> Result<(), Lost> {
-        let sql = "UPDATE lease SET batch = $3::bigint, expires = clock_timestamp() + $4::bigint * interval '1 ms' \
-                   WHERE scope = $1::text AND generation = $2::bigint";
+    /// Takes the lease where nobody has it.
+    async fn take_free(
+        client: &ClientWrapper,
+        node: &str,
+        lasts: Duration,
+    ) -> Result<Option<Self>, tokio_postgres::Error> {
+        let taken = client
+            .query_opt(
+                "INSERT INTO lease (scope, node, generation, batch, expires) \
+                 VALUES ($1, $2, 1, 0, clock_timestamp() + $3::bigint * interval '1 ms') \
+                 ON CONFLICT (scope) DO UPDATE SET node = excluded.node, generation = lease.generation + 1, \
+                 expires = excluded.expires WHERE lease.expires <= clock_timestamp() RETURNING generation, batch",
+                &[&ALL, &node, &millis(lasts)],
+            )
+            .await;
+        let row = match taken {
+            Ok(row) => row,
+            // Whoever has it writes just now.
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => None,
+            Err(error) => return Err(error),
+        };
+        let read = |row: Row| {
+            Ok(Self {
+                generation: row.try_get(0)?,
+                batch: row.try_get(1)?,
+                lasts,
+            })
+        };
+        row.map(read).transpose()
+    }
+
+    /// Begins a transaction and takes the next number for it, within it: what another process takes over has to wait for the
+    /// end of this transaction, or this one fails.
+    pub(super) async fn begin(&self, client: &ClientWrapper, batch: i64) -> Result<(), Lost> {
+        let sql = "UPDATE lease SET batch = $3::bigint WHERE scope = $1::text AND generation = $2::bigint";
         let statement = client.prepare_cached(sql).await?;
-        let lasts = millis(self.lasts);
-        let updated = client
-            .execute(&statement, &[&ALL, &self.generation, &batch, &lasts])
-            .await?;
+        // Sent together.
+        let parameters: [&(dyn ToSql + Sync); 3] = [&ALL, &self.generation, &batch];
+        let begun = client.batch_execute("BEGIN");
+        let ((), updated) = futures::try_join!(begun, client.execute(&statement, &parameters))?;
         match updated {
             0 => Err(self.lost(client).await),
             _ => Ok(()),
         }
+    }
+
+    /// Returns what ends a transaction: the lease lasts from here on, however long it took.
+    pub(super) fn commit(&self) -> String {
+        format!(
+            "UPDATE lease SET expires = clock_timestamp() + {} * interval '1 ms' WHERE scope = '{ALL}' AND generation = {}; COMMIT",
+            millis(self.lasts),
+            self.generation
+        )
     }
 
     /// Renews the lease, and reads what was committed under it last: a transaction of before that is not yet at its end is
@@ -214,16 +346,17 @@ impl Lease {
 pub(super) async fn holder(
     client: &ClientWrapper,
 ) -> Result<Option<Holder>, tokio_postgres::Error> {
-    let sql = "SELECT node, generation, CASE WHEN isfinite(expires) THEN (extract(epoch FROM expires) * 1000)::bigint ELSE 0 END, \
-               CASE WHEN isfinite(expires) THEN (extract(epoch FROM expires - clock_timestamp()) * 1000)::bigint ELSE 0 END \
-               FROM lease WHERE scope = $1::text";
+    let sql = "SELECT node, generation, expires::text, least(greatest(extract(epoch FROM \
+               CASE WHEN isfinite(expires) THEN expires - clock_timestamp() \
+               WHEN expires > clock_timestamp() THEN interval '1 day' ELSE interval '0' END) * 1000, 0), 86400000)::bigint \
+               FROM outrigger.lease WHERE scope = $1::text";
     let Some(row) = client.query_opt(sql, &[&ALL]).await? else {
         return Ok(None);
     };
     Ok(Some(Holder {
         node: row.try_get(0)?,
         generation: row.try_get(1)?,
-        expires_ms: row.try_get(2)?,
+        expires: row.try_get(2)?,
         left_ms: row.try_get(3)?,
     }))
 }

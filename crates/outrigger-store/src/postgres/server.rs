@@ -1,22 +1,47 @@
 //! Which server it is, and how it is reached: nothing that is shown of it has the user's name or the password.
 
+mod tls;
+mod words;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{
-    ClientWrapper, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
-};
-use rustls::{ClientConfig, RootCertStore};
+use deadpool_postgres::{ClientWrapper, Manager, ManagerConfig, Object, Pool, RecyclingMethod};
+use percent_encoding::percent_decode_str;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::schema::NAME;
 use crate::Error;
+pub(super) use words::{described, is_refusal, refused};
 
 /// For how long a connection is waited for, and for how long an answer is when nothing comes.
 const CONNECT: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(15);
+
+/// What each connection says first, before anything else: names are looked up in the store's own schema alone, whatever
+/// others made elsewhere, and nothing takes for ever.
+const OPTIONS: &str = "-c statement_timeout=60s -c lock_timeout=10s";
+
+/// The same for one that writes: a transaction whose connection was lost must not be waited for long.
+const OPTIONS_OF_WRITER: &str = "-c idle_in_transaction_session_timeout=10s";
+
+/// What may stand behind the `?` of an address beside `sslmode` and `sslrootcert`.
+const KNOWN: [&str; 11] = [
+    "host",
+    "hostaddr",
+    "port",
+    "user",
+    "password",
+    "dbname",
+    "application_name",
+    "options",
+    "target_session_attrs",
+    "load_balance_hosts",
+    "channel_binding",
+];
 
 /// How a server is reached, and how it is called.
 #[derive(Clone)]
@@ -72,16 +97,27 @@ impl Server {
         let mut roots = None;
         let mut rest = Vec::new();
         for pair in query.split('&').filter(|it| !it.is_empty()) {
-            match pair.split_once('=') {
-                Some(("sslmode", "disable")) => encrypted = Encrypted::No,
-                Some(("sslmode", "require" | "verify-full")) => encrypted = Encrypted::Yes,
-                Some(("sslmode", _)) => {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (key, value) = (decoded(key), decoded(value));
+            let (Some(key), Some(value)) = (key, value) else {
+                return Err(wrong("what stands behind its ? is no UTF-8"));
+            };
+            match (&*key, &*value) {
+                ("sslmode", "disable") => encrypted = Encrypted::No,
+                ("sslmode", "require" | "verify-full") => encrypted = Encrypted::Yes,
+                ("sslmode", _) => {
                     return Err(wrong(
                         "sslmode is one of verify-full (or require, which is the same here) and disable",
                     ));
                 }
-                Some(("sslrootcert", file)) => roots = Some(file.to_owned()),
-                _ => rest.push(pair),
+                ("sslrootcert", _) => roots = Some(value),
+                (known, _) if KNOWN.contains(&known) => rest.push(pair),
+                _ => {
+                    let known = KNOWN.join(", ");
+                    return Err(wrong(&format!(
+                        "behind its ? stands what is not known here; known are sslmode, sslrootcert, {known}"
+                    )));
+                }
             }
         }
         let plain = format!("{address}?{}", rest.join("&"));
@@ -95,24 +131,25 @@ impl Server {
         if config.get_application_name().is_none() {
             config.application_name("outrigger");
         }
+        let theirs = config.get_options().unwrap_or_default().to_owned();
         config
+            .options(format!("{theirs} {OPTIONS} -c search_path={NAME},pg_temp"))
             .connect_timeout(CONNECT)
             .tcp_user_timeout(SILENCE)
             .keepalives_idle(SILENCE)
             .keepalives_interval(SILENCE / 3)
             .keepalives_retries(3);
-        let is_near = config.get_hosts().iter().all(is_near);
         let is_encrypted = match encrypted {
             Encrypted::No => false,
             Encrypted::Yes => true,
-            Encrypted::ByHost => !is_near,
+            Encrypted::ByHost => !is_near(&config),
         };
         config.ssl_mode(match is_encrypted {
             true => SslMode::Require,
             false => SslMode::Disable,
         });
         let tls = match is_encrypted {
-            true => Some(tls(roots.as_deref()).map_err(|problem| wrong(&problem))?),
+            true => Some(tls::connector(roots.as_deref()).map_err(|problem| wrong(&problem))?),
             false => None,
         };
         let shown = shown(&config).into();
@@ -121,18 +158,35 @@ impl Server {
 
     /// Returns what makes connections.
     pub(super) fn manager(&self) -> Manager {
+        self.manager_of(self.config.clone())
+    }
+
+    fn manager_of(&self, config: Config) -> Manager {
         let how = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
         match &self.tls {
-            Some(tls) => Manager::from_config(self.config.clone(), tls.clone(), how),
-            None => Manager::from_config(self.config.clone(), NoTls, how),
+            Some(tls) => Manager::from_config(config, tls.clone(), how),
+            None => Manager::from_config(config, NoTls, how),
         }
     }
 
     /// Makes a connection that is in no pool; the error is for people.
     pub(super) async fn connect(&self) -> Result<ClientWrapper, String> {
-        let pool = Pool::builder(self.manager()).max_size(1).build();
+        self.connect_by(self.config.clone()).await
+    }
+
+    /// Makes the connection of who writes.
+    pub(super) async fn connect_to_write(&self) -> Result<ClientWrapper, String> {
+        let mut config = self.config.clone();
+        let options = config.get_options().unwrap_or_default();
+        let options = format!("{options} {OPTIONS_OF_WRITER}");
+        config.options(options);
+        self.connect_by(config).await
+    }
+
+    async fn connect_by(&self, config: Config) -> Result<ClientWrapper, String> {
+        let pool = Pool::builder(self.manager_of(config)).max_size(1).build();
         let pool = pool.map_err(|error| error.to_string())?;
         match tokio::time::timeout(CONNECT, pool.get()).await {
             Ok(Ok(client)) => Ok(Object::take(client)),
@@ -149,100 +203,47 @@ impl Server {
     }
 }
 
-/// Returns whether a host is this machine.
-fn is_near(host: &Host) -> bool {
-    match host {
+fn decoded(text: &str) -> Option<String> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded.ok().map(std::borrow::Cow::into_owned)
+}
+
+/// Returns whether all that may be connected to is this machine: the addresses, where they are named beside the hosts.
+fn is_near(config: &Config) -> bool {
+    let is_here = |host: &Host| match host {
         Host::Tcp(name) => {
             let address = name.parse::<std::net::IpAddr>();
             name == "localhost" || address.is_ok_and(|it| it.is_loopback())
         }
         #[cfg(unix)]
         Host::Unix(_) => true,
-    }
+    };
+    let addresses = config.get_hostaddrs();
+    config.get_hosts().iter().all(is_here) && addresses.iter().all(std::net::IpAddr::is_loopback)
 }
 
 fn shown(config: &Config) -> String {
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(name)) => name.clone(),
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        Host::Tcp(name) => name.clone(),
         #[cfg(unix)]
-        Some(Host::Unix(folder)) => folder.display().to_string(),
-        None => "its address".to_owned(),
-    };
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let database = config.get_dbname().unwrap_or("the user's");
-    format!("the database {database} at {host}:{port}")
-}
-
-/// Returns how a server's certificate is looked at: by the authorities that the machine trusts, or those in a file.
-fn tls(roots: Option<&str>) -> Result<MakeRustlsConnect, String> {
-    use rustls::pki_types::{CertificateDer, pem::PemObject as _};
-    let mut store = RootCertStore::empty();
-    match roots {
-        Some(file) => {
-            let wrong = |error: &dyn fmt::Display| format!("sslrootcert {file}: {error}");
-            let found = CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))?;
-            for certificate in found {
-                let certificate = certificate.map_err(|error| wrong(&error))?;
-                store.add(certificate).map_err(|error| wrong(&error))?;
-            }
+        Host::Unix(folder) => folder.display().to_string(),
+    });
+    let mut hosts: Vec<String> = hosts.collect();
+    if hosts.is_empty() {
+        let addresses = config.get_hostaddrs().iter();
+        hosts = addresses.map(ToString::to_string).collect();
+    }
+    let ports = config.get_ports();
+    let places = hosts.iter().enumerate().map(|(at, host)| {
+        let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+        match host.contains(':') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
         }
-        None => {
-            let found = rustls_native_certs::load_native_certs();
-            store.add_parsable_certificates(found.certs);
-        }
-    }
-    if store.is_empty() {
-        return Err(
-            "no authority is known that its certificate could be looked at by; name a file by sslrootcert=".to_owned(),
-        );
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(store)
-        .with_no_client_auth();
-    Ok(MakeRustlsConnect::new(config))
-}
-
-/// Returns why there is no connection, for people.
-pub(super) fn refused(error: &PoolError) -> String {
-    match error {
-        PoolError::Backend(error) => described(error),
-        error => error.to_string(),
-    }
-}
-
-/// Returns an error for people: what the server says, or else what the machine does. Not its details, which may have what
-/// was written.
-pub(super) fn described(error: &tokio_postgres::Error) -> String {
-    if let Some(said) = error.as_db_error() {
-        return format!("{} ({})", said.message(), said.code().code());
-    }
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
-/// Returns whether what was sent is wrong, so that trying again does not help; else the server is not as it should be.
-pub(super) fn is_refusal(error: &tokio_postgres::Error) -> bool {
-    let Some(said) = error.as_db_error() else {
-        // A parameter that is not what the statement takes.
-        return error.to_string().contains("serializing parameter");
-    };
-    let code = said.code().code();
-    // Data, constraints, limits of the server; and statements that are wrong, but for what is missing or not allowed.
-    let is_wrong = ["22", "23", "54", "42"]
-        .iter()
-        .any(|it| code.starts_with(it));
-    is_wrong && !["42501", "42P01", "42704"].contains(&code)
+    });
+    let places = places.collect::<Vec<_>>().join(" or ");
+    let database = config.get_dbname().unwrap_or("of its user's name");
+    format!("the database {database} at {places}")
 }
 
 #[cfg(test)]
@@ -263,6 +264,14 @@ mod tests {
             (
                 "postgres://me:secret@%2Frun%2Fpostgresql/db",
                 "the database db at /run/postgresql:5432",
+            ),
+            (
+                "postgres://me:secret@one.example:1,two.example:2/db?sslmode=disable",
+                "the database db at one.example:1 or two.example:2",
+            ),
+            (
+                "postgres://me@/db?hostaddr=::1&sslmode=disable",
+                "the database db at [::1]:5432",
             ),
         ] {
             let server = Server::read(url).unwrap();
@@ -285,6 +294,8 @@ mod tests {
             "postgres://me:secret@host/db?secret=1",
             "postgres://me:secret@host/db?sslmode=require&sslrootcert=/none",
             "postgres://me:sec#ret@host/db",
+            "postgres://me:secret@host/db?ret@=1",
+            "postgres://me:secret@host/db?sslmode=require&sslrootcert=/ret@",
         ] {
             let problem = Server::read(url).unwrap_err().to_string();
             assert!(!problem.contains("ret@"), "{problem}");
@@ -304,6 +315,21 @@ mod tests {
             ),
             (
                 "postgres://me@localhost/db?sslmode=verify-full",
+                SslMode::Require,
+            ),
+            (
+                "postgres://me@localhost/db?hostaddr=8.8.8.8",
+                SslMode::Require,
+            ),
+            (
+                "postgres://me@localhost/db?host%61ddr=8.8.8.8",
+                SslMode::Require,
+            ),
+            ("postgres://me@/db?hostaddr=8.8.8.8", SslMode::Require),
+            ("postgres://me@/db?hostaddr=127.0.0.1", SslMode::Disable),
+            ("postgres://me@localhost,db.example/db", SslMode::Require),
+            (
+                "postgres://me@localhost/db?sslm%6Fde=verify-full",
                 SslMode::Require,
             ),
         ] {

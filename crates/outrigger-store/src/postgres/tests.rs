@@ -1,10 +1,13 @@
 //! The store in a database as its owner uses it, whatever happens to the server between.
 
+mod access;
+mod lease;
 #[path = "../../testing/postgres.rs"]
 mod server_of_tests;
 #[expect(clippy::duplicate_mod, reason = "each store runs the same tests")]
 #[path = "../testing/suite/mod.rs"]
 mod suite;
+mod tls;
 mod trouble;
 
 use super::*;

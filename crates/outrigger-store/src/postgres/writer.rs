@@ -9,7 +9,7 @@ mod sessions;
 mod transaction;
 mod upkeep;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,16 +24,11 @@ use super::server::{Server, described};
 use crate::bounds::{BATCH, RETRY};
 use crate::clock::Clock;
 use crate::held::HeldSessions;
-use crate::queue::{HealthState, Job, Lasts, NO_ROOM, Room, bytes_of};
+use crate::queue::{Gate, HealthState, Holes, Job, Lasts, Room, Waiting};
 use crate::slices::Slice;
 use crate::upkeep::{EVERY, Tell, Upkeep};
-use crate::{Change, Done, Error, Limits};
+use crate::{Change, Error, Limits};
 use transaction::{COMMIT, TRANSACTION, Trouble, silent};
-
-/// What each connection that writes says first. A transaction of before, whose connection was lost, must not be waited for
-/// long.
-const SETTINGS: &str = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'; \
-                        SET statement_timeout = '60s'";
 
 pub(super) enum Work {
     Job(Job),
@@ -44,6 +39,8 @@ pub(super) enum Work {
     /// The import of a session goes no further.
     BreakOff(String),
     Limit(Limits, Tell),
+    /// How many bytes are kept, which was counted meanwhile; `None` where that failed.
+    Counted(Option<u64>),
     Flush(oneshot::Sender<Result<(), Error>>),
     /// The same for the last time: the lease ends.
     Close(oneshot::Sender<Result<(), Error>>),
@@ -57,29 +54,24 @@ pub(super) struct Writer {
     /// When the limits are looked at, at the latest.
     look_at: Instant,
     /// What was not committed; whoever gave it was told so.
-    backlog: Vec<Waiting>,
+    backlog: VecDeque<Waiting>,
     doubt: Option<Doubt>,
     room: Arc<Room>,
     health: Arc<Mutex<HealthState>>,
+    holes: Holes,
     retry: Duration,
     /// When it is tried again, where it failed.
     retry_at: Option<Instant>,
-    /// Why nothing is written any more.
-    ended: Option<Error>,
+    /// Whether it was closed: the lease is not this process's any more.
+    is_closed: bool,
+    /// The way to itself, for what is done beside it.
+    own: mpsc::WeakSender<Work>,
     clock: Clock,
     held: HeldSessions,
     /// The sessions whose import is under way.
     imports: HashSet<String>,
     upkeep: Upkeep,
     days: Days,
-}
-
-/// A job that waits; `done` is gone once it was told that it fails.
-struct Waiting {
-    session: String,
-    changes: Vec<Change>,
-    done: Option<Done>,
-    lasts: Lasts,
 }
 
 /// A transaction of which nobody knows whether it was committed.
@@ -95,13 +87,16 @@ impl Writer {
     pub(super) async fn begin(
         server: Server,
         lasts: Duration,
-        (room, health, held): (Arc<Room>, Arc<Mutex<HealthState>>, HeldSessions),
+        gate: &Gate,
+        (held, own): (HeldSessions, mpsc::WeakSender<Work>),
     ) -> Result<Self, Error> {
-        let client = server.connect().await.map_err(|it| server.error(it))?;
+        let client = server
+            .connect_to_write()
+            .await
+            .map_err(|it| server.error(it))?;
         migrate(&server, &client).await?;
         let lease = Lease::take(&server, &client, lasts).await?;
         let failed = |error: tokio_postgres::Error| server.error(described(&error));
-        client.batch_execute(SETTINGS).await.map_err(failed)?;
         let kept = client.query_opt("SELECT at_ms FROM clock", &[]).await;
         let kept = kept.and_then(|row| row.map(|it| it.try_get(0)).transpose());
         let mut upkeep = Upkeep::default();
@@ -112,13 +107,15 @@ impl Writer {
             look_at: Instant::now() + EVERY,
             client: Some(client),
             lease,
-            backlog: Vec::new(),
+            backlog: VecDeque::new(),
             doubt: None,
-            room,
-            health,
+            room: Arc::clone(&gate.room),
+            health: Arc::clone(&gate.health),
+            holes: Holes::new(gate),
             retry: RETRY[0],
             retry_at: None,
-            ended: None,
+            is_closed: false,
+            own,
             held,
             imports: HashSet::new(),
             upkeep,
@@ -131,17 +128,14 @@ impl Writer {
             Err(Trouble::Failing(problem) | Trouble::InDoubt(problem)) => {
                 Err(writer.server.error(problem))
             }
-            Err(Trouble::Taken(node)) => Err(Error::Owned {
-                database: writer.server.shown.to_string(),
-                node,
-            }),
+            Err(Trouble::Taken(node)) => Err(writer.taken(node)),
         }
     }
 
     pub(super) async fn run(&mut self, mut work: mpsc::Receiver<Work>) {
         loop {
             self.renew_in_time().await;
-            let is_well = self.retry_at.is_none() && self.ended.is_none();
+            let is_well = self.retry_at.is_none() && self.ended().is_none();
             let next = if is_well && self.upkeep.is_due() {
                 match work.try_recv() {
                     Ok(next) => Some(next),
@@ -166,12 +160,7 @@ impl Writer {
             // All that waits, up to what asks for an answer of its own.
             let other = loop {
                 match next {
-                    Work::Job(job) => self.backlog.push(Waiting {
-                        session: job.session,
-                        changes: job.changes,
-                        done: Some(job.done),
-                        lasts: job.lasts,
-                    }),
+                    Work::Job(job) => self.backlog.push_back(job.into()),
                     other => break Some(other),
                 }
                 if self.backlog.len() >= BATCH {
@@ -195,12 +184,13 @@ impl Writer {
                     self.upkeep.tell = Some(tell);
                     self.upkeep.look();
                 }
+                Some(Work::Counted(bytes)) => self.is_counted(bytes).await,
                 Some(Work::Flush(reply)) => drop(reply.send(self.is_well())),
                 Some(Work::Close(reply)) => {
                     self.remove_last().await;
                     self.end().await;
                     drop(reply.send(self.is_well()));
-                    self.ended.get_or_insert(Error::Closed);
+                    self.is_closed = true;
                 }
                 Some(Work::Job(_)) | None => {}
             }
@@ -211,7 +201,7 @@ impl Writer {
 
     fn wakes_at(&self) -> Instant {
         let far = Instant::now() + EVERY;
-        match (&self.ended, self.retry_at) {
+        match (self.ended(), self.retry_at) {
             (Some(_), _) => far,
             (None, Some(at)) => at,
             (None, None) => self.renew_at.min(self.look_at),
@@ -220,7 +210,7 @@ impl Writer {
 
     /// Does what is to be done though nothing is written.
     async fn woken(&mut self) {
-        if self.ended.is_some() {
+        if self.ended().is_some() {
             return;
         }
         if self.retry_at.take().is_some() {
@@ -233,15 +223,24 @@ impl Writer {
         }
     }
 
-    /// Renews the lease where that is due, however much there is to do.
+    /// Renews the lease where that is due, however much there is to do; a connection that was given up is made anew.
     async fn renew_in_time(&mut self) {
-        if self.ended.is_none()
-            && self.client.is_some()
-            && Instant::now() >= self.renew_at
-            && let Err(trouble) = self.renew().await
-        {
+        if self.ended().is_some() || self.retry_at.is_some() || Instant::now() < self.renew_at {
+            return;
+        }
+        let renewed = match self.client {
+            Some(_) => self.renew().await,
+            None => self.connect().await,
+        };
+        if let Err(trouble) = renewed {
             self.is_troubled(trouble);
         }
+    }
+
+    /// Returns why nothing is written any more.
+    fn ended(&self) -> Option<Error> {
+        let closed = self.is_closed.then_some(Error::Closed);
+        self.health.lock().ended.clone().or(closed)
     }
 
     /// Lets go of the lease and the connection.
@@ -254,17 +253,17 @@ impl Writer {
     }
 
     fn is_well(&self) -> Result<(), Error> {
-        match (&self.ended, &self.health.lock().failing) {
-            (Some(ended), _) => Err(ended.clone()),
+        match (self.ended(), &self.health.lock().failing) {
+            (Some(ended), _) => Err(ended),
             (None, Some(problem)) => Err(Error::Failing(problem.clone())),
             (None, None) => Ok(()),
         }
     }
 
-    /// Writes all that waits in one transaction, and tells everybody.
+    /// Writes all that waits, and tells everybody: so many jobs in a transaction that it does not take long.
     async fn commit(&mut self) {
-        if self.ended.is_some() {
-            return self.tell_ended();
+        if let Some(ended) = self.ended() {
+            return self.tell_ended(&ended);
         }
         // What comes before it is time is not a reason to write all that waits once more.
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
@@ -275,16 +274,13 @@ impl Writer {
         {
             return self.is_troubled(trouble);
         }
-        if self.backlog.is_empty() {
-            return self.heals();
-        }
-        match self.write().await {
-            Ok(refused) => {
-                self.heals();
-                self.settle(self.backlog.len(), &refused);
+        while !self.backlog.is_empty() {
+            match self.write(self.backlog.len().min(BATCH)).await {
+                Ok((jobs, refused)) => self.settle(jobs, &refused),
+                Err(trouble) => return self.is_troubled(trouble),
             }
-            Err(trouble) => self.is_troubled(trouble),
         }
+        self.heals();
     }
 
     /// Tells who waits for the first of the jobs what became of them, once they are committed.
@@ -292,22 +288,9 @@ impl Writer {
         self.upkeep.committed();
         for (index, job) in self.backlog.drain(..jobs).enumerate() {
             self.upkeep.has_left |= job.changes.iter().any(Change::removes);
-            self.room.give_back(bytes_of(&job.changes));
             let problem = refused.iter().find(|(at, _)| *at == index);
-            let result = match problem {
-                None if job.lasts == Lasts::Refused => Err(Error::Refused(NO_ROOM.to_owned())),
-                None => Ok(()),
-                Some((_, problem)) => {
-                    // A constraint says that this program erred.
-                    if matches!(problem, Error::Refused(_)) {
-                        tracing::error!(session_id = job.session, %problem, "changes are not kept");
-                    }
-                    Err(problem.clone())
-                }
-            };
-            if let Some(done) = job.done {
-                done(result);
-            }
+            let problem = problem.map(|(_, problem)| problem);
+            job.settle(problem, (&self.room, &mut self.holes, &self.health));
         }
     }
 
@@ -322,21 +305,21 @@ impl Writer {
         self.client = None;
         match trouble {
             Trouble::Taken(node) => {
-                let ended = Error::Taken {
-                    database: self.server.shown.to_string(),
-                    node,
-                };
-                tracing::error!("{ended}");
-                self.health.lock().set(Some(ended.to_string()));
-                self.ended = Some(ended);
+                let ended = self.taken(node);
+                self.health.lock().end(ended.clone());
                 (self.retry_at, self.doubt) = (None, None);
-                self.tell_ended();
+                self.tell_ended(&ended);
             }
             Trouble::Failing(problem)
             | Trouble::InDoubt(problem)
             | Trouble::Refused(Error::Failing(problem)) => self.fails(problem),
             Trouble::Refused(error) => self.fails(error.to_string()),
         }
+    }
+
+    fn taken(&self, node: String) -> Error {
+        let database = self.server.shown.to_string();
+        Error::Taken { database, node }
     }
 
     fn fails(&mut self, problem: String) {
@@ -362,31 +345,22 @@ impl Writer {
                 done(Err(Error::Failing(problem.clone())));
             }
             if is_once {
-                room.give_back(bytes_of(&job.changes));
+                room.give_back(&job.session, &job.changes);
             }
             !is_once
         });
     }
 
-    fn tell_ended(&mut self) {
-        let Some(ended) = &self.ended else {
-            return;
-        };
+    fn tell_ended(&mut self, ended: &Error) {
         for job in self.backlog.drain(..) {
-            self.room.give_back(bytes_of(&job.changes));
-            if let Some(done) = job.done {
-                done(Err(ended.clone()));
-            }
+            job.settle(Some(ended), (&self.room, &mut self.holes, &self.health));
         }
     }
 
     /// Connects anew, and settles what was in doubt.
     async fn connect(&mut self) -> Result<(), Trouble> {
-        let client = self.server.connect().await.map_err(Trouble::Failing)?;
-        timeout(TRANSACTION, client.batch_execute(SETTINGS))
-            .await
-            .map_err(|_| silent())??;
-        self.client = Some(client);
+        let client = self.server.connect_to_write().await;
+        self.client = Some(client.map_err(Trouble::Failing)?);
         self.renew().await?;
         if let Some(doubt) = self.doubt.take()
             && self.lease.batch >= doubt.batch
@@ -415,10 +389,7 @@ impl Writer {
             Trouble::Failing(problem) | Trouble::InDoubt(problem) => {
                 Error::Failing(problem.clone())
             }
-            Trouble::Taken(node) => Error::Taken {
-                database: self.server.shown.to_string(),
-                node: node.clone(),
-            },
+            Trouble::Taken(node) => self.taken(node.clone()),
         };
         self.is_troubled(trouble);
         told

@@ -51,16 +51,8 @@ impl Handle {
     }
 
     pub(super) fn send(&self, mut work: Work) {
-        match &mut work {
-            Work::Job(job) => self.gate.take(job),
-            // It is read anew, so what follows fits again.
-            Work::Open(session, _) => self.gate.is_opened(session),
-            Work::Read(_)
-            | Work::Slice(..)
-            | Work::BreakOff(_)
-            | Work::Limit(..)
-            | Work::Flush(_)
-            | Work::Close(_) => {}
+        if let Work::Job(job) = &mut work {
+            self.gate.take(job);
         }
         if let Err(mpsc::SendError(Work::Job(job))) = self.work.send(work) {
             (job.done)(Err(Error::Closed));

@@ -22,9 +22,9 @@ use super::{Sync, apply, file};
 use crate::bounds::{BATCH, RETRY};
 use crate::clock::Clock;
 use crate::held::HeldSessions;
-use crate::queue::{Gate, HealthState, Job, Lasts, NO_ROOM, Room, bytes_of};
+use crate::queue::{FOLLOWS, Gate, HealthState, Holes, Lasts, Room, Waiting, follows};
 use crate::upkeep::{EVERY, Upkeep};
-use crate::{Change, Done, Error};
+use crate::{Change, Error};
 pub(super) use connect::connect;
 use log::Log;
 
@@ -51,6 +51,7 @@ pub(super) fn start(
         backlog: Vec::new(),
         room: Arc::clone(&gate.room),
         health: Arc::clone(&gate.health),
+        holes: Holes::new(&gate),
         retry: RETRY[0],
         retry_at: None,
         has_removed: false,
@@ -82,6 +83,7 @@ struct Writer {
     backlog: Vec<Waiting>,
     room: Arc<Room>,
     health: Arc<Mutex<HealthState>>,
+    holes: Holes,
     retry: Duration,
     /// When the disk is tried again, where it failed.
     retry_at: Option<Instant>,
@@ -97,14 +99,6 @@ struct Writer {
     imports: HashSet<String>,
     upkeep: Upkeep,
     _lock: Arc<file::Lock>,
-}
-
-/// A job that waits; `done` is gone once it was told that it fails.
-struct Waiting {
-    session: String,
-    changes: Vec<Change>,
-    done: Option<Done>,
-    lasts: Lasts,
 }
 
 impl Writer {
@@ -149,19 +143,7 @@ impl Writer {
             // All that waits, up to what asks for an answer of its own.
             let other = loop {
                 match next {
-                    Work::Job(Job {
-                        session,
-                        changes,
-                        done,
-                        lasts,
-                    }) => {
-                        self.backlog.push(Waiting {
-                            session,
-                            changes,
-                            done: Some(done),
-                            lasts,
-                        });
-                    }
+                    Work::Job(job) => self.backlog.push(job.into()),
                     other => break Some(other),
                 }
                 if self.backlog.len() >= BATCH {
@@ -254,7 +236,8 @@ impl Writer {
             return;
         };
         let behind = self.clock.as_ref().and_then(Clock::if_behind);
-        match write(connection, &self.backlog, behind) {
+        let skipped = self.holes.refuse(self.backlog.iter());
+        match write(connection, &self.backlog, behind, skipped) {
             Ok(refused) => {
                 self.heals();
                 self.upkeep.committed();
@@ -263,25 +246,9 @@ impl Writer {
                     self.has_removed |= removes;
                     self.upkeep.has_left |= removes;
                     self.upkeep.has_free |= removes;
-                    let bytes = bytes_of(&job.changes);
-                    self.room.give_back(bytes);
                     let problem = refused.iter().find(|(at, _)| *at == index);
-                    let result = match problem {
-                        None if job.lasts == Lasts::Refused => {
-                            Err(Error::Refused(NO_ROOM.to_owned()))
-                        }
-                        None => Ok(()),
-                        Some((_, problem)) => {
-                            // A constraint says that this program erred.
-                            if matches!(problem, Error::Refused(_)) {
-                                tracing::error!(session_id = job.session, %problem, "changes are not kept");
-                            }
-                            Err(problem.clone())
-                        }
-                    };
-                    if let Some(done) = job.done {
-                        done(result);
-                    }
+                    let problem = problem.map(|(_, problem)| problem);
+                    job.settle(problem, (&self.room, &mut self.holes, &self.health));
                 }
             }
             Err(error) => {
@@ -317,7 +284,7 @@ impl Writer {
         self.backlog.retain(|job| {
             let stays = job.lasts == Lasts::Long;
             if !stays {
-                room.give_back(bytes_of(&job.changes));
+                room.give_back(&job.session, &job.changes);
             }
             stays
         });
@@ -328,7 +295,10 @@ impl Writer {
         let Some(connection) = &self.connection else {
             return Err(Error::Failing("it is not open".to_owned()));
         };
-        apply::open(connection, session).map_err(|error| problem(&self.path, &error))
+        let opened = apply::open(connection, session);
+        let opened = opened.map_err(|error| problem(&self.path, &error))?;
+        self.holes.is_opened(session);
+        Ok(opened)
     }
 
     fn connect(&mut self) -> Result<(), String> {
@@ -370,16 +340,24 @@ impl Writer {
 }
 
 /// Writes jobs in one transaction, of sessions that changed at `behind` or later where the clock is behind that. Returns
-/// those that were refused, by their place; an error says that nothing was written.
+/// those that were refused, by their place, `refused` among them; an error says that nothing was written.
 fn write(
     connection: &mut Connection,
     jobs: &[Waiting],
     behind: Option<i64>,
+    mut refused: Vec<(usize, Error)>,
 ) -> rusqlite::Result<Vec<(usize, Error)>> {
     let behavior = rusqlite::TransactionBehavior::Immediate;
     let mut transaction = connection.transaction_with_behavior(behavior)?;
-    let mut refused = Vec::new();
+    let mut holes = HashSet::new();
     for (index, job) in jobs.iter().enumerate() {
+        if refused.iter().any(|(at, _)| *at == index) {
+            continue;
+        }
+        if holes.contains(&job.session) && follows(job) {
+            refused.push((index, Error::Refused(FOLLOWS.to_owned())));
+            continue;
+        }
         let savepoint = transaction.savepoint()?;
         let applied = apply::all(&savepoint, &job.session, &job.changes);
         let dated = applied.and_then(|()| match behind {
@@ -395,6 +373,9 @@ fn write(
                     Failure::Misfit(misfit) => misfit,
                     Failure::Sqlite(error) => Error::Refused(error.to_string()),
                 };
+                if job.leaves_a_hole(&problem) {
+                    holes.insert(&job.session);
+                }
                 refused.push((index, problem));
             }
         }

@@ -5,7 +5,7 @@ use futures::TryStreamExt as _;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::{Result, natural, rows};
+use super::{Result, is_impossible, natural, rows};
 use crate::bounds::NAMES;
 use crate::{CallListing, CallPage, CallStatus, KnownCall, Ran, Sum};
 
@@ -14,6 +14,10 @@ pub(in super::super) async fn page(
     client: &ClientWrapper,
     wanted: &CallListing,
 ) -> Result<CallPage> {
+    let names = [&wanted.conversation, &wanted.provider, &wanted.tool];
+    if names.into_iter().flatten().any(|name| is_impossible(name)) {
+        return Ok(CallPage::default());
+    }
     let limit = wanted.limit.max(1);
     let statement = client
         .prepare_cached(

@@ -4,10 +4,20 @@ use deadpool_postgres::ClientWrapper;
 use futures::TryStreamExt as _;
 use tokio_postgres::types::ToSql;
 
-use super::{Result, hash, one, text};
+use super::{Result, hash, is_impossible, one, text};
 use crate::{FileChange, FilePage, FileQuery, Hash, KeptFile};
 
 pub(in super::super) async fn page(client: &ClientWrapper, wanted: &FileQuery) -> Result<FilePage> {
+    let ids = [
+        &wanted.conversation,
+        &wanted.exchange,
+        &wanted.call,
+        &wanted.since,
+    ];
+    let ids = ids.into_iter().flatten();
+    if ids.chain([&wanted.session]).any(|id| is_impossible(id)) {
+        return Ok(FilePage::default());
+    }
     let limit = wanted.limit.max(1);
     let statement = client
         .prepare_cached(

@@ -7,7 +7,7 @@ use futures::TryStreamExt as _;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::{Client, Result, natural, rows, text};
+use super::{Client, Result, is_impossible, natural, rows, text};
 use crate::bounds::HITS;
 use crate::{Cursor, Listed, Listing, Page, Snippet, words};
 
@@ -31,9 +31,8 @@ macro_rules! has_labels {
 pub(in super::super) async fn page(client: &ClientWrapper, wanted: &Listing) -> Result<Page> {
     let labels: BTreeSet<&str> = wanted.labels.iter().map(String::as_str).collect();
     let labels: Vec<&str> = labels.into_iter().collect();
-    // No session has one of these, and the server does not take it.
-    let is_impossible = |text: &&str| text.contains('\0');
-    if labels.iter().any(is_impossible) || wanted.project.as_deref().iter().any(is_impossible) {
+    let mut texts = labels.iter().copied().chain(wanted.project.as_deref());
+    if texts.any(is_impossible) {
         return Ok(Page::default());
     }
     let mut page = match wanted.query.as_deref().filter(|query| !query.is_empty()) {

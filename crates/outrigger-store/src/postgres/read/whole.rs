@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_postgres::Row;
 
 use super::list::{columns, listed, with_labels};
-use super::{Client, Result, hash, one, rows, text};
+use super::{Client, Result, hash, is_impossible, one, rows, text};
 use crate::postgres::server::described;
 use crate::{Attachment, Body, Each, Error, Exchange, Head, Listed, Message, Piece, TitleBy};
 
@@ -52,6 +52,9 @@ pub(in super::super) async fn pieces_of(
 }
 
 async fn all_of(client: &ClientWrapper, id: &str, pieces: &mpsc::Sender<Piece>) -> Result<bool> {
+    if is_impossible(id) {
+        return Ok(false);
+    }
     let sql = "SELECT key, title, title_by, project, created_ms, archived_ms FROM session WHERE id = $1::text";
     let Some(row) = one(client, sql, &[&id]).await? else {
         return Ok(false);

@@ -22,7 +22,9 @@ impl Writer {
                 row.map(|it| it.try_get(0)).transpose()
             })
             .await;
-        opened.map_err(|trouble| self.told(trouble))
+        let opened = opened.map_err(|trouble| self.told(trouble))?;
+        self.holes.is_opened(session);
+        Ok(opened)
     }
 
     /// Writes a slice in one transaction.

@@ -1,5 +1,6 @@
 //! A transaction under the lease, and what becomes of it.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
@@ -9,12 +10,16 @@ use super::super::apply::{self, Days, Ops, fork::Failure};
 use super::super::op;
 use super::super::schema::{Lease, Lost};
 use super::super::server::{described, is_refusal};
-use super::{Doubt, Waiting, Writer};
+use super::{Doubt, Writer};
 use crate::Error;
+use crate::queue::{FOLLOWS, Waiting, follows};
 
 /// How long a transaction may take, and how long its commit, before the connection is given up.
 pub(super) const TRANSACTION: Duration = Duration::from_secs(60);
 pub(super) const COMMIT: Duration = Duration::from_secs(30);
+
+/// Jobs that were refused, by their place.
+pub(super) type Refusals = Vec<(usize, Error)>;
 
 /// Why a transaction was not committed.
 pub(in super::super) enum Trouble {
@@ -47,38 +52,41 @@ impl From<tokio_postgres::Error> for Trouble {
 }
 
 impl Writer {
-    /// Writes the jobs that wait in one transaction. Returns those that were refused, by their place.
-    pub(super) async fn write(&mut self) -> Result<Vec<(usize, Error)>, Trouble> {
+    /// Writes the first of the jobs that wait in one transaction. Returns how many, and those that were refused, by their place.
+    pub(super) async fn write(&mut self, most: usize) -> Result<(usize, Refusals), Trouble> {
         let behind = self.clock.if_behind();
-        let (jobs, days) = (&self.backlog, &mut self.days);
+        let jobs: Vec<&Waiting> = self.backlog.range(..most).collect();
+        let skipped = self.holes.refuse(jobs.iter().copied());
+        let days = &mut self.days;
         let client = self.client.as_ref().ok_or_else(silent)?;
         let batch = self.lease.batch + 1;
         let body = async {
-            begin(client, &self.lease, batch).await?;
-            if let Some(all) = together(jobs, behind, days) {
+            self.lease.begin(client, batch).await?;
+            if let Some(all) = together(&jobs, &skipped, behind, days) {
                 match op::run(client, &all).await {
-                    Ok(()) => return Ok(Vec::new()),
+                    Ok(()) => return Ok(skipped),
                     Err(error) if is_refusal(&error) => {
                         // One of them is wrong: which one is found by writing each by itself.
                         client.batch_execute("ROLLBACK").await?;
-                        begin(client, &self.lease, batch).await?;
+                        self.lease.begin(client, batch).await?;
                     }
                     Err(error) => return Err(error.into()),
                 }
             }
-            one_by_one(client, jobs, behind, days).await
+            one_by_one(client, &jobs, skipped, behind, days).await
         };
         let refused = timeout(TRANSACTION, body).await.map_err(|_| silent())??;
-        match end(client).await {
+        let jobs = jobs.len();
+        match end(client, &self.lease).await {
             Ok(()) => {
                 self.lease.batch = batch;
                 self.renew_at = Instant::now() + self.lease.renews_after();
-                Ok(refused)
+                Ok((jobs, refused))
             }
             Err(problem) => {
                 self.doubt = Some(Doubt {
                     batch,
-                    jobs: self.backlog.len(),
+                    jobs,
                     refused,
                 });
                 Err(Trouble::InDoubt(problem))
@@ -97,7 +105,7 @@ impl Writer {
         let batch = self.lease.batch + 1;
         let (lease, days) = (&self.lease, &mut self.days);
         let body = async {
-            begin(client, lease, batch).await?;
+            lease.begin(client, batch).await?;
             Ok(work(client, days).await?)
         };
         let done: Result<T, Trouble> = match timeout(TRANSACTION, body).await {
@@ -106,7 +114,7 @@ impl Writer {
         };
         match done {
             Ok(value) => {
-                end(client).await.map_err(Trouble::InDoubt)?;
+                end(client, lease).await.map_err(Trouble::InDoubt)?;
                 self.lease.batch = batch;
                 self.renew_at = Instant::now() + self.lease.renews_after();
                 Ok(value)
@@ -126,44 +134,54 @@ pub(super) fn silent() -> Trouble {
     Trouble::Failing("it does not answer".to_owned())
 }
 
-/// Begins a transaction under the lease.
-async fn begin(client: &ClientWrapper, lease: &Lease, batch: i64) -> Result<(), Trouble> {
-    client.batch_execute("BEGIN").await?;
-    Ok(lease.fence(client, batch).await?)
-}
-
 /// Commits; what it says otherwise leaves open whether it was.
-async fn end(client: &ClientWrapper) -> Result<(), String> {
-    match timeout(COMMIT, client.batch_execute("COMMIT")).await {
+async fn end(client: &ClientWrapper, lease: &Lease) -> Result<(), String> {
+    match timeout(COMMIT, client.batch_execute(&lease.commit())).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(described(&error)),
         Err(_) => Err("it does not answer".to_owned()),
     }
 }
 
-/// Returns the statements of all jobs; `None` where one of them asks for something first.
+/// Returns the statements of all jobs but those that are skipped; `None` where one of them asks for something first.
 fn together<'a>(
-    jobs: &'a [Waiting],
+    jobs: &[&'a Waiting],
+    skipped: &Refusals,
     behind: Option<i64>,
     days: &mut Days,
 ) -> Option<Vec<op::Op<'a>>> {
     let mut all = Vec::new();
-    for job in jobs {
+    for (index, job) in jobs.iter().enumerate() {
+        if has(skipped, index) {
+            continue;
+        }
         all.extend(Ops::of(&job.session, &job.changes, days)?.list);
         all.extend(behind.map(|at_ms| apply::changed(&job.session, at_ms)));
     }
     Some(all)
 }
 
-/// Writes each job by itself; returns those that were refused, by their place.
+fn has(refusals: &Refusals, index: usize) -> bool {
+    refusals.iter().any(|(at, _)| *at == index)
+}
+
+/// Writes each job by itself, but those that are refused already; returns all that were refused, by their place.
 async fn one_by_one(
     client: &ClientWrapper,
-    jobs: &[Waiting],
+    jobs: &[&Waiting],
+    mut refused: Refusals,
     behind: Option<i64>,
     days: &mut Days,
-) -> Result<Vec<(usize, Error)>, Trouble> {
-    let mut refused = Vec::new();
+) -> Result<Refusals, Trouble> {
+    let mut holes = HashSet::new();
     for (index, job) in jobs.iter().enumerate() {
+        if has(&refused, index) {
+            continue;
+        }
+        if holes.contains(&job.session) && follows(job) {
+            refused.push((index, Error::Refused(FOLLOWS.to_owned())));
+            continue;
+        }
         client.batch_execute("SAVEPOINT job").await?;
         let mut written = apply::fork::all(client, &job.session, &job.changes, days).await;
         if let (Ok(()), Some(at_ms)) = (&written, behind) {
@@ -179,8 +197,10 @@ async fn one_by_one(
             Err(Failure::Server(error)) if is_refusal(&error) => Error::Refused(described(&error)),
             Err(Failure::Server(error)) => return Err(Trouble::Failing(described(&error))),
         };
-        client.batch_execute("ROLLBACK TO job").await?;
-        client.batch_execute("RELEASE job").await?;
+        client.batch_execute("ROLLBACK TO job; RELEASE job").await?;
+        if job.leaves_a_hole(&problem) {
+            holes.insert(&job.session);
+        }
         refused.push((index, problem));
     }
     Ok(refused)

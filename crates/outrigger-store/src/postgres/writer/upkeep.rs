@@ -3,9 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::super::server::described;
 use super::super::{apply, op};
-use super::Writer;
 use super::transaction::Trouble;
+use super::{Work, Writer};
 use crate::{Growth, Limits};
 
 /// In how many steps what is left is removed at the end of the process, and for how long where it takes more; the next
@@ -81,20 +82,49 @@ impl Writer {
                 return Ok(());
             }
         }
-        if let Some(max_bytes) = max_bytes {
-            let bytes = self.transact(async |client, _| {
-                let row = client.query_one(BYTES, &[]).await?;
-                row.try_get::<_, i64>(0)
-            });
-            let bytes = u64::try_from(bytes.await?).unwrap_or(0);
-            let is_too_much = bytes > max_bytes;
-            if is_too_much && self.delete_first(PUT_AWAY_BEFORE, i64::MAX, false).await? {
-                return Ok(());
-            }
-            self.upkeep.tell_fullness(bytes, max_bytes);
-        }
         self.upkeep.is_due = false;
+        if max_bytes.is_some() {
+            self.count();
+        }
         Ok(())
+    }
+
+    /// Counts what is kept, beside what is written: it takes as long as it takes.
+    fn count(&self) {
+        let (server, own) = (self.server.clone(), self.own.clone());
+        tokio::spawn(async move {
+            let counted = async {
+                let client = server.connect().await?;
+                let row = client.query_one(BYTES, &[]).await;
+                let bytes = row.and_then(|row| row.try_get::<_, i64>(0));
+                bytes.map_err(|error| described(&error))
+            };
+            let bytes = counted.await.inspect_err(|problem| {
+                tracing::warn!(problem, "how much is kept could not be counted");
+            });
+            let bytes = bytes.ok().map(|bytes| u64::try_from(bytes).unwrap_or(0));
+            if let Some(own) = own.upgrade() {
+                own.send(Work::Counted(bytes)).await.ok();
+            }
+        });
+    }
+
+    /// Notes how much is kept: of what is too much, one session is deleted, and it is counted again.
+    pub(super) async fn is_counted(&mut self, bytes: Option<u64>) {
+        let (Some(bytes), Some(max_bytes)) = (bytes, self.upkeep.limits.max_bytes) else {
+            return;
+        };
+        if bytes > max_bytes && self.is_well().is_ok() {
+            match self.delete_first(PUT_AWAY_BEFORE, i64::MAX, false).await {
+                Ok(true) => return self.count(),
+                Ok(false) => {}
+                Err(Trouble::Refused(error)) => {
+                    tracing::error!(%error, "the store does not shrink");
+                }
+                Err(trouble) => return self.is_troubled(trouble),
+            }
+        }
+        self.upkeep.tell_fullness(bytes, max_bytes);
     }
 
     /// Returns the time, as far as it is believed.

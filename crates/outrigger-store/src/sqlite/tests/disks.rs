@@ -71,7 +71,7 @@ async fn a_full_disk_is_told_and_heals() {
     let store = start(&disk.store());
     write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
     let (healths, told) = mpsc::channel();
-    store.watch(move |failing| healths.send(failing.is_some()).unwrap());
+    store.watch(move |health| healths.send(health != Health::Well).unwrap());
     let filler = disk.0.path().join("filler");
     // As far as it goes: the disk is full then.
     std::fs::write(&filler, vec![0; 8 * MIB]).unwrap_err();

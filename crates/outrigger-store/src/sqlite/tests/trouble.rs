@@ -78,7 +78,7 @@ async fn what_the_disk_does_not_take_is_written_when_it_does() {
     let store = start(&path);
     write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
     let (healths, told) = mpsc::channel();
-    store.watch(move |failing| healths.send(failing.is_some()).unwrap());
+    store.watch(move |health| healths.send(health != Health::Well).unwrap());
     // Another one holds the file: as good as a disk that is full, and works for root.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -110,7 +110,7 @@ async fn what_is_tried_once_and_fails_does_not_happen_later() {
         by: TitleBy::User,
     };
     let (healths, health) = mpsc::channel();
-    store.watch(move |failing| healths.send(failing.is_some()).unwrap());
+    store.watch(move |health| healths.send(health != Health::Well).unwrap());
     // It takes nothing along with it.
     let (done, told) = mpsc::channel();
     let done = Box::new(move |result: Result<(), Error>| done.send(result).unwrap());
@@ -159,7 +159,7 @@ async fn a_session_that_waits_for_too_much_is_refused_until_it_is_opened_anew() 
     // The others have their room.
     let fits = write(&store, "u", vec![create(1), said("a", "small", 1)]);
     assert!(matches!(fits, Err(Error::Failing(_))), "{fits:?}");
-    store.watch(move |failing| healths.send(failing.is_none()).unwrap());
+    store.watch(move |health| healths.send(health == Health::Well).unwrap());
     other.execute_batch("ROLLBACK").unwrap();
     while !health.recv().unwrap() {}
     let messages = async |session: &str| {
@@ -215,7 +215,7 @@ async fn a_file_that_was_moved_away_is_waited_for() {
     let store = start(&path);
     write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
     let (healths, told) = mpsc::channel();
-    store.watch(move |failing| healths.send(failing.is_some()).unwrap());
+    store.watch(move |health| healths.send(health != Health::Well).unwrap());
     let elsewhere = path.with_file_name("elsewhere");
     std::fs::rename(&path, &elsewhere).unwrap();
     for _ in 0..2 {

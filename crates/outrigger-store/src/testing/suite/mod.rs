@@ -13,8 +13,8 @@ use std::sync::mpsc;
 
 use super::{Kept, count, move_call_ahead, restart, start, temporary};
 use crate::{
-    Attachment, Body, CallFacts, Change, Changes, Cursor, Error, Exchange, Growth, Limits, Listing,
-    Message, Owner, Page, Queued, Rule, Sent, Session, Store as _, TitleBy, ToolCall,
+    Attachment, Body, CallFacts, Change, Changes, Cursor, Error, Exchange, Growth, Health, Limits,
+    Listing, Message, Owner, Page, Queued, Rule, Sent, Session, Store as _, TitleBy, ToolCall,
 };
 
 /// Writes and waits until it is safe.
@@ -420,4 +420,77 @@ async fn a_name_that_the_user_gave_stays() {
     write(&store, "s", vec![title("other words", TitleBy::Daemon)]).unwrap();
     let session = store.open("s").await.unwrap().unwrap();
     assert_eq!(session.title.as_deref(), Some("mine"));
+}
+
+#[tokio::test]
+async fn what_follows_what_was_refused_is_not_written_and_that_is_told_before() {
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
+    let store = start(&path);
+    let rule = || {
+        Change::Rule(Rule {
+            id: "r".to_owned(),
+            owner: Owner::None,
+            rule: "{}".to_owned(),
+        })
+    };
+    write(&store, "s", vec![create(1), said("a", "before", 1), rule()]).unwrap();
+    let (tell, told) = mpsc::channel();
+    let heard = tell.clone();
+    store.watch(move |health| match health {
+        Health::NotKept { session, .. } => heard.send(format!("lost {session}")).unwrap(),
+        other => heard.send(format!("{other:?}")).unwrap(),
+    });
+    for (name, session, changes) in [
+        ("wrong", "s", vec![said("a", "wrong", 2), rule()]),
+        ("after", "s", vec![said("a", "after", 3)]),
+        ("other", "t", vec![create(1), said("a", "other", 3)]),
+    ] {
+        let tell = tell.clone();
+        let done =
+            move |it: Result<(), Error>| tell.send(format!("{name} {}", it.is_ok())).unwrap();
+        store.write(session, changes, Box::new(done));
+    }
+    let told: Vec<String> = told.iter().take(4).collect();
+    assert_eq!(told, ["lost s", "wrong false", "after false", "other true"]);
+    let later = write(&store, "s", vec![said("a", "later", 4)]);
+    assert!(matches!(later, Err(Error::Refused(_))), "{later:?}");
+    assert_eq!(store.not_kept(), ["s"]);
+    assert_eq!(store.failing(), None);
+    let session = store.open("s").await.unwrap().unwrap();
+    assert_eq!(texts(&session, "a"), ["before"]);
+    write(&store, "s", vec![said("a", "anew", 5)]).unwrap();
+    assert!(store.not_kept().is_empty());
+    let session = store.open("s").await.unwrap().unwrap();
+    assert_eq!(texts(&session, "a"), ["before", "anew"]);
+}
+
+#[tokio::test]
+async fn a_store_that_is_silent_is_told_as_one_that_fails_until_it_answers() {
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
+    let store = start(&path);
+    write(&store, "s", vec![create(1)]).unwrap();
+    let (tell, told) = mpsc::channel();
+    store.watch(move |health| tell.send(health == Health::Well).unwrap());
+    store.is_silent();
+    assert!(!told.recv().unwrap());
+    assert!(told.recv().unwrap());
+    assert_eq!(store.failing(), None);
+}
+
+#[tokio::test]
+async fn no_session_has_an_id_that_cannot_be() {
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
+    let store = start(&path);
+    let id = "a\0b";
+    assert_eq!(store.open(id).await, Ok(None));
+    assert_eq!(store.has(id).await, Ok(false));
+    assert_eq!(store.has_exchange(id, "m1").await, Ok(false));
+    let each = |_| std::ops::ControlFlow::Continue(());
+    assert_eq!(store.export(id, Box::new(each)).await, Ok(false));
 }
