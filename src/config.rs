@@ -50,10 +50,10 @@ pub use self::origin::Origin;
 pub use self::reading::{KeyState, Reading, Readings, concerns};
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
-    ClientToolsConfig, CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy,
-    LogConfig, NativeCompaction, OnReach, ProviderBudget, SandboxPolicy, ServerConfig,
-    SessionConfig, SkipApproval, StoreSync, Unattended, Unpriced, WebFetchConfig, WebSearchConfig,
-    WebhookEvent, WebhooksConfig,
+    ClientToolsConfig, CompactionConfig, Detached, EXPLORE, ExposePolicy, FileReadConfig,
+    GitPolicy, LogConfig, NativeCompaction, OnReach, ProviderBudget, SandboxPolicy, ServerConfig,
+    SessionConfig, SkipApproval, StoreSync, TasksConfig, Unattended, Unpriced, WebFetchConfig,
+    WebSearchConfig, WebhookEvent, WebhooksConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -79,6 +79,8 @@ pub struct Config {
     pub chat: ChatConfig,
     /// How conversations go on that do not fit their model's window.
     pub compaction: CompactionConfig,
+    /// What models may hand to others.
+    pub tasks: TasksConfig,
     /// When and how the user is asked.
     pub approval: ApprovalConfig,
     /// How much may be spent.

@@ -6,6 +6,7 @@ mod budget;
 mod client;
 mod compaction;
 mod store;
+mod tasks;
 mod web;
 mod webhooks;
 
@@ -34,6 +35,7 @@ pub use client::{ClientToolsConfig, SkipApproval};
 pub use compaction::{CompactionConfig, NativeCompaction};
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
+pub use tasks::{EXPLORE, TasksConfig};
 pub use web::{AskSearch, WebFetchConfig, WebSearchConfig};
 pub use webhooks::{WebhookEvent, WebhooksConfig};
 
