@@ -49,10 +49,11 @@ pub use self::origin::Origin;
 pub use self::reading::{KeyState, Reading, Readings, concerns};
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
-    ClientToolsConfig, CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy,
-    HookConfig, HookPoint, HookTarget, LogConfig, NativeCompaction, OnFailure, OnReach,
+    ClientToolsConfig, CompactionConfig, Detached, EXPLORE, ExposePolicy, FileReadConfig,
+    GitPolicy, HookConfig, HookPoint, HookTarget, LogConfig, NativeCompaction, OnFailure, OnReach,
     ProviderBudget, SandboxPolicy, ServerConfig, SessionConfig, SkipApproval, StoreSync,
-    Unattended, Unpriced, WebFetchConfig, WebSearchConfig, WebhookEvent, WebhooksConfig,
+    TasksConfig, Unattended, Unpriced, WebFetchConfig, WebSearchConfig, WebhookEvent,
+    WebhooksConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -78,6 +79,8 @@ pub struct Config {
     pub chat: ChatConfig,
     /// How conversations go on that do not fit their model's window.
     pub compaction: CompactionConfig,
+    /// What models may hand to others.
+    pub tasks: TasksConfig,
     /// When and how the user is asked.
     pub approval: ApprovalConfig,
     /// How much may be spent.

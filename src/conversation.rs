@@ -7,6 +7,7 @@ mod compaction;
 mod limit;
 mod queue;
 mod state;
+mod task;
 #[cfg(test)]
 pub(crate) mod testing;
 mod view;
@@ -43,7 +44,8 @@ use limit::{overdue, time_limit};
 pub(crate) use queue::{QueueChange, not_queued};
 use state::{ActorState, QUEUED, QueuedSend, Running};
 pub(crate) use state::{KeptSend, Unread};
-pub(crate) use view::View;
+pub(crate) use task::run_task;
+pub(crate) use view::{View, page_of};
 
 /// Commands that wait for a conversation: its actor takes them at once, so this is slack, not a queue.
 pub(crate) const INBOX: usize = 64;
@@ -224,7 +226,11 @@ impl Mailbox {
             tokio::select! {
                 biased;
                 () = cancel.cancelled(), if state.is_live() => {
-                    state.stop(StopReason::Cancelled, By::Shutdown, context);
+                    let by = match context.conversation.within {
+                        Some(_) => By::Cancel,
+                        None => By::Shutdown,
+                    };
+                    state.stop(StopReason::Cancelled, by, context);
                 }
                 due = questions.due(context) => questions.settle_due(due, context),
                 // Guarded: a closed inbox is ready for ever and would spin here.
@@ -281,7 +287,11 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     // Whoever sends all messages makes them fewer, too.
     setup.compact_at = setup.compact_at.filter(|_| history.is_none());
     let (limit, setting) = time_limit(&setup, context);
-    let stopwatch = Stopwatch::start(limit);
+    let around = context.conversation.within.as_ref();
+    let around = around
+        .map(|within| within.clocks.clone())
+        .unwrap_or_default();
+    let stopwatch = Arc::new(Stopwatch::within(limit, around));
     let mut model_found = Ok(());
     // Not awaited where the model is known: `drive` would take commands before the start is emitted.
     if setup.model.is_empty() && execute.is_none() {

@@ -27,6 +27,7 @@ pub(crate) mod output;
 pub(crate) mod questions;
 pub(crate) mod recording;
 pub(crate) mod searches;
+pub(crate) mod tasks;
 pub(crate) mod transcript;
 mod turn;
 mod window;
@@ -111,7 +112,7 @@ struct Exchange<'a> {
     /// Messages of the user for the next turn boundary.
     steered: &'a mut mpsc::Receiver<Steer>,
     /// The time limit, which stands still while the user is asked.
-    stopwatch: &'a Stopwatch,
+    stopwatch: &'a Arc<Stopwatch>,
     cancel: &'a CancellationToken,
     ledger: Ledger<'a>,
     /// Whether its call is the client's, and no model's.
@@ -155,7 +156,7 @@ pub(crate) async fn run(
     context: &Context,
     transcript: &mut Transcript,
     steered: &mut mpsc::Receiver<Steer>,
-    stopwatch: &Stopwatch,
+    stopwatch: &Arc<Stopwatch>,
     cancel: &CancellationToken,
 ) -> Ended {
     context.conversation.repeats.restart();
@@ -189,7 +190,7 @@ impl Exchange<'_> {
             partial: self.progress.partial,
             turns: self.progress.turns,
             tool_calls: self.progress.tool_calls,
-            spent: self.ledger.spent,
+            spent: self.ledger.total(),
         }
     }
 
@@ -237,7 +238,9 @@ impl Exchange<'_> {
         let streamed = self.stream_turn(&request).await?;
         let (reply, stop) = (streamed.reply, streamed.stop);
         let (calls, is_empty) = (reply.calls.clone(), reply.is_empty());
-        let is_asked = self.has_hooks(HookPoint::Stop);
+        let is_wordless = is_empty || reply.text.trim().is_empty();
+        let is_of_task = self.context.conversation.within.is_some();
+        let is_asked = self.has_hooks(HookPoint::Stop) && !is_of_task;
         let text = (is_asked || self.setup.output.is_some()).then(|| reply.text.clone());
         self.transcript.record_reply(reply);
         if calls.is_empty() {
@@ -248,6 +251,9 @@ impl Exchange<'_> {
             if after_results && is_empty && stop == Stop::EndTurn && !self.progress.nudged {
                 self.nudge();
                 return Ok(());
+            }
+            if is_of_task && is_wordless {
+                return self.ask_for_words(stop);
             }
             let (StopReason::EndTurn, Some(text)) = (stop_reason(stop), text) else {
                 return Err(Leave::Stop(stop_reason(stop)));
@@ -305,6 +311,21 @@ impl Exchange<'_> {
         self.progress.nudged = true;
         self.transcript
             .record(Message::User(vec![Part::text(NUDGE)]));
+    }
+
+    /// Asks a task that ends without a word to go on, and then has it answer: its words are all that comes of it.
+    fn ask_for_words(&mut self, stop: Stop) -> Result<(), Leave> {
+        let stop = stop_reason(stop);
+        match stop {
+            StopReason::EndTurn if !self.progress.nudged => {
+                self.nudge();
+                Ok(())
+            }
+            StopReason::EndTurn | StopReason::StopSequence | StopReason::MaxTokens => {
+                Err(Leave::Finish(stop))
+            }
+            stop => Err(Leave::Stop(stop)),
+        }
     }
 
     /// Adds what the user said meanwhile; returns whether there was something.

@@ -8,6 +8,8 @@ mod document;
 pub mod image;
 mod money;
 mod outcome;
+mod stop;
+mod task;
 mod undo;
 mod usage;
 
@@ -23,8 +25,10 @@ pub use outrigger_shell::DangerLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+pub use stop::StopReason;
+pub use task::{TASK, TaskFacts};
 pub use undo::{Before, ContentHash, NotReverted, Undo};
-pub use usage::Usage;
+pub use usage::{Tokens, Usage};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -308,6 +312,8 @@ pub enum ToolCategory {
     Mcp,
     /// The client runs it.
     Client,
+    /// Hands work to another model.
+    Task,
 }
 
 /// Whether and how hard the model is to think before it answers.

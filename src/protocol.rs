@@ -36,9 +36,12 @@ pub const EXPOSED_PORTS: &str = "exposed_ports";
 /// The feature of `tool:register` and `chat:tool-call`; not there with `tools.client.enabled = false`.
 pub const CLIENT_TOOLS: &str = "client_tools";
 
+/// The feature that is absent where no model may begin tasks: `taskId` of events, the layer `tasks`, `task` of a result's metadata.
+pub const TASKS: &str = "tasks";
+
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 21] = [
+pub const FEATURES: [&str; 22] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -64,6 +67,7 @@ pub const FEATURES: [&str; 21] = [
     // `chat:budget-confirm` and its answer, `usage:report`, `budget` of `session:configure` and of `chat:usage`.
     "budgets",
     CLIENT_TOOLS,
+    TASKS,
     // `tool:execute`.
     "tool_execute",
     // `chat:queue`.

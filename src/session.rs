@@ -37,6 +37,7 @@ mod sends;
 mod sessions;
 mod settings;
 mod status;
+mod tasks;
 mod title;
 mod tools;
 mod transfer;
@@ -57,6 +58,7 @@ use crate::conversation;
 use crate::exchange::context::{Ids, Services, SessionContext};
 use crate::exchange::history::History;
 use crate::exchange::memory::{ConversationMemory, Memory};
+use crate::exchange::tasks::{BeginTask, DESK};
 use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Money, Notice, Severity};
 use crate::notices::Notices;
@@ -88,6 +90,7 @@ use sends::KnownSend;
 pub(crate) use sends::shutting_down;
 pub use sessions::{Daemon, Sessions};
 pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS};
+use tasks::{EndedTasks, SessionTools};
 pub(crate) use title::MAX_TITLES;
 use transfer::Transfers;
 
@@ -116,6 +119,11 @@ struct Session {
     services: Services,
     defaults: Defaults,
     conversations: HashMap<ConversationId, ConversationHandle>,
+    /// Tasks that are to begin.
+    desk: mpsc::Receiver<Box<BeginTask>>,
+    /// The tools that tasks have.
+    tools_of_tasks: Arc<Registry>,
+    ended_tasks: EndedTasks,
     /// What conversations spent that the store has and that have not begun anew.
     spent: HashMap<ConversationId, Money>,
     /// Closed conversations that still shut down; the token fires when one is done.
@@ -186,11 +194,13 @@ impl Session {
             projects::folder(&workspace),
             daemon.services.config().approval.remember,
         );
+        let tools = SessionTools::new(&workspace.registry, &daemon.services.config());
+        let (to_desk, desk) = mpsc::channel(DESK);
         Self {
             defaults: Defaults::new(&daemon.services.config()),
             shared: SessionContext {
                 id: ready.session_id.clone(),
-                tools: Arc::new(Registry::beside(&workspace.registry, [])),
+                tools: tools.all,
                 workspace,
                 events: Events::new(move |event, reply_to| {
                     if let Some(ended) = &ended {
@@ -206,6 +216,7 @@ impl Session {
                 questions: Arc::default(),
                 totals: Arc::default(),
                 account,
+                desk: to_desk,
             },
             spent,
             services: Services {
@@ -214,6 +225,9 @@ impl Session {
                 ..daemon.services.clone()
             },
             conversations: HashMap::new(),
+            desk,
+            tools_of_tasks: tools.of_tasks,
+            ended_tasks: EndedTasks::default(),
             closing: HashMap::new(),
             sends: VecDeque::new(),
             reading: Reading::default(),
@@ -284,6 +298,10 @@ impl Session {
                 () = self.cancel.cancelled() => None,
                 Some(done) = self.reading.next() => {
                     self.has_read(done).await;
+                    continue;
+                }
+                Some(begin) = self.desk.recv() => {
+                    self.begin_task(*begin);
                     continue;
                 }
                 message = self.inbox.recv() => message,

@@ -54,6 +54,7 @@ struct DayAccounts {
 /// The accounts of whoever makes a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Owners<'a> {
+    pub task: Option<&'a Arc<Account>>,
     pub exchange: Option<&'a Arc<Account>>,
     pub conversation: Option<&'a Arc<Account>>,
     pub session: &'a Arc<Account>,
@@ -113,6 +114,8 @@ impl Spend {
         let of_day = |scope, account: &Arc<Account>| Cap::of_day(scope, Arc::clone(account));
         let provider = shared.providers.get(owners.provider);
         let caps = [
+            // Nobody is asked to raise it; it comes first, so that it is told from those around it.
+            own(BudgetScope::Task, owners.task, ""),
             own(BudgetScope::Exchange, owners.exchange, "budget.exchange"),
             own(
                 BudgetScope::Conversation,

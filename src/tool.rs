@@ -52,6 +52,7 @@ pub mod quota;
 mod secrets;
 pub mod seen;
 mod stop;
+pub mod task;
 #[cfg(test)]
 mod testing;
 mod text;
@@ -120,9 +121,9 @@ pub trait Prepared: Send + Sync + 'static {
         false
     }
 
-    /// Returns whether the call counts towards `tools.max_concurrent`: not where it runs elsewhere.
-    fn takes_slot(&self) -> bool {
-        true
+    /// Returns what the call counts towards while it runs.
+    fn slot(&self) -> Slot {
+        Slot::Tool
     }
 
     /// How much harm the call does to what it finds there, for whoever is asked and for the record; `None` where
@@ -145,6 +146,20 @@ pub trait Prepared: Send + Sync + 'static {
     /// (`run.timeout`) itself, so that it can say what was done until then. Fails where following a path shows that it
     /// leaves the roots or is denied.
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>;
+}
+
+/// What a call counts towards while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// `tools.max_concurrent`.
+    Tool,
+    /// Nothing: it runs elsewhere.
+    Elsewhere,
+    /// The tasks that run at once.
+    Task {
+        /// Whether no other one may run beside it.
+        alone: bool,
+    },
 }
 
 /// What the decision about a call rests on.
@@ -252,6 +267,8 @@ pub struct Run<'a> {
     pub visible: Visible,
     /// The user, for a call that asks for something in its middle; `None` where nobody can be asked.
     pub user: Option<&'a dyn user::AskUser>,
+    /// Who begins tasks; `None` where none can be.
+    pub tasks: Option<&'a dyn task::RunTask>,
 }
 
 /// Tells whether a path below a root may be seen.

@@ -217,7 +217,10 @@ impl SessionWebhooks {
 
     /// Tells of an event that others may wait for.
     pub(crate) fn event(&self, event: &Event) {
-        if let (Some((webhooks, session)), Event::ChatStreamEnd(end)) = (&self.0, event) {
+        if let (Some((webhooks, session)), Event::ChatStreamEnd(end)) = (&self.0, event)
+            // The exchange around a task has an end of its own.
+            && end.conversation_id.task().is_none()
+        {
             webhooks.send(WebhookEvent::ExchangeEnded, || {
                 json!({
                     "sessionId": session,

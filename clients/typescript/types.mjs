@@ -33,6 +33,8 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
     seq?: number;
     /** The \`id\` of the request that this answers. */
     replyTo?: RequestId;
+    /** The task that this is of: the id of the call that began it. Its conversation is \`task:\` and that id. */
+    taskId?: string;
     /** RFC 3339, UTC, milliseconds. */
     timestamp: string;
     payload: Events[T];

@@ -124,6 +124,10 @@ impl Renderer {
                     let id = question::host_call(&it.tool_id, host);
                     self.resolved(&id, it.outcome == Outcome::Approved)
                 }
+                // Of a call of a task nothing more is shown.
+                None if it.conversation_id.task().is_some() => {
+                    self.settled(&it.tool_id, it.outcome == Outcome::Approved)
+                }
                 None => Vec::new(),
             },
             Event::ChatBudgetConfirm(confirm) => {
@@ -308,15 +312,6 @@ impl Renderer {
         }
         self.asked.insert(id);
         call
-    }
-
-    /// Ends a question that stands there as a call.
-    fn resolved(&mut self, id: &str, is_yes: bool) -> Vec<Value> {
-        if !self.asked.remove(id) {
-            return Vec::new();
-        }
-        let status = if is_yes { "completed" } else { "failed" };
-        vec![json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status})]
     }
 
     fn start(&mut self, start: &ToolStart) -> Vec<Value> {

@@ -227,9 +227,13 @@ impl AcpSession {
     }
 
     pub(super) async fn event(&mut self, event: Event) {
-        let conversation = event.conversation();
-        if conversation.is_some_and(|id| id.as_str() != CONVERSATION) {
-            return self.elsewhere(&event).await;
+        match event.conversation() {
+            // What a task asks is asked here; the rest of it is its call's result.
+            Some(id) if id.task().is_some() && !event.is_question() => return,
+            Some(id) if id.task().is_none() && id.as_str() != CONVERSATION => {
+                return self.elsewhere(&event).await;
+            }
+            _ => {}
         }
         if let Event::SessionError(error) = &event
             && error.code == SessionCode::ReplayGap

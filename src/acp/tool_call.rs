@@ -41,6 +41,7 @@ pub(super) fn title(tool: &str, input: &Map<String, Value>) -> String {
         "git" => format!("git {}", words(input).join(" ")),
         "web_search" => format!("Search the web: {}", text("query").unwrap_or_default()),
         "web_fetch" => format!("Fetch {}", text("url").unwrap_or_default()),
+        "task" => format!("Task: {}", text("description").unwrap_or_default()),
         _ => String::new(),
     };
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -189,6 +189,10 @@ impl Talk {
         now: Timestamp,
     ) -> Vec<Action> {
         self.now = now;
+        if event.is_within_task() && reply_to.is_none() {
+            // Another client of the session wants to see it.
+            return Vec::new();
+        }
         if self.is_opening() {
             self.opened(event, reply_to);
             return self.done();

@@ -16,6 +16,7 @@ mod webhooks;
 mod workflows;
 
 pub(super) use self::findings::Findings;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use outrigger_store::Limits;
@@ -30,9 +31,11 @@ use super::sections::StoreSettings;
 use super::settings::{Settings, ToolsSettings};
 use super::{
     AuditConfig, ChatConfig, CompactionConfig, Config, ProviderConfig, SandboxPolicy,
-    SessionConfig, StoreConfig, StorePlace, ToolsConfig, WebFetchConfig, WebSearchConfig,
+    SessionConfig, StoreConfig, StorePlace, TasksConfig, ToolsConfig, WebFetchConfig,
+    WebSearchConfig,
 };
-use crate::permission::NetworkPolicy;
+use crate::message::TASK;
+use crate::permission::{NetworkPolicy, Workflow};
 use crate::units::format_duration;
 
 /// A tool's name, and the setting that switches it off.
@@ -57,8 +60,9 @@ pub(crate) use self::server::LOCKABLE;
 pub(crate) use self::server::PROVIDERS;
 pub(crate) use self::workflows::{unknown_tool, workflow_name_problem};
 
-fn core_tools() -> [&'static str; 9] {
-    CORE_TOOLS.map(|(name, _)| name)
+fn core_tools() -> [&'static str; 10] {
+    let [a, b, c, d, e, f, g, h, i] = CORE_TOOLS.map(|(name, _)| name);
+    [a, b, c, d, e, f, g, h, i, TASK]
 }
 
 /// Checks the settings and adds what is found. Where there are errors, the configuration is not to be used.
@@ -75,6 +79,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         findings.refuse(&["chat", "workflow"], message);
     }
     let compaction = compaction(settings.compaction, &mut providers, findings);
+    let tasks = tasks(settings.tasks, &workflows, &mut providers, findings);
     for name in settings.budget.provider.keys() {
         providers::referred(
             &["budget", "provider", name],
@@ -113,6 +118,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         session,
         chat,
         compaction,
+        tasks,
         approval: settings.approval,
         budget: settings.budget,
         providers,
@@ -190,6 +196,25 @@ fn compaction(
         providers,
         findings,
     );
+    settings
+}
+
+fn tasks(
+    mut settings: TasksConfig,
+    workflows: &BTreeMap<String, Workflow>,
+    providers: &mut Vec<ProviderConfig>,
+    findings: &mut Findings<'_>,
+) -> TasksConfig {
+    let nothing = "that of the exchange around it";
+    let path = ["tasks", "model"];
+    settings.model = model(&path, &settings.model, nothing, providers, findings);
+    for name in &settings.profiles {
+        if !workflows.contains_key(name) {
+            let names = workflows.keys().map(String::as_str);
+            let message = format!("there is no such workflow; {}", one_of(name, names));
+            findings.refuse(&["tasks", "profiles"], message);
+        }
+    }
     settings
 }
 

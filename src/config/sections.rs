@@ -7,6 +7,7 @@ mod client;
 mod compaction;
 mod hooks;
 mod store;
+mod tasks;
 mod web;
 mod webhooks;
 
@@ -36,6 +37,7 @@ pub use compaction::{CompactionConfig, NativeCompaction};
 pub use hooks::{HookConfig, HookPoint, HookTarget, OnFailure};
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
+pub use tasks::{EXPLORE, TasksConfig};
 pub use web::{AskSearch, WebFetchConfig, WebSearchConfig};
 pub use webhooks::{WebhookEvent, WebhooksConfig};
 

@@ -17,7 +17,7 @@ use super::sections::{Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Tu
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
     CompactionConfig, FileReadConfig, HookPoint, LogConfig, OnFailure, SandboxPolicy, ServerConfig,
-    SessionConfig, WebFetchConfig, WebSearchConfig, WebhooksConfig,
+    SessionConfig, TasksConfig, WebFetchConfig, WebSearchConfig, WebhooksConfig,
 };
 use crate::message::{DangerLevel, Money, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     /// How conversations go on that do not fit their model's window any more: the model is shown less of them, and nothing is
     /// lost.
     pub(crate) compaction: CompactionConfig,
+    /// Tasks: pieces of work that a model hands to another one, by the tool `task`.
+    pub(crate) tasks: TasksConfig,
     /// When and how the user is asked.
     pub(crate) approval: ApprovalConfig,
     /// How much may be spent.

@@ -8,6 +8,9 @@ use crate::protocol::event::ChatError;
 
 /// Returns how long an exchange that begins now may take, whatever tools come and go, and the setting that says so.
 pub(super) fn time_limit(setup: &Setup, context: &Context) -> (Duration, &'static str) {
+    if context.conversation.within.is_some() {
+        return (setup.timeout_tools, "tasks.timeout");
+    }
     let tools = context.session.tools.snapshot();
     match tools.values().any(|tool| setup.scope.allows(tool.spec())) {
         true => (setup.timeout_tools, "chat.timeout_tools"),
@@ -19,11 +22,17 @@ pub(super) fn time_limit(setup: &Setup, context: &Context) -> (Duration, &'stati
 pub(super) fn overdue(setup: &Setup, limit: Duration, setting: &str) -> ChatError {
     let seconds = limit.as_secs_f64();
     ChatError {
-        hint: Some(format!("raise limits.timeoutMs or {setting}")),
+        hint: Some(match setup.conversation_id.task() {
+            Some(_) => format!("raise {setting}"),
+            None => format!("raise limits.timeoutMs or {setting}"),
+        }),
         retryable: true,
         ..setup.error(
             ChatCode::ExchangeTimeout,
-            format!("the exchange took longer than {seconds} s"),
+            match setup.conversation_id.task() {
+                Some(_) => format!("the task took longer than {seconds} s"),
+                None => format!("the exchange took longer than {seconds} s"),
+            },
         )
     }
 }

@@ -86,7 +86,7 @@ pub(super) struct QueuedSend {
 }
 
 impl QueuedSend {
-    fn new(setup: Setup, history: Option<Vec<WireMessage>>) -> Self {
+    pub(super) fn new(setup: Setup, history: Option<Vec<WireMessage>>) -> Self {
         Self {
             waited: vec![setup.message_id.clone()],
             setup,

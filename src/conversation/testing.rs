@@ -12,9 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use crate::config::Config;
-use crate::exchange::context::{
-    Context, ConversationContext, Origin, Services, SessionContext, Setup,
-};
+use crate::exchange::context::{Context, ConversationContext, Services, SessionContext, Setup};
 use crate::exchange::history::{History, Room, is_valid};
 use crate::exchange::memory::Memory;
 use crate::exchange::transcript::Events;
@@ -327,12 +325,13 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         questions: Arc::default(),
         totals: Arc::default(),
         account: Arc::default(),
+        // Nobody begins tasks here.
+        desk: tokio::sync::mpsc::channel(1).0,
     };
     let id = ConversationId::new("c");
     let history = Arc::new(History::new(room, Journal::default(), id.clone()));
     let memory = memory.for_conversation(&id);
-    let conversation =
-        ConversationContext::new(id, Origin::Daemon, history, memory, Arc::default());
+    let conversation = ConversationContext::new(id, history, memory, Arc::default());
     Context {
         services,
         session,

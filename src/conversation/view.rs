@@ -1,8 +1,11 @@
 //! How things stand in a conversation, as its own task sees them at one moment.
 
+use std::sync::atomic::Ordering;
+
 use super::state::ActorState;
 use crate::exchange::context::Context;
-use crate::message::{CompactionId, Message, Part};
+use crate::exchange::history::History;
+use crate::message::{CompactionId, ConversationId, Message, Part};
 use crate::protocol::answer;
 use crate::protocol::command::{ChatHistory, HistoryView};
 use crate::protocol::content::{self, WireMessage};
@@ -28,44 +31,25 @@ impl<'a> View<'a> {
     /// Returns the page of messages that a request asks for, as much of it as one frame holds.
     pub(crate) fn history(&self, wanted: &ChatHistory) -> answer::History {
         let frame = self.context.services.config().server.max_frame_bytes;
-        let most = frame.saturating_sub(ENVELOPE_BYTES);
-        let limit = wanted.limit.unwrap_or(usize::MAX);
-        let history = &self.context.conversation.history;
-        match wanted.view {
-            HistoryView::Record => page(
-                self.context,
-                &history.snapshot(),
-                limit,
-                wanted.before,
-                most,
-            ),
-            HistoryView::Model => {
-                let seen = history.view();
-                let mut page = page(self.context, &seen, limit, wanted.before, most);
-                let is_first = page.next_before.is_none();
-                if let (true, Some(first), (_, Some(compacted))) =
-                    (is_first, page.messages.first_mut(), history.compacted())
-                {
-                    first.compaction = compacted.summary.map(|_| content::Compacted {
-                        id: CompactionId::new(compacted.id),
-                        replaces: (0, compacted.base.saturating_sub(1)),
-                    });
-                }
-                page
-            }
-        }
+        let conversation = &self.context.conversation;
+        page_of(&conversation.id, &conversation.history, wanted, frame)
     }
 
     /// Returns as many of the newest messages as `most` bytes hold.
     pub(crate) fn newest_history(&self, most: usize) -> answer::History {
         let remembered = self.context.conversation.history.snapshot();
-        page(self.context, &remembered, usize::MAX, None, most)
+        let id = &self.context.conversation.id;
+        page(id, &remembered, usize::MAX, None, most)
     }
 
     /// Returns whether an exchange runs that does not wait for the user, or is about to.
     pub(crate) fn is_at_work(&self) -> bool {
         match &self.state.running {
-            Some(_) => self.context.conversation.questions.state().is_none(),
+            Some(_) => {
+                let conversation = &self.context.conversation;
+                let asks = conversation.asking.load(Ordering::Relaxed) > 0;
+                !asks && conversation.questions.state().is_none()
+            }
             None => !self.state.is_held && self.state.waiting().next().is_some(),
         }
     }
@@ -145,8 +129,36 @@ pub(super) fn attachments(parts: &[Part]) -> usize {
     parts.iter().filter(|part| !is_text(part)).count()
 }
 
+/// Returns the page of a history that a request asks for, as much of it as a frame of so many bytes holds.
+pub(crate) fn page_of(
+    conversation: &ConversationId,
+    history: &History,
+    wanted: &ChatHistory,
+    frame: usize,
+) -> answer::History {
+    let most = frame.saturating_sub(ENVELOPE_BYTES);
+    let limit = wanted.limit.unwrap_or(usize::MAX);
+    let page = |messages: &[Message]| page(conversation, messages, limit, wanted.before, most);
+    match wanted.view {
+        HistoryView::Record => page(&history.snapshot()),
+        HistoryView::Model => {
+            let mut page = page(&history.view());
+            let is_first = page.next_before.is_none();
+            if let (true, Some(first), (_, Some(compacted))) =
+                (is_first, page.messages.first_mut(), history.compacted())
+            {
+                first.compaction = compacted.summary.map(|_| content::Compacted {
+                    id: CompactionId::new(compacted.id),
+                    replaces: (0, compacted.base.saturating_sub(1)),
+                });
+            }
+            page
+        }
+    }
+}
+
 fn page(
-    context: &Context,
+    conversation: &ConversationId,
     remembered: &[Message],
     limit: usize,
     before: Option<usize>,
@@ -170,7 +182,7 @@ fn page(
     let skipped = usize::from(truncated && messages.is_empty());
     let next_before = end.saturating_sub(messages.len() + skipped);
     answer::History {
-        conversation_id: context.conversation.id.clone(),
+        conversation_id: conversation.clone(),
         truncated,
         messages,
         next_before: (next_before > 0).then_some(next_before),
@@ -218,7 +230,7 @@ mod tests {
             (vec!["m1"], None),
         ] {
             let page = page(
-                &context,
+                &context.conversation.id,
                 &context.conversation.history.snapshot(),
                 2,
                 before,
@@ -229,7 +241,7 @@ mod tests {
             before = page.next_before;
         }
         let all = context.conversation.history.snapshot();
-        let beyond = page(&context, &all, 9, Some(99), 10_000);
+        let beyond = page(&context.conversation.id, &all, 9, Some(99), 10_000);
         assert_eq!((beyond.messages.len(), beyond.next_before), (5, None));
     }
 
@@ -247,7 +259,7 @@ mod tests {
             (vec!["m1"], None, false),
         ] {
             let page = page(
-                &context,
+                &context.conversation.id,
                 &context.conversation.history.snapshot(),
                 9,
                 before,

@@ -8,7 +8,7 @@ use super::questions::{Open, Question, QuestionId};
 use super::turn::TurnRequest;
 use super::window::used;
 use super::{Exchange, Leave, failure};
-use crate::message::{Money, Notice, Severity};
+use crate::message::{BudgetScope, Money, Notice, Severity};
 use crate::protocol::budget::{BudgetChoice, BudgetConfirm};
 use crate::protocol::event::{By, Event, State, StateName, StopReason};
 use crate::protocol::word;
@@ -35,12 +35,18 @@ impl Exchange<'_> {
                 Err(reached) => reached,
             };
             metrics::budget_reached(&word(&reached.cap.scope));
+            let is_own_share = reached.cap.scope == BudgetScope::Task;
             if !reached.cap.may_raise {
                 let spend = &self.context.services.spend;
                 let error = failure::budget_exhausted(&reached, Some(next), self.setup, spend);
                 return Err(Leave::Failed(StopReason::Budget, Box::new(error)));
             }
-            let finish = match self.decide(request, &reached, next).await {
+            let decision = match is_own_share {
+                // Nobody is asked for a part of what was allowed.
+                true => Decision::Expired,
+                false => self.decide(request, &reached, next).await,
+            };
+            let finish = match decision {
                 Decision::Extended => continue,
                 Decision::Cancelled => return Err(Leave::Stop(StopReason::Cancelled)),
                 Decision::Expired => reached.stand.allows_last(next),
@@ -112,7 +118,7 @@ impl Exchange<'_> {
         let Some(most) = self.setup.max_fresh_tokens else {
             return Ok(());
         };
-        let used = self.ledger.spent.usage.fresh();
+        let used = self.ledger.total().usage.fresh();
         if self.progress.is_last || used < most {
             return Ok(());
         }
@@ -135,7 +141,25 @@ impl Exchange<'_> {
             self.notify(failure::cap_reached(reached, Some(next)));
             return Decision::Expired;
         }
-        self.ask_to_extend(request, reached, next).await
+        let Some(within) = &self.context.conversation.within else {
+            return self.ask_to_extend(request, reached, next).await;
+        };
+        let turn = self.cancel.run_until_cancelled(within.tasks.to_ask()).await;
+        let Some(mut refused) = turn else {
+            return Decision::Cancelled;
+        };
+        if let Some(refused) = *refused {
+            return refused;
+        }
+        // The answer to another task's question may be enough for this one.
+        if reached.cap.allows(next) {
+            return Decision::Extended;
+        }
+        let decision = self.ask_to_extend(request, reached, next).await;
+        if matches!(decision, Decision::Stopped { .. } | Decision::Expired) {
+            *refused = Some(decision);
+        }
+        decision
     }
 
     async fn ask_to_extend(

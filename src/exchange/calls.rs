@@ -12,6 +12,7 @@ mod question;
 mod run;
 mod settle;
 mod shown;
+mod task;
 mod user;
 
 use std::panic::AssertUnwindSafe;
@@ -24,6 +25,7 @@ use tracing::Instrument as _;
 
 use super::accumulator::Fault;
 use super::context::Context;
+use super::tasks::MAX_PARALLEL;
 use super::turn::{ToolOffer, TurnRequest};
 use super::{Exchange, Leave};
 use crate::audit::{By, Ruling};
@@ -57,6 +59,8 @@ struct Calls<'a> {
     tools: &'a ToolSet,
     /// Those that may run at once.
     slots: Semaphore,
+    /// Tasks that may run at once.
+    tasks: Semaphore,
     /// Held by the one call of the turn that may write any file, or waits for that.
     tree: tokio::sync::Mutex<()>,
     violations: Mutex<Violations>,
@@ -145,6 +149,7 @@ impl Exchange<'_> {
             turn,
             tools,
             slots: Semaphore::new(self.context.services.config().tools.max_concurrent.max(1)),
+            tasks: Semaphore::new(MAX_PARALLEL as usize),
             tree: tokio::sync::Mutex::default(),
             violations: Mutex::new(Violations {
                 count: self.progress.violations,

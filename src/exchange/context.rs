@@ -1,12 +1,12 @@
 //! What an exchange is given: what it is to do (`Setup`), and by owner what it shares with others (`Context`).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, mpsc};
 use tokio_util::task::TaskTracker;
 
 use super::background::RunningExchange;
@@ -20,6 +20,7 @@ use super::memory::{ConversationMemory, Memory};
 use super::output::Form;
 use super::questions::{QuestionRegistry, Questions};
 use super::searches::Searches;
+use super::tasks::{BeginTask, Within};
 use super::transcript::Events;
 use crate::audit::Audit;
 use crate::config::{Config, Current};
@@ -154,6 +155,17 @@ impl Context {
     pub(crate) fn events(&self) -> &Events {
         &self.session.events
     }
+
+    /// Returns whose what happens here is, to who looks back: the conversation and its exchange, of a task those around it.
+    pub(super) fn owner<'o>(
+        &'o self,
+        exchange: &'o MessageId,
+    ) -> (&'o ConversationId, &'o MessageId) {
+        match &self.conversation.within {
+            Some(within) => (&within.conversation, &within.exchange),
+            None => (&self.conversation.id, exchange),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -198,11 +210,14 @@ pub(crate) struct SessionContext {
     pub totals: Arc<Totals>,
     /// What was spent in it.
     pub account: Arc<Account>,
+    /// Where tasks are asked for.
+    pub desk: mpsc::Sender<Box<BeginTask>>,
 }
 
 pub(crate) struct ConversationContext {
     pub id: ConversationId,
-    pub origin: Origin,
+    /// What it is within, where it is a task's.
+    pub within: Option<Arc<Within>>,
     pub history: Arc<History>,
     pub seen: Arc<SeenFiles>,
     pub pod: OnceLock<Pod>,
@@ -212,7 +227,9 @@ pub(crate) struct ConversationContext {
     pub memory: ConversationMemory,
     pub repeats: Repeats,
     pub searches: Searches,
-    pub questions: Questions,
+    pub questions: Arc<Questions>,
+    /// How many of its tasks wait for an answer.
+    pub asking: Arc<AtomicUsize>,
     /// Calls of the turn that a client was shown, while their input streams; some may be open by now.
     pub announced: Mutex<Vec<ToolId>>,
     /// How many tokens its next request holds.
@@ -225,27 +242,16 @@ pub(crate) struct ConversationContext {
     pub outputs: Mutex<Outputs>,
 }
 
-/// Who made a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// A client, by sending something; `session:state` lists it.
-    Client,
-    /// The daemon, for work of its own; only its events are seen.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the seam for later work"))]
-    Daemon,
-}
-
 impl ConversationContext {
     pub(crate) fn new(
         id: ConversationId,
-        origin: Origin,
         history: Arc<History>,
         memory: ConversationMemory,
         account: Arc<Account>,
     ) -> Self {
         Self {
             id,
-            origin,
+            within: None,
             history,
             seen: Arc::default(),
             pod: OnceLock::new(),
@@ -254,7 +260,8 @@ impl ConversationContext {
             memory,
             repeats: Repeats::default(),
             searches: Searches::default(),
-            questions: Questions::default(),
+            questions: Arc::default(),
+            asking: Arc::default(),
             announced: Mutex::default(),
             gauge: Mutex::default(),
             breaker: Mutex::default(),

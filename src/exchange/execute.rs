@@ -1,5 +1,7 @@
 //! A call that a client starts: an exchange without a model. It is decided, asked for, run and recorded as a model's is.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +30,7 @@ pub(crate) async fn execute(
     context: &Context,
     transcript: &mut Transcript,
     steered: &mut mpsc::Receiver<Steer>,
-    stopwatch: &Stopwatch,
+    stopwatch: &Arc<Stopwatch>,
     cancel: &CancellationToken,
 ) -> Ended {
     let mut exchange = Exchange {

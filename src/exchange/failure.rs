@@ -74,6 +74,7 @@ pub(crate) fn budget_exhausted(
     let is_locked = !reached.cap.may_raise;
     let resets_at = is_of_day.then(|| format!("{:.3}", spend.days().next(spend.now())));
     let hint = match scope {
+        BudgetScope::Task => "ask for less in one task",
         BudgetScope::Exchange if is_locked => {
             "send less, or have the operator raise budget.exchange, which they locked"
         }

@@ -6,6 +6,7 @@ use outrigger_store::UsageTokens;
 use parking_lot::Mutex;
 
 use super::context::{Context, Services, SessionContext, Setup};
+use super::tasks::Tasks;
 use crate::message::{ConversationId, MessageId, Model, Money, Notice, Pricing, Severity, Usage};
 use crate::protocol::budget::BudgetUse;
 use crate::protocol::event::Event;
@@ -18,6 +19,8 @@ use crate::telemetry::metrics;
 pub(crate) enum Kind {
     /// A turn of an exchange.
     Turn,
+    /// A turn of a task.
+    Task,
     /// A session's title.
     Title,
     /// A summary of what was said.
@@ -28,6 +31,7 @@ impl Kind {
     fn as_str(self) -> &'static str {
         match self {
             Self::Turn => "turn",
+            Self::Task => "task",
             Self::Title => "title",
             Self::Compaction => "compaction",
         }
@@ -57,6 +61,15 @@ impl Cost {
         self.incomplete = true;
     }
 
+    /// Adds another sum; the whole is known while both are.
+    fn plus(self, other: Self) -> Self {
+        let sums = self.sum.into_iter().chain(other.sum);
+        Self {
+            sum: sums.reduce(Money::plus),
+            incomplete: self.incomplete || other.incomplete,
+        }
+    }
+
     /// Returns the sum; `None` where nothing was priced, or not all of it.
     pub(crate) fn whole(&self) -> Option<Money> {
         self.sum.filter(|_| !self.incomplete)
@@ -74,7 +87,17 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    fn add(&mut self, request: &Answered<'_>) {
+    fn plus(self, other: Self) -> Self {
+        let counted = self.counted.into_iter().chain(other.counted);
+        Self {
+            usage: self.usage.plus(other.usage),
+            cost: self.cost.plus(other.cost),
+            counted: counted.reduce(Money::plus),
+            estimated: self.estimated || other.estimated,
+        }
+    }
+
+    pub(super) fn add(&mut self, request: &Answered<'_>) {
         let pricing = request.model.pricing.as_ref();
         match request.is_broken {
             true => self.cost.add_unknown(),
@@ -221,7 +244,10 @@ fn warn(warning: &Warning, session: &SessionContext) {
 pub(crate) struct Ledger<'a> {
     context: &'a Context,
     setup: &'a Setup,
-    pub spent: Spent,
+    spent: Spent,
+    /// The sums of the exchange itself: the account that its cap is for, and its tasks.
+    pub account: Arc<Account>,
+    pub tasks: Arc<Tasks>,
     /// What its requests count against.
     pub caps: Caps,
     /// What the request that runs is expected to cost.
@@ -230,9 +256,15 @@ pub(crate) struct Ledger<'a> {
 
 impl<'a> Ledger<'a> {
     pub(crate) fn new(context: &'a Context, setup: &'a Setup) -> Self {
-        let exchange = Arc::new(Account::limited(setup.max_cost));
+        let account = Arc::new(Account::limited(setup.max_cost));
+        let within = context.conversation.within.as_ref();
+        let (task, exchange) = match within {
+            Some(within) => (Some(&account), &within.account),
+            None => (None, &account),
+        };
         let owners = Owners {
-            exchange: Some(&exchange),
+            task,
+            exchange: Some(exchange),
             conversation: Some(&context.conversation.account),
             session: &context.session.account,
             provider: &setup.provider_id,
@@ -246,9 +278,16 @@ impl<'a> Ledger<'a> {
             context,
             setup,
             spent: Spent::default(),
+            account,
+            tasks: Arc::default(),
             caps,
             reserved: None,
         }
+    }
+
+    /// Returns what the exchange took of models, its tasks included.
+    pub(crate) fn total(&self) -> Spent {
+        self.spent.plus(self.tasks.spent())
     }
 
     /// Adds a turn that ended well; `estimate` is about what input and output it took, where the provider does not say.
@@ -273,10 +312,15 @@ impl<'a> Ledger<'a> {
         estimate: (u64, u64),
         is_broken: bool,
     ) {
+        let (conversation, exchange) = self.context.owner(&self.setup.message_id);
+        let within = self.context.conversation.within.as_ref();
         let request = Answered {
-            kind,
-            conversation: &self.setup.conversation_id,
-            exchange: Some(&self.setup.message_id),
+            kind: match kind {
+                Kind::Turn if within.is_some() => Kind::Task,
+                kind => kind,
+            },
+            conversation,
+            exchange: Some(exchange),
             provider_id: &self.setup.provider_id,
             model,
             usage,
@@ -284,6 +328,9 @@ impl<'a> Ledger<'a> {
             is_broken,
         };
         self.spent.add(&request);
+        if let Some(within) = within {
+            within.tasks.add(&request);
+        }
         let Context {
             services, session, ..
         } = self.context;

@@ -56,7 +56,11 @@ impl Transcript {
     pub(crate) fn new(context: &Context, message_id: &MessageId) -> Self {
         Self {
             events: context.events().clone(),
-            journal: context.session.journal.clone(),
+            // A task goes with the exchange around it, and is not begun anew: it needs no begin and no end in the store.
+            journal: match context.conversation.within {
+                Some(_) => Journal::default(),
+                None => context.session.journal.clone(),
+            },
             history: Arc::clone(&context.conversation.history),
             running: Arc::clone(&context.conversation.running),
             conversation_id: context.conversation.id.clone(),

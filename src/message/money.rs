@@ -112,6 +112,8 @@ impl JsonSchema for Money {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum BudgetScope {
+    /// One task.
+    Task,
     /// One exchange.
     Exchange,
     /// A conversation.
@@ -130,6 +132,7 @@ impl BudgetScope {
     /// Returns it as people read it.
     pub fn words(self) -> &'static str {
         match self {
+            Self::Task => "this task",
             Self::Exchange => "this exchange",
             Self::Conversation => "this conversation",
             Self::Session => "this session",

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::BackgroundId;
+use super::{BackgroundId, TaskFacts};
 
 /// What the last line of a unified diff begins with that was cut: by it a reader knows that there was more.
 pub(crate) const CUT_DIFF: &str = "[the diff is cut ";
@@ -89,6 +89,9 @@ pub struct Metadata {
     /// What went wrong though there is a result: an engine that was tried first and failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// How the task went that the call began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<Box<TaskFacts>>,
     /// The sandbox mode a command ran in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,

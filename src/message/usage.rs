@@ -1,6 +1,7 @@
 //! Tokens as providers count them.
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Tokens of one turn, or the sums of an exchange. `None` is "the provider did not say", never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -18,6 +19,35 @@ pub struct Usage {
     pub cache_write_1h: Option<u64>,
     /// Of `output`: spent on reasoning.
     pub reasoning: Option<u64>,
+}
+
+/// Tokens; what the provider did not say is left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Tokens {
+    /// All input tokens, cached ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Output tokens, reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Of the input: read from a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read_tokens: Option<u64>,
+    /// Of the input: written to a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_tokens: Option<u64>,
+}
+
+impl From<Usage> for Tokens {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            cache_read_tokens: usage.cache_read,
+            cache_write_tokens: usage.cache_write,
+        }
+    }
 }
 
 /// The most tokens of one request that a provider is believed: many times the largest window.

@@ -78,6 +78,14 @@ impl Scope {
         })
     }
 
+    /// Returns what both this and these permissions allow.
+    #[must_use]
+    pub fn narrowed(&self, permissions: &Arc<Permissions>) -> Self {
+        let mut narrowed = self.clone();
+        narrowed.maps.push(Arc::clone(permissions));
+        narrowed
+    }
+
     /// Whether the tool is offered to the model.
     pub fn allows(&self, tool: &ToolSpec) -> bool {
         self.grant(&tool.name, tool.danger_level).is_some()

@@ -139,9 +139,16 @@ impl Reply {
 pub(crate) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
     let name = one_line(&confirm.tool_name, NAME_WIDTH);
     let id = &confirm.tool_id;
+    let of_task = match confirm.conversation_id.task() {
+        Some(task) => format!(" (in task {task})"),
+        None => String::new(),
+    };
     let asked = match &confirm.host {
-        None => format!("? {id} wants to run {name}"),
-        Some(host) => format!("? {id}, {name}, wants to connect to {}", exposed_line(host)),
+        None => format!("? {id}{of_task} wants to run {name}"),
+        Some(host) => format!(
+            "? {id}{of_task}, {name}, wants to connect to {}",
+            exposed_line(host)
+        ),
     };
     let mut pieces = vec![Piece::line(Style::Bold, asked)];
     pieces.extend(fields(&confirm.input));

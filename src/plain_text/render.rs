@@ -80,6 +80,7 @@ impl Screen {
     /// Returns what an event adds to the screen.
     pub(crate) fn show(&mut self, event: &Event) -> Vec<Piece> {
         let block = match event {
+            event if event.is_within_task() => return Vec::new(),
             Event::ChatTextDelta(delta) => return self.text(&delta.content),
             Event::ChatThinkingDelta(delta) => return self.thinking(&delta.content),
             Event::ChatUsage(_) => return self.release(),
@@ -259,6 +260,9 @@ fn ended(result: &ToolOutcome, hidden_lines: usize) -> Vec<Piece> {
     let mut line = format!("{mark} {} {name}  {time}", result.tool_id);
     if let Some(code) = metadata.and_then(|facts| facts.exit_code) {
         line.push_str(&format!("  exit code {code}"));
+    }
+    if let Some(task) = metadata.and_then(|facts| facts.task.as_deref()) {
+        line.push_str(&format!("  {}", answers::task(task)));
     }
     if let Some(changed) = metadata.and_then(|facts| facts.changed.as_ref()) {
         line.push_str(&changes(changed));

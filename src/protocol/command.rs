@@ -286,6 +286,8 @@ pub enum Layer {
     Sessions,
     /// `session:status-changed`: how the session stands, in one word.
     Status,
+    /// What tasks do, besides what they ask; each event only where its own layer is wanted, too.
+    Tasks,
     /// Always on; accepted so that a client may name it.
     Exchange,
 }

@@ -289,6 +289,8 @@ pub struct Stamp<'a> {
     pub reply_to: Option<&'a RequestId>,
     /// When it was emitted.
     pub timestamp: Timestamp,
+    /// The task that it is of.
+    pub task: Option<&'a str>,
 }
 
 /// A moment; shown as the wire has it: RFC 3339, UTC, milliseconds.
@@ -342,6 +344,10 @@ fn head(stamp: &Stamp<'_>) -> String {
     }
     if let Some(id) = stamp.reply_to.filter(|id| !id.json.is_empty()) {
         let _ = write!(head, r#","replyTo":{id}"#);
+    }
+    if let Some(task) = stamp.task {
+        // A letter and digits: nothing to be escaped.
+        let _ = write!(head, r#","taskId":"{task}""#);
     }
     let _ = write!(head, r#","timestamp":"{}""#, stamp.timestamp);
     head

@@ -345,6 +345,28 @@ impl Event {
         }
     }
 
+    /// Returns whether the event asks something, or says what became of a question.
+    pub fn is_question(&self) -> bool {
+        matches!(
+            self,
+            Self::ChatToolConfirm(_)
+                | Self::ChatToolResolved(_)
+                | Self::ChatToolInputRequest(_)
+                | Self::ChatToolInputResolved(_)
+                | Self::ChatToolCall(_)
+                | Self::ChatToolCancelled(_)
+                | Self::ChatToolExtended(_)
+                | Self::ChatBudgetConfirm(_)
+                | Self::ChatBudgetResolved(_)
+        )
+    }
+
+    /// Returns whether it tells what happens in a task, besides what is asked there: all of that is in what its call comes to.
+    pub fn is_within_task(&self) -> bool {
+        let conversation = self.conversation();
+        conversation.is_some_and(|id| id.task().is_some()) && !self.is_question()
+    }
+
     /// Returns the conversation that the event belongs to; `None` for what is the session's.
     pub fn conversation(&self) -> Option<&ConversationId> {
         Some(match self {

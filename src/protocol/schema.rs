@@ -93,6 +93,7 @@ fn server_frame(kind: &str, payload: &Value) -> Value {
             "type": { "const": kind },
             "seq": { "type": "integer", "minimum": 1 },
             "replyTo": { "$ref": "#/$defs/RequestId" },
+            "taskId": { "description": "The task that it is of: the id of the call that began it.", "type": "string" },
             "timestamp": { "type": "string", "format": "date-time" },
             "payload": payload,
         },

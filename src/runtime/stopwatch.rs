@@ -1,5 +1,6 @@
 //! A time limit that stands still while the user is asked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -15,6 +16,8 @@ const FAR: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 pub(crate) struct Stopwatch {
     state: Mutex<State>,
     resumed: Notify,
+    /// Those that stand still with it.
+    around: Vec<Arc<Self>>,
 }
 
 #[derive(Debug)]
@@ -25,16 +28,25 @@ struct State {
 
 /// Time stands still while this lives.
 #[derive(Debug)]
-pub(crate) struct Pause<'a>(&'a Stopwatch);
+pub(crate) struct Pause<'a> {
+    watch: &'a Stopwatch,
+    _around: Vec<Self>,
+}
 
 impl Stopwatch {
     pub(crate) fn start(limit: Duration) -> Self {
+        Self::within(limit, Vec::new())
+    }
+
+    /// Starts one within others: while it is paused, they are.
+    pub(crate) fn within(limit: Duration, around: Vec<Arc<Self>>) -> Self {
         Self {
             state: Mutex::new(State {
                 deadline: Instant::now() + limit.min(FAR),
                 paused: None,
             }),
             resumed: Notify::new(),
+            around,
         }
     }
 
@@ -44,7 +56,10 @@ impl Stopwatch {
             Some((count, since)) => Some((count + 1, since)),
             None => Some((1, Instant::now())),
         };
-        Pause(self)
+        Pause {
+            watch: self,
+            _around: self.around.iter().map(|watch| watch.pause()).collect(),
+        }
     }
 
     pub(crate) async fn expired(&self) {
@@ -66,7 +81,7 @@ impl Stopwatch {
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
+        let mut state = self.watch.state.lock();
         match state.paused {
             Some((1, since)) => {
                 state.deadline += since.elapsed();
@@ -76,7 +91,7 @@ impl Drop for Pause<'_> {
             None => {}
         }
         drop(state);
-        self.0.resumed.notify_one();
+        self.watch.resumed.notify_one();
     }
 }
 
@@ -99,5 +114,22 @@ mod tests {
         };
         tokio::join!(ask, watch.expired());
         assert_eq!(begin.elapsed().as_secs(), 210);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_within_pauses_what_is_around_it() {
+        let begin = Instant::now();
+        let outer = Arc::new(Stopwatch::start(Duration::from_secs(10)));
+        let ask = async {
+            let inner = Stopwatch::within(Duration::from_secs(5), vec![Arc::clone(&outer)]);
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            let pause = inner.pause();
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            drop(pause);
+            inner.expired().await;
+            assert_eq!(begin.elapsed().as_secs(), 105);
+        };
+        tokio::join!(ask, outer.expired());
+        assert_eq!(begin.elapsed().as_secs(), 110);
     }
 }

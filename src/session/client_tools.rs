@@ -212,7 +212,7 @@ impl Session {
     }
 
     fn offer_client_tools(&self) {
-        self.shared.tools.replace(ORIGIN, self.client_tools.all());
+        self.tools_of_tasks.replace(ORIGIN, self.client_tools.all());
     }
 
     /// Passes an output of the client on to the conversation whose call it is.

@@ -9,7 +9,7 @@ use tracing::Instrument as _;
 
 use super::{ConversationHandle, Session, usage};
 use crate::conversation;
-use crate::exchange::context::{Context, ConversationContext, Origin};
+use crate::exchange::context::{Context, ConversationContext};
 use crate::exchange::history::History;
 use crate::message::ConversationId;
 
@@ -18,7 +18,6 @@ impl Session {
     pub(super) fn conversation(
         &mut self,
         id: &ConversationId,
-        origin: Origin,
     ) -> mpsc::Sender<conversation::Command> {
         if let Some(handle) = self.conversations.get(id)
             && !handle.inbox.is_closed()
@@ -26,7 +25,7 @@ impl Session {
             return handle.inbox.clone();
         }
         let history = self.new_history(id);
-        self.begin_conversation(id, origin, history)
+        self.begin_conversation(id, history)
     }
 
     /// Returns the history of a conversation that begins.
@@ -38,7 +37,6 @@ impl Session {
     pub(super) fn begin_conversation(
         &mut self,
         id: &ConversationId,
-        origin: Origin,
         history: Arc<History>,
     ) -> mpsc::Sender<conversation::Command> {
         self.spare.store(false, Ordering::Relaxed);
@@ -51,7 +49,6 @@ impl Session {
             session: self.shared.clone(),
             conversation: ConversationContext::new(
                 id.clone(),
-                origin,
                 Arc::clone(&history),
                 memory.clone(),
                 Arc::clone(&account),

@@ -7,7 +7,7 @@ use super::sends::KnownSend;
 use super::{Session, shutting_down};
 use crate::conversation::{self, KeptSend, SharedAdmission};
 use crate::exchange::Execute;
-use crate::exchange::context::{Origin, Setup};
+use crate::exchange::context::Setup;
 use crate::message::ToolCall;
 use crate::protocol::client_tools::ToolExecute;
 use crate::protocol::command::{ChatSend, Command, WhenBusy};
@@ -48,7 +48,7 @@ impl Session {
                 admission: admission.clone(),
             });
         }
-        let inbox = self.conversation(&conversation_id, Origin::Client);
+        let inbox = self.conversation(&conversation_id);
         let inject = wanted.inject;
         let send = conversation::SendRequest {
             setup,

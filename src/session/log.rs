@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use axum::extract::ws::Utf8Bytes;
 
 use apart::Apart;
-use entry::{Answer, Ending, Entry, Kind, Text};
+use entry::{Answer, Ending, Entry, Kind, Text, task_of};
 use resync::{Deferred, Resync, ResyncBuilder};
 
 use super::live::Live;
@@ -224,7 +224,7 @@ impl Log {
     }
 
     fn number(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {
-        if !self.is_wanted(&event) {
+        if reply_to.is_none() && !self.is_wanted(&event) {
             return;
         }
         let text = |kind, delta| Text {
@@ -258,9 +258,11 @@ impl Log {
     }
 
     fn is_wanted(&self, event: &Event) -> bool {
-        event
-            .layer()
-            .is_none_or(|layer| self.layers.contains(&layer))
+        let wants = |layer| self.layers.contains(&layer);
+        if task_of(event).is_some() && !event.is_question() && !wants(Layer::Tasks) {
+            return false;
+        }
+        event.layer().is_none_or(wants)
     }
 
     /// Copies frames after `after` to `out`, up to about `most` bytes and at least one, for a socket that has a name or for
@@ -362,6 +364,7 @@ impl Log {
             seq: Some(seq),
             reply_to: None,
             timestamp,
+            task: task_of(event),
         };
         let mut frame = envelope::write(event, &stamp);
         // It is kept: what it was written with has room for up to as much again.

@@ -33,7 +33,7 @@ impl Session {
         let server = self.wanted_server(wanted, cwd)?;
         let own = mcp::Own {
             owner: self.shared.id.clone(),
-            registry: Arc::clone(&self.shared.tools),
+            registry: Arc::clone(&self.tools_of_tasks),
             exec: workspace.exec().ok().cloned(),
             notices: self.own_notices.clone(),
         };

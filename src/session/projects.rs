@@ -6,10 +6,11 @@ use std::time::Duration;
 use super::Session;
 use super::resolve::invalid;
 use super::sessions::Daemon;
+use super::tasks::SessionTools;
 use crate::protocol::SessionCode;
 use crate::protocol::event::{Project, SessionError};
+use crate::tool::client;
 use crate::tool::workspace::{NotOpened, Workspace};
-use crate::tool::{Registry, client};
 
 /// How long a folder may take to be opened: a file system on a network may never answer.
 const OPENING: Duration = Duration::from_secs(10);
@@ -83,9 +84,10 @@ impl Session {
         let root = root(&workspace);
         self.shared.journal.project(root);
         self.shared.memory.move_to(folder(&workspace));
-        let tools = Registry::beside(&workspace.registry, []);
-        tools.replace(client::ORIGIN, self.client_tools.all());
-        self.shared.tools = Arc::new(tools);
+        let tools = SessionTools::new(&workspace.registry, &self.services.config());
+        let client_tools = self.client_tools.all();
+        tools.of_tasks.replace(client::ORIGIN, client_tools);
+        (self.tools_of_tasks, self.shared.tools) = (tools.of_tasks, tools.all);
         self.shared.workspace = workspace;
     }
 }

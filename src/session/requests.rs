@@ -8,7 +8,6 @@ use super::resolve::invalid;
 use super::tools::no_tool;
 use super::{Session, projects, providers, resolve};
 use crate::conversation::{self, View};
-use crate::exchange::context::Origin;
 use crate::exchange::questions::Action;
 use crate::message::ConversationId;
 use crate::protocol::budget::SessionBudget;
@@ -191,12 +190,13 @@ impl Session {
                 let conversation = &view.context.conversation;
                 let emitted = feed.log().defer(&conversation.id);
                 let questions = conversation.questions.announcements(view.context);
-                (conversation.origin, view.state(emitted), questions)
+                let is_task = conversation.within.is_some();
+                (is_task, view.state(emitted), questions)
             };
-            let Some((origin, conversation, questions)) = self.look(id, look).await else {
+            let Some((is_task, conversation, questions)) = self.look(id, look).await else {
                 continue;
             };
-            if origin == Origin::Client {
+            if !is_task {
                 state.conversations.push(conversation);
             }
             for question in questions {
@@ -219,6 +219,11 @@ impl Session {
         }
         let feed = Arc::clone(&self.feed);
         let id = wanted.conversation_id.clone();
+        if let Some(history) = self.said_in_task(&id) {
+            let frame = self.services.config().server.max_frame_bytes;
+            let page = conversation::page_of(&id, &history, &wanted, frame);
+            return self.answer(reply_to, Event::ChatHistoryResult(page));
+        }
         let look = move |view: View<'_>| {
             feed.log().defer(&view.context.conversation.id);
             view.history(&wanted)
@@ -294,12 +299,20 @@ impl Session {
     }
 
     async fn close(&mut self, conversation_id: ConversationId) -> Event {
+        if conversation_id.task().is_some() {
+            // It goes with the conversation around it.
+            return Event::ChatCloseResult(answer::Closed {
+                conversation_id,
+                closed: false,
+            });
+        }
         self.close_unread(&conversation_id);
         let closed = self
             .command(&conversation_id, conversation::Command::Close)
             .await;
         if let Some(handle) = self.conversations.remove(&conversation_id) {
             // Before the answer says so.
+            self.forget_tasks_of(&handle.history);
             handle.memory.close();
             handle.history.close();
             self.closing.insert(conversation_id.clone(), handle.gone);

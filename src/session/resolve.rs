@@ -136,6 +136,11 @@ fn check(send: &ChatSend) -> Result<(), SessionError> {
             "field `conversationId` must have 1 to {MAX_ID_BYTES} bytes and no control characters"
         )));
     }
+    if send.conversation_id.task().is_some() {
+        return Err(invalid(format!(
+            "field `conversationId`: `{id}` is the name of a task's, in which nothing can be said; choose another name"
+        )));
+    }
     if send.content.is_empty() && send.history.as_ref().is_none_or(Vec::is_empty) {
         return Err(invalid(
             r#"field `content` is empty; for example {"type":"chat:send","content":"hi"}"#,
@@ -299,27 +304,30 @@ fn system(
     workspace: &Workspace,
     output: Option<&Form>,
 ) -> String {
-    let own = &config.chat.system_prompt;
     let system = send
         .system_prompt
         .clone()
         .or_else(|| workflow.and_then(|workflow| workflow.system_prompt.clone()))
-        .unwrap_or_else(|| {
-            if !own.is_empty() {
-                return own.clone();
-            }
-            match workspace.project() {
-                Ok(project) => SYSTEM_PROMPT
-                    .trim_end()
-                    .replace("{root}", &project.root.to_string_lossy())
-                    .replace("{central}", &project.central.to_string_lossy())
-                    .replace("{project}", &project.name),
-                Err(_) => SYSTEM_PROMPT_WITHOUT_PROJECT.trim_end().to_owned(),
-            }
-        });
+        .unwrap_or_else(|| default_system(config, workspace));
     match output {
         Some(form) => format!("{system}\n\n{}", form.instruction()),
         None => system,
+    }
+}
+
+/// Returns the system prompt where nobody gives one of their own.
+pub(super) fn default_system(config: &Config, workspace: &Workspace) -> String {
+    let own = &config.chat.system_prompt;
+    if !own.is_empty() {
+        return own.clone();
+    }
+    match workspace.project() {
+        Ok(project) => SYSTEM_PROMPT
+            .trim_end()
+            .replace("{root}", &project.root.to_string_lossy())
+            .replace("{central}", &project.central.to_string_lossy())
+            .replace("{project}", &project.name),
+        Err(_) => SYSTEM_PROMPT_WITHOUT_PROJECT.trim_end().to_owned(),
     }
 }
 

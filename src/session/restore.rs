@@ -1,13 +1,13 @@
 //! A session of the store, begun anew: its conversations, what waits in them, and how its last exchanges ended.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::Session;
 use super::sends::KnownSend;
 use crate::conversation::{self, Admission, KeptSend};
 use crate::exchange::calls::audit_interrupted;
 use crate::exchange::compaction::Compacted;
-use crate::exchange::context::Origin;
 use crate::exchange::history::{History, is_valid, repair_with};
 use crate::message::{
     ConversationId, Message, MessageId, Notice, Part, Severity, ToolCall, ToolId, ToolResult,
@@ -121,8 +121,7 @@ impl Session {
         if damaged == 0 && is_valid(messages.iter().flatten()) {
             history.restore(messages.into_iter().flatten().collect());
             restore_compacted(&history, compacted.as_deref(), usize::MAX);
-            self.begin_conversation(id, Origin::Client, history);
-            return;
+            return self.take_up(id, history);
         }
         // Each at its place in the store.
         let unreadable = || Message::User(vec![Part::text("[cannot be read]")]);
@@ -157,13 +156,21 @@ impl Session {
             tracing::error!(conversation_id = %id, ?full, "there is no room for a conversation of the store");
         }
         restore_compacted(&history, compacted.as_deref(), same);
-        self.begin_conversation(id, Origin::Client, history);
+        self.take_up(id, history);
         // Once: from now on the history has their results.
         for (id, text) in broken_off {
             if let Some(record) = self.shared.executions.get(&id) {
                 let exchange = interrupted.cloned().unwrap_or_else(|| MessageId::new(""));
                 audit_interrupted((&self.services, &self.shared), &exchange, &record, text);
             }
+        }
+    }
+
+    /// Goes on with a conversation; a task is not begun anew.
+    fn take_up(&mut self, id: &ConversationId, history: Arc<History>) {
+        match id.task() {
+            Some(_) => self.ended_tasks.add(id.clone(), history),
+            None => drop(self.begin_conversation(id, history)),
         }
     }
 
@@ -210,7 +217,7 @@ impl Session {
         };
         match setup {
             Ok(setup) => {
-                let inbox = self.conversation(&conversation, Origin::Client);
+                let inbox = self.conversation(&conversation);
                 let send = conversation::SendRequest {
                     setup,
                     execute: None,
@@ -244,7 +251,7 @@ impl Session {
                         history.say(&row, message, std::slice::from_ref(&row));
                     }
                 };
-                drop(self.conversation(&conversation, Origin::Client));
+                drop(self.conversation(&conversation));
                 self.look(&conversation, say).await;
                 if let Some(problem) = problem {
                     self.shared.events.emit(Event::SessionError(problem));

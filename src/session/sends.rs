@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use super::reading::{Unfinished, asks, has_documents};
 use super::{MAX_CONVERSATIONS, Session, resolve};
 use crate::conversation::{self, Admission, KeptSend, SharedAdmission};
-use crate::exchange::context::{Origin, Setup};
+use crate::exchange::context::Setup;
 use crate::exchange::failure;
 use crate::message::{ConversationId, MessageId, ToolId};
 use crate::permission::Limits;
@@ -103,7 +103,7 @@ impl Session {
                 self.shared.ids.taken(&call.id);
             }
         }
-        let inbox = self.conversation(&conversation_id, Origin::Client);
+        let inbox = self.conversation(&conversation_id);
         let send = conversation::SendRequest {
             setup,
             execute: None,
@@ -151,6 +151,7 @@ impl Session {
         spend.restored().await;
         let conversation = self.conversations.get(&setup.conversation_id);
         let owners = Owners {
+            task: None,
             exchange: None,
             conversation: conversation.map(|handle| &handle.account),
             session: &self.shared.account,

@@ -15,6 +15,7 @@ use super::defaults::Defaults;
 use super::log::Log;
 use super::reload::Reloadable;
 use super::resolve::LAYERS;
+use super::tasks::SessionTools;
 use super::{Feed, Handle, INBOX, Message, ProjectFiles, Session, projects, providers};
 use crate::config::{Config, ExposePolicy};
 use crate::exchange::context::Services;
@@ -23,7 +24,7 @@ use crate::exchange::memory::SharedRules;
 use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
 use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
-use crate::protocol::{CLIENT_TOOLS, EXPOSED_PORTS, FEATURES, SessionCode};
+use crate::protocol::{CLIENT_TOOLS, EXPOSED_PORTS, FEATURES, SessionCode, TASKS};
 use crate::provider::registry::{Found, Providers};
 use crate::store::restored::Restored;
 use crate::store::{AnyStore, Held, Journal, Known, Store as _, Updates};
@@ -129,7 +130,7 @@ impl Daemon {
             project_error,
             sandbox: self.sandbox.clone().await,
             providers: providers::ready(&self.providers),
-            tools: workspace.tool_names(),
+            tools: SessionTools::new(&workspace.registry, config).all.names(),
             layers: LAYERS.to_vec(),
             features: features(config),
             workflows: workflows(config),
@@ -146,6 +147,7 @@ pub(super) fn features(config: &Config) -> Vec<String> {
     let is_off = |feature: &str| match feature {
         EXPOSED_PORTS => config.tools.bash.expose == ExposePolicy::Off,
         CLIENT_TOOLS => !config.tools.client.enabled,
+        TASKS => !config.tasks.enabled,
         _ => false,
     };
     let features = FEATURES.into_iter().filter(|it| !is_off(it));

@@ -61,7 +61,10 @@ impl Status {
                 // A send that was dropped from the queue ends, too, and does not run.
                 if self.running.get(&end.conversation_id) == Some(&end.message_id) {
                     self.running.remove(&end.conversation_id);
-                    if matches!(end.stop_reason, StopReason::Error | StopReason::Timeout) {
+                    if end.conversation_id.task().is_some() {
+                        // What went wrong there, the exchange around it is told.
+                        self.awake.remove(&end.conversation_id);
+                    } else if matches!(end.stop_reason, StopReason::Error | StopReason::Timeout) {
                         self.failed.insert(end.conversation_id.clone());
                     }
                 }

@@ -48,6 +48,7 @@ pub(super) fn note(first: &watch::Sender<Option<ConversationId>>, event: &Event)
         && !end.partial
         // A call that a client started is nothing that was said.
         && end.turns > 0
+        && end.conversation_id.task().is_none()
     {
         first.send_if_modified(|first| {
             let is_first = first.is_none();
@@ -146,6 +147,7 @@ async fn afforded(
     let spend = &services.spend;
     spend.restored().await;
     let owners = Owners {
+        task: None,
         exchange: None,
         conversation: None,
         session: &session.account,

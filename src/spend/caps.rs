@@ -96,12 +96,17 @@ impl Cap {
         loop {
             // Before the look, so that nothing falls between.
             changed.as_mut().enable();
-            if self.account.stand().is_none_or(|it| it.allows(amount)) {
+            if self.allows(amount) {
                 return;
             }
             changed.as_mut().await;
             changed.set(self.account.changed.notified());
         }
+    }
+
+    /// Returns whether a request fits now that is expected to cost so much.
+    pub(crate) fn allows(&self, amount: Money) -> bool {
+        self.account.stand().is_none_or(|it| it.allows(amount))
     }
 
     /// Returns the most that may be spent; `None` for no cap.
@@ -196,7 +201,9 @@ impl Caps {
             sums.add(cost);
             cap.account.changed.notify_waiters();
             let stand = sums.stand()?;
-            sums.warns(part).then_some(Warning {
+            // It is a part of what those around it may spend, which warn of that.
+            let is_told = cap.scope != BudgetScope::Task;
+            (is_told && sums.warns(part)).then_some(Warning {
                 scope: cap.scope,
                 stand,
             })

@@ -31,6 +31,7 @@ fn at(
 
 fn owners<'a>(session: &'a Arc<Account>, exchange: &'a Arc<Account>) -> Owners<'a> {
     Owners {
+        task: None,
         exchange: Some(exchange),
         conversation: None,
         session,

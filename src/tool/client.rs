@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::user::{HandOut, Returned};
-use super::{Facts, Metadata, Output, OutputStream, Prepared, Refusal, Run, Tool, Violation};
+use super::{Facts, Metadata, Output, OutputStream, Prepared, Refusal, Run, Slot, Tool, Violation};
 use crate::json_schema::ObjectSchema;
 use crate::message::{Danger, DangerLevel, ToolSpec};
 use crate::permission::rule::Key;
@@ -130,8 +130,8 @@ impl Prepared for Call {
         }
     }
 
-    fn takes_slot(&self) -> bool {
-        false
+    fn slot(&self) -> Slot {
+        Slot::Elsewhere
     }
 
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {

@@ -49,6 +49,7 @@ impl Surroundings {
             background: None,
             visible,
             user: None,
+            tasks: None,
         }
     }
 }

@@ -104,11 +104,6 @@ impl Workspace {
         place.map(|place| &place.exec).map_err(String::as_str)
     }
 
-    /// Returns the names of the tools there are now.
-    pub fn tool_names(&self) -> Vec<String> {
-        self.registry.names()
-    }
-
     fn is_in(&self, roots: &Roots) -> bool {
         self.exec().is_ok_and(|exec| exec.roots().is_same(roots))
     }

@@ -75,6 +75,7 @@ mod slow;
 mod status;
 mod steering;
 mod switching;
+mod tasks;
 mod telemetry;
 mod terminal;
 mod titles;

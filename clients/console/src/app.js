@@ -114,7 +114,7 @@ const money = new Money(byId("money"), async (payload) => {
 });
 const roles = new Roles(byId("roles"), joined, () => void ask("session:take-over", {}).catch(complain), () => {
   // What a socket that only looks on may not ask for.
-  void ask("session:configure", { inputRequests: true }).catch(complain);
+  void ask("session:configure", wanted(ready)).catch(complain);
   if (ready) void settings.begin(ready);
   sessions.changed();
 });
@@ -368,6 +368,12 @@ function banner(...parts) {
 
 // --- frames --------------------------------------------------------------------------------------
 
+/** What this page wants of a session that it drives. @param {any} it */
+function wanted(it) {
+  const showsTasks = it?.features?.includes("tasks") ?? false;
+  return { inputRequests: true, ...(showsTasks && { layers: [...new Set([...it.layers, "tasks"])] }) };
+}
+
 function take(/** @type {any} */ frame) {
   if (frame.timestamp && !isReplaying) skew = Date.parse(frame.timestamp) - Date.now();
   const { type, payload } = frame;
@@ -382,9 +388,11 @@ function take(/** @type {any} */ frame) {
   if (type === "chat:tool-resolved") answered(payload);
   if (type === "chat:tool-extended") attention.extended(payload);
   if (type === "chat:steered") taken(textOf(payload.content));
-  if (type === "chat:stream-end") dropped(payload);
+  // The call that began a task shows it.
+  const isEnd = type === "chat:stream-end" && frame.taskId === undefined;
+  if (isEnd) dropped(payload);
   view = reduce(view, frame);
-  if (roles.isShared && !isReplaying && isModels(frame)) void learn(payload);
+  if (roles.isShared && !isReplaying && frame.taskId === undefined && isModels(frame)) void learn(payload);
   if (type === "session:ready") exposes = payload.features?.includes("exposed_ports") ?? false;
   if (type === "tool:port-open" && !isReplaying) portOpen(payload);
   if (type === "tool:background") portsClosed(payload.background);
@@ -396,8 +404,8 @@ function take(/** @type {any} */ frame) {
   const isOthers = roles.isShared && frame.seq !== undefined;
   if (type === "session:error" && frame.replyTo === undefined && !isOthers && !["replay_gap", "session_not_found"].includes(payload.code)) notice(payload.message, "error");
   if (type === "chat:tool-start" || type === "chat:tool-result") executions.changed();
-  if (type === "chat:stream-end" && !isReplaying) sessions.changed();
-  if (type === "chat:stream-end") {
+  if (isEnd && !isReplaying) sessions.changed();
+  if (isEnd) {
     const last = view.conversations[payload.conversationId]?.messages.at(-1);
     const text = last?.blocks.findLast((/** @type {any} */ it) => it.type === "text")?.text ?? "";
     if (!isReplaying) setText(byId("announce"), payload.stopReason === "end_turn" ? `Answer: ${text.slice(0, 400)}` : `Ended: ${spokenEnd(payload.stopReason)}`);
@@ -965,7 +973,7 @@ function greeted(/** @type {any} */ it) {
       changed();
     });
   if (roles.mayDrive) {
-    void ask("session:configure", { inputRequests: true }).catch((error) => error.code === "forbidden" || complain(error));
+    void ask("session:configure", wanted(it)).catch((error) => error.code === "forbidden" || complain(error));
     void clientTools.begin().catch(complain);
   }
   const settled = moved?.settings ? carryOver(moved.settings).catch(complain) : Promise.resolve();

@@ -22,6 +22,7 @@ const ICONS = /** @type {Record<string, string>} */ ({
   file_search: "⌕",
   web_search: "◍",
   web_fetch: "◍",
+  task: "⑂",
 });
 
 /** Tools whose changes of files can be undone. */
@@ -225,11 +226,24 @@ class Call extends Folding {
     ];
     return this.folded({ class: "call", "data-tool": it.toolId, "data-status": it.status, "data-phase": it.phase, "data-look": look }, isOpen, summary, [
       h(ToolInput, { input: inputOf(it), inputText: it.inputText, isDrawn: Boolean(changes) }),
-      it.output !== "" && h(Output, { text: it.output, dropped: it.outputDropped }),
+      it.task ? h(Task, { messages: it.task, cancel }) : it.output !== "" && h(Output, { text: it.output, dropped: it.outputDropped }),
       it.phase === "done" && ending(it, changes),
       it.phase === "executing" && cancel && h("button", { type: "button", class: "quiet small", onClick: () => cancel(it.toolId) }, "End this call"),
     ]);
   }
+}
+
+/** The calls of a task, in the call that began it; what it says in the end is its result. @param {any} properties */
+function Task({ messages, cancel }) {
+  const calls = messages.flatMap((/** @type {any} */ it) => it.blocks.filter((/** @type {any} */ block) => block.type === "tool_call"));
+  const last = messages.at(-1);
+  if (!calls.length && !last?.error) return null;
+  return h(
+    "div",
+    { class: "task", role: "group", "aria-label": "Calls of the task" },
+    calls.map((/** @type {any} */ it) => h(Call, { key: it.toolId, it, cancel })),
+    last?.error && h("p", { class: "aside warn" }, exposed(last.error.message)),
+  );
 }
 
 /** What a call changes, as far as that is known. */

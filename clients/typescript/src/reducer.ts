@@ -64,6 +64,8 @@ export interface ToolCallBlock {
   content?: Part[];
   durationMs?: number;
   metadata?: Record<string, unknown>;
+  /** What happens in the task that the call began: with the layer `tasks` all of it, else what is asked there. */
+  task?: Message[];
 }
 
 /** What the user said in the middle of an exchange. */
@@ -113,6 +115,8 @@ export interface ConversationView {
 /** All that a session shows. */
 export interface View {
   conversations: Record<string, ConversationView>;
+  /** Tasks that run, by the ids of the calls that began them; what is to be shown of them is in these calls. */
+  tasks: Record<string, ConversationView>;
   /** Questions without an answer, in the order of their coming. */
   approvals: ToolConfirm[];
   /** What servers ask in the middle of calls, in the order of their coming; only with `inputRequests`. */
@@ -127,15 +131,45 @@ export interface View {
 
 /** A view of nothing. */
 export function emptyView(): View {
-  return { conversations: {}, approvals: [], inputs: [], budgets: [], gap: false };
+  return { conversations: {}, tasks: {}, approvals: [], inputs: [], budgets: [], gap: false };
 }
 
 /** Returns the view after a frame. */
 export function reduce(view: View, frame: ServerFrame): View {
-  const now = after(view, frame);
+  const now = frame.taskId === undefined ? after(view, frame) : withinTask(view, frame, frame.taskId);
   if (!now.isRetold || frame.type === "session:error" || frame.type.endsWith("-result")) return now;
   const { isRetold: _, ...rest } = now;
   return rest;
+}
+
+/** Returns the view after a frame of a task, which is shown in the call that began it. */
+function withinTask(view: View, frame: ServerFrame, taskId: string): View {
+  const id = `task:${taskId}`;
+  const known = view.tasks[taskId];
+  // What comes after its end, or before its begin, shows nothing.
+  if (!known && ["chat:state", "chat:stream-end", "tool:background", "tool:port-open"].includes(frame.type)) return view;
+  const inside = after({ ...view, conversations: known ? { [id]: known } : {} }, frame);
+  const task = inside.conversations[id];
+  const { [taskId]: _, ...others } = view.tasks;
+  const isOver = frame.type === "chat:stream-end";
+  const tasks = task && !isOver ? { ...others, [taskId]: task } : others;
+  const shown = { ...inside, conversations: view.conversations, tasks };
+  return task && task !== known ? inCall(shown, taskId, task.messages) : shown;
+}
+
+/** Shows the messages of a task in the call that began it, where that is shown. */
+function inCall(view: View, taskId: string, task: Message[]): View {
+  const isIts = (it: Block): boolean => it.type === "tool_call" && it.toolId === taskId;
+  const around = Object.values(view.conversations).find((it) => it.messages.some((one) => one.blocks.some(isIts)));
+  if (!around) return view;
+  return withConversation(view, around.conversationId, (it) => ({
+    ...it,
+    messages: it.messages.map((one) =>
+      one.blocks.some(isIts)
+        ? { ...one, blocks: one.blocks.map((block) => (block.type === "tool_call" && isIts(block) ? { ...block, task } : block)) }
+        : one,
+    ),
+  }));
 }
 
 function after(view: View, frame: ServerFrame): View {
@@ -418,7 +452,7 @@ function missed(view: View): View {
       }),
     };
   }
-  return { conversations, approvals: [], inputs: [], budgets: [], gap: true, isRetold: true };
+  return { conversations, tasks: {}, approvals: [], inputs: [], budgets: [], gap: true, isRetold: true };
 }
 
 /** After a gap, the beginning of an exchange that runs is the last answer of the history, where that is not whole. */

@@ -15,6 +15,38 @@ const blocks = (view) => messages(view).at(-1).blocks;
 const danger = { level: "safe", reasons: [] };
 const confirm = (toolId) => frame("chat:tool-confirm", { toolId, toolName: "bash", input: { command: "ls" }, danger, reason: "r" });
 
+test("what happens in a task is shown in the call that began it, and nowhere else", () => {
+  const inTask = (type, payload) => ({ ...frame(type, { conversationId: "task:t1", messageId: "m2", ...payload }), taskId: "t1" });
+  const begun = reduceAll(emptyView(), [
+    start,
+    frame("chat:tool-start", { turn: 0, toolId: "t1", toolName: "task", input: { description: "d", prompt: "p" } }),
+    inTask("chat:stream-start", { provider: "p", model: "cheap" }),
+    inTask("chat:state", { state: "thinking" }),
+    inTask("chat:tool-confirm", { toolId: "t2", toolName: "file_read", input: { path: "a" }, danger, reason: "r" }),
+  ]);
+  assert.deepEqual(Object.keys(begun.conversations), ["default"]);
+  assert.equal(begun.approvals.length, 1);
+  const asked = blocks(begun)[0];
+  assert.deepEqual(asked.task[0].blocks.map((it) => [it.toolId, it.phase]), [["t2", "awaiting-approval"]]);
+  const over = reduceAll(begun, [
+    inTask("chat:tool-resolved", { toolId: "t2", outcome: "approved", by: "user", edited: false }),
+    inTask("chat:tool-start", { turn: 0, toolId: "t2", toolName: "file_read", input: { path: "a" } }),
+    inTask("chat:tool-result", { toolId: "t2", toolName: "file_read", status: "success", result: "a", durationMs: 1 }),
+    inTask("chat:text-delta", { turn: 1, index: 0, content: "found" }),
+    inTask("chat:stream-end", { stopReason: "end_turn", partial: false, turns: 2, toolCalls: 1, usage: {}, durationMs: 1, costUsd: 0.25 }),
+    inTask("chat:state", { state: "idle" }),
+    frame("chat:tool-result", { toolId: "t1", toolName: "task", status: "success", result: "found", durationMs: 2 }),
+    end,
+  ]);
+  const call = blocks(over)[0];
+  assert.equal(call.result, "found");
+  assert.deepEqual(call.task[0].blocks.map((it) => it.type), ["tool_call", "text"]);
+  assert.equal(call.task[0].status, "done");
+  assert.deepEqual([over.tasks, over.approvals], [{}, []]);
+  // The end of the exchange has the cost of its tasks.
+  assert.equal(over.conversations.default.costUsd, 0.5);
+});
+
 test("text and thinking of a turn join, those of another begin anew", () => {
   const view = reduceAll(emptyView(), [
     start,

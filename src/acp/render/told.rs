@@ -3,11 +3,28 @@
 use serde_json::{Value, json};
 
 use super::Renderer;
-use crate::message::{Money, Notice, Severity};
+use super::updates::ended;
+use crate::message::{Money, Notice, Severity, ToolId};
 use crate::protocol::event::{Compaction, CompactionPhase, Context, StreamEnd};
 use crate::protocol::word;
 
 impl Renderer {
+    /// Ends a call of which nothing more is shown.
+    pub(super) fn settled(&mut self, id: &ToolId, is_yes: bool) -> Vec<Value> {
+        match self.calls.remove(id) {
+            Some(_) => vec![ended(id.as_str(), is_yes)],
+            None => Vec::new(),
+        }
+    }
+
+    /// Ends a question that stands there as a call.
+    pub(super) fn resolved(&mut self, id: &str, is_yes: bool) -> Vec<Value> {
+        if !self.asked.remove(id) {
+            return Vec::new();
+        }
+        vec![ended(id, is_yes)]
+    }
+
     pub(in crate::acp) fn cost(&self) -> Money {
         self.cost
     }

@@ -36,3 +36,9 @@ pub(in crate::acp) fn terminal_output(id: &ToolId, key: &str, output: &str) -> V
     json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
         "_meta": {key: {"terminal_id": id, "data": data}}})
 }
+
+/// Returns the end of a call of which nothing more is shown.
+pub(super) fn ended(id: &str, is_yes: bool) -> Value {
+    let status = if is_yes { "completed" } else { "failed" };
+    json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status})
+}

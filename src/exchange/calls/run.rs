@@ -12,11 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::settle::cancelled_unrun;
 use super::shown::text_of;
+use super::task::{Tasker, shorten};
 use super::user::User;
 use super::{Calls, FAULT, Permitted};
 use crate::exchange::Exchange;
 use crate::exchange::background::Detached;
 use crate::exchange::recording::{CleanOutput, Recorder};
+use crate::exchange::tasks::MAX_PARALLEL;
 use crate::message::{DangerLevel, ToolCall, ToolCategory, ToolId};
 use crate::permission::scope::Grant;
 use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
@@ -26,7 +28,7 @@ use crate::telemetry::{Unit, metrics};
 use crate::tool::background::{Background, Outlet};
 use crate::tool::locks::{Holder, Ticket};
 use crate::tool::user::AskUser;
-use crate::tool::{Claim, Facts, Output, OutputStream, Run};
+use crate::tool::{Claim, Facts, Output, OutputStream, Run, Slot};
 use crate::units::millis;
 
 /// How long a tool may take to end by itself after it was cancelled; then its future is dropped.
@@ -34,6 +36,9 @@ const END_GRACE: Duration = Duration::from_secs(10);
 
 /// What a call waits for that cannot be named.
 const OTHERS: &str = "waits for other calls of this turn";
+
+/// What a task waits for.
+const OTHER_TASKS: &str = "waits for other tasks of this exchange";
 
 /// What a call holds while it runs.
 #[derive(Default)]
@@ -54,8 +59,8 @@ impl Calls<'_> {
     ) -> (Output, Option<Duration>) {
         let queued = Instant::now();
         let waits = metrics::QUEUED_CALLS.enter();
-        let (claims, takes_slot) = (permitted.prepared.claims(), permitted.prepared.takes_slot());
-        let admit = self.admit(call, claims, takes_slot);
+        let (claims, slot) = (permitted.prepared.claims(), permitted.prepared.slot());
+        let admit = self.admit(call, claims, slot);
         let Some(admitted) = cancel.run_until_cancelled(admit).await else {
             return (*cancelled_unrun(), None);
         };
@@ -98,8 +103,14 @@ impl Calls<'_> {
     /// What waits for claims holds no slot, so that others of the turn run meanwhile. What holds a slot has all that it
     /// needs, so that slots come free again. And of the calls that may write any file each turn queues one at a time, so
     /// that conversations take turns.
-    async fn admit(&self, call: &ToolCall, claims: Vec<Claim>, takes_slot: bool) -> Admitted<'_> {
-        if !takes_slot && claims.is_empty() {
+    async fn admit(&self, call: &ToolCall, claims: Vec<Claim>, slot: Slot) -> Admitted<'_> {
+        if let Slot::Task { alone } = slot {
+            return Admitted {
+                _slot: self.task_slot(call, alone).await,
+                ..Admitted::default()
+            };
+        }
+        if slot == Slot::Elsewhere && claims.is_empty() {
             return Admitted::default();
         }
         let context = self.exchange.context;
@@ -147,6 +158,16 @@ impl Calls<'_> {
         self.slots.acquire().await.ok()
     }
 
+    /// Takes the place of a task, or of all of them for one that runs alone, in the order of the calls.
+    async fn task_slot(&self, call: &ToolCall, alone: bool) -> Option<SemaphorePermit<'_>> {
+        let places = if alone { MAX_PARALLEL } else { 1 };
+        if let Ok(slot) = self.tasks.try_acquire_many(places) {
+            return Some(slot);
+        }
+        self.queued(call, OTHER_TASKS.to_owned());
+        self.tasks.acquire_many(places).await.ok()
+    }
+
     fn queued(&self, call: &ToolCall, reason: String) {
         self.exchange.emit(Event::ChatState(State {
             tool_id: Some(call.id.clone()),
@@ -179,7 +200,7 @@ impl Calls<'_> {
         let detach = || streamed.detach();
         let grant = self.grant(call);
         let timeout = self.timeout(grant.as_ref(), &permitted.facts);
-        let clock = Stopwatch::start(timeout.saturating_add(END_GRACE));
+        let clock = Arc::new(Stopwatch::start(timeout.saturating_add(END_GRACE)));
         let user = self.tools.get(&call.name).map(|tool| User {
             exchange,
             call,
@@ -191,6 +212,12 @@ impl Calls<'_> {
             cancel,
             asks: tokio::sync::Mutex::default(),
         });
+        let tasker = Tasker {
+            exchange,
+            call,
+            clock: &clock,
+            cancel,
+        };
         let keep = exchange.keep(&call.id);
         let run = Run {
             emit: &emit,
@@ -207,6 +234,7 @@ impl Calls<'_> {
             }),
             visible: Arc::new(move |path| grant.as_ref().is_some_and(|grant| grant.shows(path))),
             user: user.as_ref().map(|user| user as &dyn AskUser),
+            tasks: Some(&tasker),
         };
         let began = Instant::now();
         let work = AssertUnwindSafe(permitted.prepared.run(run)).catch_unwind();
@@ -217,8 +245,9 @@ impl Calls<'_> {
                 Ok(Output::error("the tool did not end in time and was given up"))
             }
         };
-        let output = outcome.unwrap_or_else(|violation| *self.violate(call, violation));
+        let mut output = outcome.unwrap_or_else(|violation| *self.violate(call, violation));
         streamed.finish(&output);
+        shorten(&mut output, &exchange.context.services.redactor);
         (output, began.elapsed())
     }
 

@@ -136,8 +136,9 @@ impl Exchange<'_> {
 
 /// Returns whose the changes are that a call makes.
 fn author(context: &Context, exchange: &MessageId, call: &ToolId) -> Author {
+    let (conversation, exchange) = context.owner(exchange);
     Author {
-        conversation: context.conversation.id.clone(),
+        conversation: conversation.clone(),
         exchange: exchange.clone(),
         call: Some(call.clone()),
     }

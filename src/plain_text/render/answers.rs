@@ -3,7 +3,7 @@
 use super::super::style::{Piece, Style};
 use super::super::text::{exposed, one_line};
 use super::{attachment, seconds};
-use crate::message::{Model, Money, Part, ProviderInfo};
+use crate::message::{Model, Money, Part, ProviderInfo, TaskFacts};
 use crate::protocol::answer::{
     ApprovalRule, ApprovalRules, ApprovalsRevoked, Configured, History, Models, Providers,
 };
@@ -38,6 +38,18 @@ pub(super) fn summary(end: &StreamEnd) -> String {
     }
     parts.push(seconds(end.duration_ms));
     format!("── {}", parts.join(" · "))
+}
+
+/// Returns what a task took, for the end of its call's line.
+pub(super) fn task(task: &TaskFacts) -> String {
+    let mut parts = vec![
+        counted(u64::from(task.turns), "turn"),
+        counted(u64::from(task.tool_calls), "call"),
+    ];
+    if let Some(spent) = task.spent_usd.filter(|spent| *spent > Money::ZERO) {
+        parts.push(format!("${:.4}", spent.dollars()));
+    }
+    parts.join(", ")
 }
 
 /// Answers that count for later calls, a line for each.

@@ -344,6 +344,34 @@ fn the_end_sums_up() {
 }
 
 #[test]
+fn a_task_is_a_call_with_lines_of_its_own() {
+    let facts = json!({"task": {"taskId": "t1", "profile": "explore", "model": "m", "turns": 2, "toolCalls": 1,
+        "stopReason": "end_turn", "usage": {}, "spentUsd": 0.0213}});
+    let within = |kind, payload: Value| {
+        let mut event = payload;
+        event["conversationId"] = json!("task:t1");
+        serde_json::from_value::<Event>(json!({"type": kind, "payload": event})).unwrap()
+    };
+    let end = json!({"messageId": "m2", "stopReason": "end_turn", "partial": false, "turns": 2, "toolCalls": 1,
+        "usage": {}, "durationMs": 1});
+    check(
+        &[
+            event(
+                "chat:tool-delta",
+                json!({"toolId": "t1", "chunk": "turn 1: file_read a\n", "stream": "progress"}),
+            ),
+            within("chat:stream-end", end),
+            event(
+                "chat:tool-result",
+                json!({"toolId": "t1", "toolName": "task", "status": "success",
+                "result": "found", "durationMs": 1200, "metadata": facts}),
+            ),
+        ],
+        "  ┌ t1\n  │ turn 1: file_read a\n✓ t1 task  1.2 s  2 turns, 1 call, $0.0213\n",
+    );
+}
+
+#[test]
 fn answers_about_the_daemon_are_lines() {
     let history = event(
         "chat:history-result",

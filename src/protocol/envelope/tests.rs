@@ -193,6 +193,7 @@ fn ids_are_strings_or_numbers_and_come_back_as_they_came() {
             seq: Some(1),
             reply_to: Some(&id_again),
             timestamp: Timestamp::default(),
+            task: None,
         };
         let answer = write(&Event::SessionPingResult(Empty {}), &stamp);
         let answer: Value = serde_json::from_str(&answer).unwrap();
@@ -385,6 +386,7 @@ fn an_event_is_written_with_its_envelope_in_order() {
                 seq: Some(17),
                 reply_to: Some(&id),
                 timestamp: "2026-11-20T12:00:00.123Z".parse().unwrap(),
+                task: None,
             },
             r#"{"type":"session:error","seq":17,"replyTo":"7","timestamp":"2026-11-20T12:00:00.123Z","payload":{"code":"invalid_json","message":"a text with ,\"payload\": in it"}}"#,
         ),
@@ -393,6 +395,7 @@ fn an_event_is_written_with_its_envelope_in_order() {
                 seq: None,
                 reply_to: None,
                 timestamp: "2026-11-20T12:00:00.123Z".parse().unwrap(),
+                task: None,
             },
             r#"{"type":"session:error","timestamp":"2026-11-20T12:00:00.123Z","payload":{"code":"invalid_json","message":"a text with ,\"payload\": in it"}}"#,
         ),

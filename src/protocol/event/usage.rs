@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::message::{ConversationId, MessageId, Usage};
+pub use crate::message::Tokens;
+use crate::message::{ConversationId, MessageId};
 use crate::protocol::budget::BudgetUse;
 
 /// Payload of `chat:usage`.
@@ -24,35 +25,6 @@ pub struct TurnUsage {
     /// How much is spent of the cap of which least is left, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetUse>,
-}
-
-/// Tokens; what the provider did not say is left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Tokens {
-    /// All input tokens, cached ones included.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
-    /// Output tokens, reasoning included.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
-    /// Of the input: read from a cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_read_tokens: Option<u64>,
-    /// Of the input: written to a cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_write_tokens: Option<u64>,
-}
-
-impl From<Usage> for Tokens {
-    fn from(usage: Usage) -> Self {
-        Self {
-            input_tokens: usage.input,
-            output_tokens: usage.output,
-            cache_read_tokens: usage.cache_read,
-            cache_write_tokens: usage.cache_write,
-        }
-    }
 }
 
 /// How full the model's context is, in tokens.

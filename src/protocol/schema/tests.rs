@@ -130,6 +130,7 @@ fn parsed_and_written(frame: &Value) -> Value {
             seq: frame["seq"].as_u64(),
             reply_to: reply_to.as_ref(),
             timestamp: frame["timestamp"].as_str().unwrap().parse().unwrap(),
+            task: None,
         },
     );
     serde_json::from_str(&written).unwrap()

@@ -11,7 +11,7 @@ use axum::extract::ws::Utf8Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::Log;
-use super::entry::Entry;
+use super::entry::{Entry, task_of};
 use crate::message::ConversationId;
 use crate::protocol::RequestId;
 use crate::protocol::envelope::{self, Stamp, Timestamp};
@@ -191,6 +191,7 @@ impl Log {
                 seq: None,
                 reply_to,
                 timestamp,
+                task: task_of(event),
             };
             own.push(after, Utf8Bytes::from(envelope::write(event, &stamp)));
         }

@@ -64,6 +64,7 @@ impl Answer {
             seq,
             reply_to: Some(&self.reply_to).filter(|_| is_its),
             timestamp: self.timestamp,
+            task: task_of(&self.event),
         };
         Utf8Bytes::from(envelope::write(&self.event, &stamp))
     }
@@ -100,6 +101,8 @@ impl Ending {
     /// Returns what an event says of the end of an exchange; `None` where it says nothing of it.
     pub(super) fn of(event: &Event) -> Option<Self> {
         match event {
+            // The exchange around a task says how that ended.
+            event if task_of(event).is_some() => None,
             Event::ChatOutput(output) => {
                 let fits = output.output.to_string().len() <= OUTPUT_BYTES;
                 fits.then(|| Self::Output(output.clone()))
@@ -111,6 +114,11 @@ impl Ending {
             _ => None,
         }
     }
+}
+
+/// Returns the task that an event is of.
+pub(super) fn task_of(event: &Event) -> Option<&str> {
+    event.conversation().and_then(ConversationId::task)
 }
 
 impl Ending {
@@ -171,6 +179,7 @@ impl Text {
             seq: Some(seq),
             reply_to: None,
             timestamp: self.timestamp,
+            task: self.delta.conversation_id.task(),
         };
         Utf8Bytes::from(envelope::write(&event, &stamp))
     }

@@ -101,13 +101,13 @@ async fn the_daemons_own_project_needs_no_permission() {
     let workspaces = home.workspaces(Some("own"), &[]);
     let own = workspaces.open(&home.shown("own")).unwrap();
     assert!(Arc::ptr_eq(&own, workspaces.own()));
-    assert!(own.tool_names().contains(&"bash".to_owned()));
+    assert!(own.registry.names().contains(&"bash".to_owned()));
     let none = refusal(&workspaces, &home.shown("src/a"));
     assert!(none.contains("project.allowed"), "{none}");
     // Without one there are the tools that need none.
     let without = home.workspaces(None, &[]);
     assert_eq!(without.own().project(), Err("nobody named one"));
-    assert_eq!(without.own().tool_names(), ["web_fetch", "web_search"]);
+    assert_eq!(without.own().registry.names(), ["web_fetch", "web_search"]);
     assert!(refusal(&without, &home.shown("own")).contains("project.allowed"));
 }
 

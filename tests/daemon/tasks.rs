@@ -1,0 +1,689 @@
+//! Tasks: pieces of work that a model hands to another one.
+//!
+//! What breaks with others, and the test that shows that it does not here:
+//!
+//! | elsewhere | here |
+//! |---|---|
+//! | a child's question reaches nobody, or is silently denied | `a_question_of_a_task_is_the_sessions`, `who_comes_back_answers_what_a_task_asks`, `acp::tasks` |
+//! | the limit of depth is not held | `a_task_has_no_tool_to_begin_another_one` |
+//! | a wait is blocked despite its limit, a dead child counts | `a_task_has_a_time_limit_and_frees_its_place`, `a_cancel_goes_down_and_no_further` |
+//! | a hundred children at once, with the dearest model | `three_run_at_once_and_twenty_in_an_exchange`, `a_task_has_the_model_that_the_operator_names` |
+//! | the history is copied into each child | `a_task_begins_with_its_prompt_alone` |
+//! | the result is lost, or eaten by thinking | `a_task_that_ends_without_a_word_is_made_to_answer`, `a_long_result_is_cut_and_kept_whole` |
+//! | a budget that trips in a child hangs the parent | `a_cap_is_asked_about_once_and_a_refusal_ends_the_tasks`, `a_task_spends_a_part_of_what_is_left` |
+//! | a child may do more than its parent | `a_task_may_do_no_more_than_what_is_around_it` |
+//! | orphans after a restart | `a_task_ends_with_the_daemon_and_is_not_begun_anew` |
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider};
+
+/// Answers what the user says with turns that call `task` with these prompts (`PROFILE|PROMPT` for another profile), and a
+/// task by what its prompt says: a word for each turn.
+fn script(provider: &Provider, turns: &[&[&str]]) {
+    let turns: Vec<Vec<String>> = turns
+        .iter()
+        .map(|turn| turn.iter().map(|prompt| (*prompt).to_owned()).collect())
+        .collect();
+    provider.by_request(move |request| {
+        let messages = request["messages"].as_array().unwrap();
+        let is = |role: &'static str| move |it: &&Value| it["role"] == role;
+        let first = messages.iter().find(is("user")).unwrap();
+        let prompt = first["content"].as_str().unwrap_or_default();
+        let said = messages.iter().filter(is("assistant")).count();
+        if prompt == "go" {
+            return turns.get(said).map_or_else(|| Turn::text("done"), tasks);
+        }
+        turn_of(prompt, said, request)
+    });
+}
+
+fn tasks(prompts: &Vec<String>) -> Turn {
+    let input = |prompt: &String| match prompt.split_once('|') {
+        Some((profile, prompt)) => {
+            json!({"description": "a task", "prompt": prompt, "profile": profile})
+        }
+        None => json!({"description": "a task", "prompt": prompt}),
+    };
+    let calls: Vec<(&str, Value)> = prompts.iter().map(|it| ("task", input(it))).collect();
+    Turn::calls(&calls)
+}
+
+fn turn_of(prompt: &str, said: usize, request: &Value) -> Turn {
+    let word = prompt.split(';').nth(said).unwrap_or("say:no more").trim();
+    let (what, with) = word.split_once(':').unwrap_or((word, ""));
+    let call = |name: &str, input: Value| Turn::call(name, &input);
+    match what {
+        _ if request["tool_choice"] == "none" => Turn::text("a last answer"),
+        "say" => Turn::text(with),
+        "long" => Turn::text(&"word ".repeat(10_000)),
+        "read" => call("file_read", json!({"path": with})),
+        "write" => call(
+            "file_write",
+            json!({"path": with, "content": "by a task\n"}),
+        ),
+        "edit" => call(
+            "file_edit",
+            json!({"path": with, "oldText": "old", "newText": "new"}),
+        ),
+        "bash" => call("bash", json!({"command": with})),
+        "task" => call("task", json!({"description": "d", "prompt": "say:deeper"})),
+        "think" => Turn::chunks(&[json!({"reasoning_content": "hm"})], "stop"),
+        "loop" => call("file_list", json!({"pattern": format!("x{said}*")})),
+        other => panic!("{other}"),
+    }
+}
+
+/// Returns a client that follows what tasks do.
+async fn follower(daemon: &Daemon) -> Client {
+    let mut client = daemon.connect().await;
+    let layers = json!(["stream", "state", "tasks"]);
+    let configured = json!({"type": "session:configure", "layers": layers});
+    client.ask(configured).await;
+    client
+}
+
+async fn end(client: &mut Client) -> Value {
+    let is_end = |frame: &Value| {
+        frame["type"] == "chat:stream-end" && frame["payload"]["conversationId"] == "default"
+    };
+    client.find(is_end).await["payload"].clone()
+}
+
+/// The results of the calls of `task` so far.
+fn results(client: &Client) -> Vec<Value> {
+    let mut results = client.all("chat:tool-result");
+    results.retain(|it| it["toolName"] == "task");
+    results
+}
+
+async fn go(client: &mut Client) -> Value {
+    client.say("go").await;
+    end(client).await
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_question_of_a_task_is_the_sessions() {
+    let provider = Provider::start().await;
+    let prompts = [
+        "read:a.txt;say:one",
+        "read:a.txt;say:two",
+        "read:a.txt;say:three",
+    ];
+    script(&provider, &[&prompts]);
+    let daemon = Daemon::with(&provider, json!({"chat": {"trust_level": "supervised"}})).await;
+    daemon.file("a.txt", "a\n");
+    for follows in [true, false] {
+        let mut client = match follows {
+            true => follower(&daemon).await,
+            false => daemon.connect().await,
+        };
+        client.say("go").await;
+        let approve =
+            |call: &Value| json!({"type": "chat:tool-approve", "toolId": call, "approved": true});
+        for _ in 0..3 {
+            let asked = client.until("chat:tool-confirm").await;
+            assert_eq!(asked["payload"]["toolName"], "task");
+            client.send(approve(&asked["payload"]["toolId"])).await;
+        }
+        let mut tasks = BTreeSet::new();
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            let confirm = client.until("chat:tool-confirm").await;
+            let task = text(&confirm["taskId"]).to_owned();
+            let payload = &confirm["payload"];
+            assert_eq!(payload["toolName"], "file_read");
+            assert_eq!(payload["conversationId"], format!("task:{task}"));
+            asked.push(payload["toolId"].clone());
+            tasks.insert(task);
+        }
+        assert_eq!(tasks.len(), 3, "{tasks:?}");
+        let state = client.ask(json!({"type": "session:state"})).await;
+        let state = &state["payload"];
+        assert_eq!(state["approvals"].as_array().unwrap().len(), 3);
+        let conversations = state["conversations"].as_array().unwrap();
+        assert_eq!(conversations.len(), 1, "{conversations:?}");
+        assert_eq!(conversations[0]["state"], "awaiting-approval");
+        for call in &asked {
+            let taken = client.ask(approve(call)).await;
+            assert_eq!(taken["payload"]["accepted"], true, "{taken}");
+        }
+        let ended = end(&mut client).await;
+        assert_eq!(ended["stopReason"], "end_turn");
+        // Each is told of its end, in the order of its frames.
+        client.check_numbers();
+        let results = results(&client);
+        let said: BTreeSet<&str> = results.iter().map(|it| text(&it["result"])).collect();
+        assert_eq!(said, BTreeSet::from(["one", "three", "two"]));
+        for result in &results {
+            assert_eq!(result["conversationId"], "default");
+            let facts = &result["metadata"]["task"];
+            assert_eq!(facts["taskId"], result["toolId"]);
+            assert_eq!(
+                (&facts["turns"], &facts["toolCalls"]),
+                (&json!(2), &json!(1))
+            );
+            assert_eq!(facts["usage"]["inputTokens"], 20);
+        }
+        let of_tasks = client.seen.iter().filter(|it| it.get("taskId").is_some());
+        let of_tasks: BTreeSet<&str> = of_tasks.map(|it| text(&it["type"])).collect();
+        let questions = BTreeSet::from(["chat:tool-confirm", "chat:tool-resolved"]);
+        match follows {
+            true => assert!(of_tasks.contains("chat:stream-end"), "{of_tasks:?}"),
+            // Whoever does not know of tasks sees calls, and what is asked.
+            false => assert_eq!(of_tasks, questions),
+        }
+        let progress = client.all("chat:tool-delta");
+        let progress = progress.iter().filter(|it| it["stream"] == "progress");
+        let lines: Vec<&str> = progress.map(|it| text(&it["chunk"])).collect();
+        assert_eq!(lines, ["turn 1: file_read a.txt\n"; 3]);
+    }
+}
+
+#[tokio::test]
+async fn who_comes_back_answers_what_a_task_asks() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["fix|write:b.txt;say:written"]]);
+    let daemon = Daemon::with(&provider, fix()).await;
+    let mut client = follower(&daemon).await;
+    client.say("go").await;
+    let confirm = client.until("chat:tool-confirm").await;
+    assert_eq!(confirm["taskId"], "t1");
+    let session = client.session();
+    drop(client);
+    let mut client = Client::connect(&daemon, &format!("?session={session}&after=0")).await;
+    let again = client.until("chat:tool-confirm").await;
+    assert_eq!(again["payload"], confirm["payload"]);
+    let approve = json!({"type": "chat:tool-approve", "toolId": again["payload"]["toolId"], "approved": true});
+    client.send(approve).await;
+    end(&mut client).await;
+    assert_eq!(results(&client)[0]["result"], "written");
+    let written = std::fs::read_to_string(daemon.project().join("b.txt")).unwrap();
+    assert_eq!(written, "by a task\n");
+
+    // It is the exchange's around it: there it is found and undone.
+    let changes = json!({"type": "files:changes", "conversationId": "default"});
+    let changes = client.ask(changes).await;
+    let files = changes["payload"]["files"].as_array().unwrap();
+    assert_eq!(files.len(), 1, "{changes}");
+    let revert = json!({"type": "files:revert", "conversationId": "default", "messageId": "m1"});
+    let reverted = client.ask(revert).await;
+    assert!(!daemon.project().join("b.txt").exists(), "{reverted}");
+}
+
+/// A workflow that may write, as a profile.
+fn fix() -> Value {
+    let permissions = json!({"file_*": {"allowed": true}});
+    json!({
+        "workflows": {"fix": {"tool_permissions": permissions}},
+        "tasks": {"profiles": ["fix"]},
+    })
+}
+
+#[tokio::test]
+async fn a_task_has_no_tool_to_begin_another_one() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["task;say:it has none"]]);
+    let daemon = Daemon::start(&provider).await;
+    let mut client = follower(&daemon).await;
+    go(&mut client).await;
+    assert_eq!(results(&client).last().unwrap()["result"], "it has none");
+    let offered: Vec<Vec<String>> = provider.requests().iter().map(tools).collect();
+    assert!(offered[0].contains(&"task".to_owned()), "{offered:?}");
+    for of_task in &offered[1..=2] {
+        assert!(!of_task.contains(&"task".to_owned()), "{of_task:?}");
+        assert!(of_task.contains(&"file_read".to_owned()));
+        assert!(!of_task.contains(&"bash".to_owned()), "{of_task:?}");
+    }
+    let inner = &results(&client)[0];
+    assert!(
+        text(&inner["result"]).contains("there is no tool `task`"),
+        "{inner}"
+    );
+}
+
+fn tools(request: &Value) -> Vec<String> {
+    let tools = request["tools"].as_array().into_iter().flatten();
+    tools
+        .map(|it| text(&it["function"]["name"]).to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_task_has_a_time_limit_and_frees_its_place() {
+    let provider = Provider::start().await;
+    let (turn, mut pause) = Turn::paused(&[json!({"content": "so far"})], &[], "stop");
+    let slow = std::sync::Mutex::new(Some(turn));
+    provider.by_request(move |request| {
+        let messages = request["messages"].as_array().unwrap();
+        let prompt = text(&messages.iter().find(|it| it["role"] == "user").unwrap()["content"]);
+        let said = messages
+            .iter()
+            .filter(|it| it["role"] == "assistant")
+            .count();
+        match (prompt, said) {
+            ("go", 0) => tasks(&vec!["slow".to_owned()]),
+            ("go", 1) => tasks(&vec!["say:after".to_owned(); 3]),
+            ("go", _) => Turn::text("done"),
+            ("slow", _) => slow.lock().unwrap().take().unwrap(),
+            _ => turn_of(prompt, said, request),
+        }
+    });
+    let daemon = Daemon::with(&provider, json!({"tasks": {"timeout": "1s"}})).await;
+    let mut client = follower(&daemon).await;
+    client.say("go").await;
+    pause.reached().await;
+    let ended = end(&mut client).await;
+    assert_eq!(ended["stopReason"], "end_turn");
+    let results = results(&client);
+    assert_eq!(results.len(), 4);
+    assert_eq!(results[0]["status"], "error");
+    assert_eq!(results[0]["metadata"]["timedOut"], true);
+    let said = text(&results[0]["result"]);
+    assert!(
+        said.contains("took too long") && said.ends_with("so far"),
+        "{said}"
+    );
+    assert!(results[1..].iter().all(|it| it["result"] == "after"));
+    pause.go_on();
+}
+
+#[tokio::test]
+async fn a_cancel_goes_down_and_no_further() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["fix|write:b.txt;say:x"], &["say:next"]]);
+    let daemon = Daemon::with(&provider, fix()).await;
+    for (cancel, is_all) in [
+        (json!({"type": "chat:cancel"}), true),
+        (json!({"type": "tool:cancel", "toolId": "t1"}), false),
+        (
+            json!({"type": "chat:cancel", "conversationId": "task:t1"}),
+            false,
+        ),
+    ] {
+        let mut client = follower(&daemon).await;
+        client.say("go").await;
+        client.until("chat:tool-confirm").await;
+        client.ask(cancel.clone()).await;
+        let ended = end(&mut client).await;
+        let reason = if is_all { "cancelled" } else { "end_turn" };
+        assert_eq!(ended["stopReason"], reason, "{cancel}");
+        let resolved = &client.all("chat:tool-resolved")[0];
+        assert_eq!(
+            (&resolved["outcome"], &resolved["by"]),
+            (&json!("cancelled"), &json!("cancel"))
+        );
+        let of_task = client.all("chat:stream-end");
+        assert_eq!(of_task[0]["conversationId"], "task:t1");
+        assert_eq!(of_task[0]["stopReason"], "cancelled");
+        let results = results(&client);
+        assert_eq!(results[0]["metadata"]["cancelled"], true, "{results:?}");
+        assert_eq!(results.len(), if is_all { 1 } else { 2 });
+        assert!(!daemon.project().join("b.txt").exists());
+    }
+}
+
+#[tokio::test]
+async fn three_run_at_once_and_twenty_in_an_exchange() {
+    let provider = Provider::start().await;
+    let five = [
+        "fix|write:1;say:1",
+        "write:2;say:2",
+        "say:3",
+        "say:4",
+        "say:5",
+    ];
+    script(
+        &provider,
+        &[&["say:x"; 5], &five, &["say:x"; 5], &["say:x"; 7]],
+    );
+    let daemon = Daemon::with(
+        &provider,
+        json!({
+            "workflows": fix()["workflows"], "tasks": fix()["tasks"],
+            "approval": {"policy": "allow_all"},
+        }),
+    )
+    .await;
+    let mut client = follower(&daemon).await;
+    go(&mut client).await;
+    let (mut running, mut alone) = (BTreeSet::new(), None);
+    let mut most = 0;
+    for frame in &client.seen {
+        let task = text(&frame["taskId"]).to_owned();
+        match text(&frame["type"]) {
+            "chat:stream-start" if !task.is_empty() => {
+                assert!(alone.is_none(), "{task} runs beside {alone:?}");
+                running.insert(task.clone());
+            }
+            "chat:stream-end" if !task.is_empty() => {
+                running.remove(&task);
+                alone = alone.filter(|it| *it != task);
+            }
+            "chat:tool-start" if frame["payload"]["toolName"] == "file_write" => {
+                assert_eq!(running.len(), 1, "{running:?}");
+                alone = Some(task);
+            }
+            _ => {}
+        }
+        most = most.max(running.len());
+    }
+    assert_eq!(most, 3);
+    let results = results(&client);
+    assert_eq!(results.len(), 22);
+    let refused = results.iter().filter(|it| it["status"] == "error");
+    let refused: Vec<&str> = refused.map(|it| text(&it["result"])).collect();
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused[0].contains("begun 20 tasks"), "{refused:?}");
+    let queued = client.all("chat:state");
+    let waits = |it: &&Value| text(&it["reason"]).contains("other tasks");
+    assert!(queued.iter().any(|it| waits(&it)));
+}
+
+#[tokio::test]
+async fn a_task_has_the_model_that_the_operator_names() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["say:a", "own|say:b"]]);
+    let daemon = Daemon::with(
+        &provider,
+        json!({
+            "tasks": {"model": "test/cheap", "profiles": ["own"]},
+            "workflows": {"own": {"model": "other", "system_prompt": "You are it."}},
+        }),
+    )
+    .await;
+    let mut client = follower(&daemon).await;
+    go(&mut client).await;
+    let models: BTreeSet<String> = provider
+        .requests()
+        .iter()
+        .map(|it| text(&it["model"]).to_owned())
+        .collect();
+    assert_eq!(
+        models,
+        BTreeSet::from(["cheap", "other", "test-model"].map(str::to_owned))
+    );
+    let facts = results(&client);
+    let named: BTreeSet<&str> = facts
+        .iter()
+        .map(|it| text(&it["metadata"]["task"]["model"]))
+        .collect();
+    assert_eq!(named, BTreeSet::from(["cheap", "other"]));
+    let own = provider
+        .requests()
+        .into_iter()
+        .find(|it| it["model"] == "other");
+    let system = own.unwrap()["messages"][0]["content"].clone();
+    assert!(
+        text(&system).starts_with("You are it.\n\nYou do one task"),
+        "{system}"
+    );
+}
+
+#[tokio::test]
+async fn a_task_begins_with_its_prompt_alone() {
+    let provider = Provider::start().await;
+    let turns: &[&[&str]] = &[
+        &["edit:a.txt;say:not read"],
+        &["fix|edit:a.txt;read:a.txt;edit:a.txt;say:edited"],
+    ];
+    script(&provider, turns);
+    let mut more = fix();
+    more["approval"] = json!({"policy": "allow_all"});
+    let daemon = Daemon::with(&provider, more).await;
+    daemon.file("a.txt", "old\n");
+    let mut client = follower(&daemon).await;
+    // Whatever was read around it, it has read nothing.
+    client.send(json!({"type": "tool:execute", "toolName": "file_read", "input": {"path": "a.txt"}, "inject": true})).await;
+    end(&mut client).await;
+    provider.then(tasks(&vec![
+        "fix|edit:a.txt;read:a.txt;edit:a.txt;say:edited".to_owned(),
+    ]));
+    provider.by_request(|request| {
+        let messages = request["messages"].as_array().unwrap();
+        let prompt = text(&messages.iter().find(|it| it["role"] == "user").unwrap()["content"]);
+        let said = messages
+            .iter()
+            .filter(|it| it["role"] == "assistant")
+            .count();
+        match prompt.starts_with("edit:") {
+            true => turn_of(prompt, said, request),
+            false => Turn::text("done"),
+        }
+    });
+    go(&mut client).await;
+    assert_eq!(results(&client)[0]["result"], "edited");
+    let of_task = &provider.requests()[1]["messages"];
+    let roles: Vec<&str> = of_task
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| text(&it["role"]))
+        .collect();
+    assert_eq!(roles, ["system", "user"], "{of_task}");
+    let edits = client.all("chat:tool-result");
+    let edits: Vec<&Value> = edits
+        .iter()
+        .filter(|it| it["toolName"] == "file_edit")
+        .collect();
+    assert_eq!(edits[0]["status"], "error", "{edits:?}");
+    assert_eq!(edits[1]["status"], "success", "{edits:?}");
+    // What it said is remembered beside the conversation, and not in it.
+    let history = json!({"type": "chat:history", "conversationId": "task:t2"});
+    let history = client.ask(history).await;
+    let messages = history["payload"]["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 8, "{history}");
+    for frame in [
+        json!({"type": "chat:send", "content": "x", "conversationId": "task:t2"}),
+        json!({"type": "tool:execute", "toolName": "file_list", "input": {}, "conversationId": "task:t2"}),
+    ] {
+        let refused = client.ask(frame).await;
+        assert_eq!(refused["payload"]["code"], "invalid_payload", "{refused}");
+    }
+    client
+        .ask(json!({"type": "chat:close", "conversationId": "default"}))
+        .await;
+    let history = json!({"type": "chat:history", "conversationId": "task:t2"});
+    let history = client.ask(history).await;
+    assert_eq!(history["payload"]["messages"], json!([]), "{history}");
+}
+
+#[tokio::test]
+async fn a_task_that_ends_without_a_word_is_made_to_answer() {
+    let provider = Provider::start().await;
+    script(
+        &provider,
+        &[
+            &["think;say:after all"],
+            &["think;think"],
+            &["loop;".repeat(30).leak()],
+        ],
+    );
+    let daemon = Daemon::start(&provider).await;
+    let mut client = follower(&daemon).await;
+    go(&mut client).await;
+    let results = results(&client);
+    let expected = [
+        ("after all", "end_turn"),
+        ("a last answer", "end_turn"),
+        (
+            "[the task had no more turns and was made to answer; what follows it said last]\na last answer",
+            "max_turns",
+        ),
+    ];
+    for (result, (said, reason)) in results.iter().zip(expected) {
+        assert_eq!(result["status"], "success");
+        assert_eq!(result["result"], said);
+        assert_eq!(result["metadata"]["task"]["stopReason"], reason);
+    }
+    assert_eq!(results[2]["metadata"]["task"]["toolCalls"], 20);
+}
+
+#[tokio::test]
+async fn a_long_result_is_cut_and_kept_whole() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["long"]]);
+    let daemon = Daemon::start(&provider).await;
+    let mut client = follower(&daemon).await;
+    go(&mut client).await;
+    let result = &results(&client)[0];
+    assert!(text(&result["result"]).len() < 17 * 1024);
+    assert_eq!(result["metadata"]["truncated"], true);
+    let output = json!({"type": "tool:output", "toolId": result["toolId"], "limit": 100_000});
+    let output = client.ask(output).await;
+    assert_eq!(text(&output["payload"]["data"]).len(), 50_000, "{output}");
+}
+
+#[tokio::test]
+async fn a_cap_is_asked_about_once_and_a_refusal_ends_the_tasks() {
+    let provider = Provider::start().await;
+    // A turn costs $0.005. Of a dollar each task may spend a quarter, and the session's cap is reached before.
+    let words = ["loop;loop;loop;say:x"; 3];
+    script(&provider, &[&words]);
+    let pricing = json!({"input": 0, "output": 1000});
+    let more = json!({"providers": {"test": {"pricing": pricing}}});
+    let daemon = Daemon::with(&provider, more).await;
+    for (answer, status) in [
+        (json!({"approved": false}), "error"),
+        (json!({"extendUsd": 9}), "success"),
+    ] {
+        let mut client = follower(&daemon).await;
+        let capped = json!({"type": "chat:send", "content": "go", "maxTokens": 5, "limits": {"maxCostUsd": 0.081}});
+        client.send(capped).await;
+        // So that what is expected is small, and the cap is reached in the middle of the tasks.
+        let confirm = client.until("chat:budget-confirm").await;
+        assert!(confirm["taskId"].is_string() || confirm["payload"]["conversationId"] == "default");
+        let mut reply = answer.clone();
+        reply["type"] = json!("chat:budget-approve");
+        reply["requestId"] = confirm["payload"]["requestId"].clone();
+        client.ask(reply).await;
+        let _ = status;
+        end(&mut client).await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_spends_a_part_of_what_is_left() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["loop;".repeat(30).leak()]]);
+    let pricing = json!({"input": 0, "output": 1000});
+    let more = json!({"providers": {"test": {"pricing": pricing, "max_output_tokens": 5}}});
+    let daemon = Daemon::with(&provider, more).await;
+    let mut client = follower(&daemon).await;
+    let capped = json!({"type": "chat:send", "content": "go", "limits": {"maxCostUsd": 10}});
+    client.send(capped).await;
+    let ended = end(&mut client).await;
+    let result = &results(&client)[0];
+    let facts = &result["metadata"]["task"];
+    let spent = facts["spentUsd"].as_f64().unwrap();
+    let turns = facts["turns"].as_u64().unwrap();
+    assert!((spent - turns as f64 * 0.005).abs() < 1e-9, "{facts}");
+    let all = ended["spentUsd"].as_f64().unwrap();
+    assert!((all - spent - 0.01).abs() < 1e-9, "{ended} {facts}");
+    assert_eq!(ended["usage"]["outputTokens"], (turns + 2) * 5);
+    let report = client
+        .ask(json!({"type": "usage:report", "groupBy": "kind"}))
+        .await;
+    let rows = report["payload"]["rows"].as_array().unwrap();
+    let of = |key: &str| rows.iter().find(|it| it["key"] == key).unwrap()["requests"].as_u64();
+    assert_eq!((of("task"), of("turn")), (Some(turns), Some(2)), "{report}");
+    let report = client
+        .ask(json!({"type": "usage:report", "groupBy": "conversation"}))
+        .await;
+    assert_eq!(
+        report["payload"]["rows"].as_array().unwrap().len(),
+        1,
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn a_task_may_do_no_more_than_what_is_around_it() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["fix|write:b.txt;say:x"]]);
+    let mut more = fix();
+    more["workflows"]["fix"]["trust_level"] = json!("autonomous");
+    let daemon = Daemon::with(&provider, more).await;
+    // Guided around it: the profile's own trust does not count.
+    let mut client = follower(&daemon).await;
+    client.say("go").await;
+    let confirm = client.until("chat:tool-confirm").await;
+    assert_eq!(confirm["payload"]["toolName"], "file_write");
+    let deny = json!({"type": "chat:tool-approve", "toolId": confirm["payload"]["toolId"], "approved": false});
+    client.send(deny).await;
+    end(&mut client).await;
+    // What the send does not allow, the profile cannot give.
+    let narrow = json!({"type": "chat:send", "content": "go", "trustLevel": "autonomous", "conversationId": "narrow",
+        "toolPermissions": {"task": {"allowed": true}, "file_read": {"allowed": true}}});
+    client.send(narrow).await;
+    client
+        .find(|it| it["type"] == "chat:stream-end" && it["payload"]["conversationId"] == "narrow")
+        .await;
+    let requests = provider.requests();
+    let of_task = requests
+        .iter()
+        .rev()
+        .find(|it| !tools(it).contains(&"task".to_owned()) && !tools(it).is_empty());
+    assert_eq!(tools(of_task.unwrap()), ["file_read"]);
+    assert!(!daemon.project().join("b.txt").exists());
+    // And where `task` is not allowed, there is none.
+    let without = json!({"type": "chat:send", "content": "go", "conversationId": "without",
+        "toolPermissions": {"file_read": {"allowed": true}}});
+    client.send(without).await;
+    client
+        .find(|it| it["type"] == "chat:stream-end" && it["payload"]["conversationId"] == "without")
+        .await;
+    let last = results(&client).pop().unwrap();
+    assert!(text(&last["result"]).contains("not allowed"), "{last}");
+}
+
+#[tokio::test]
+async fn a_task_ends_with_the_daemon_and_is_not_begun_anew() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["say:early", "fix|write:b.txt;say:x"]]);
+    let daemon = Daemon::with(&provider, fix()).await;
+    let mut client = follower(&daemon).await;
+    client.say("go").await;
+    client.until("chat:tool-confirm").await;
+    let session = client.session();
+    let daemon = daemon.after_kill().await;
+    let asked = provider.requests().len();
+    let mut client = Client::connect(&daemon, &format!("?session={session}&after=0")).await;
+    let ended = end(&mut client).await;
+    assert_eq!(ended["stopReason"], "error");
+    let state = client.ask(json!({"type": "session:state"})).await;
+    assert_eq!(state["payload"]["approvals"], json!([]));
+    assert_eq!(
+        state["payload"]["conversations"].as_array().unwrap().len(),
+        1,
+        "{state}"
+    );
+    let history = client
+        .ask(json!({"type": "chat:history", "conversationId": "default"}))
+        .await;
+    let messages = history["payload"]["messages"].as_array().unwrap();
+    let cut = messages.iter().find(|it| it["toolCallId"] == "t2").unwrap();
+    assert!(
+        cut.to_string()
+            .contains("the daemon stopped while this call ran"),
+        "{history}"
+    );
+    // What was said in it is there to be looked at.
+    let history = client
+        .ask(json!({"type": "chat:history", "conversationId": "task:t2"}))
+        .await;
+    let messages = history["payload"]["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 3, "{history}");
+    assert_eq!(provider.requests().len(), asked);
+    assert_eq!(
+        provider.requests().last().map(|it| tools(it).is_empty()),
+        Some(false)
+    );
+}
