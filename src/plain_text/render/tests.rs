@@ -356,10 +356,16 @@ fn a_task_is_a_call_with_lines_of_its_own() {
         "usage": {}, "durationMs": 1});
     check(
         &[
-            event("chat:tool-delta", json!({"toolId": "t1", "chunk": "turn 1: file_read a\n", "stream": "progress"})),
+            event(
+                "chat:tool-delta",
+                json!({"toolId": "t1", "chunk": "turn 1: file_read a\n", "stream": "progress"}),
+            ),
             within("chat:stream-end", end),
-            event("chat:tool-result", json!({"toolId": "t1", "toolName": "task", "status": "success",
-                "result": "found", "durationMs": 1200, "metadata": facts})),
+            event(
+                "chat:tool-result",
+                json!({"toolId": "t1", "toolName": "task", "status": "success",
+                "result": "found", "durationMs": 1200, "metadata": facts}),
+            ),
         ],
         "  ┌ t1\n  │ turn 1: file_read a\n✓ t1 task  1.2 s  2 turns, 1 call, $0.0213\n",
     );
