@@ -51,9 +51,10 @@ ENV HOME=/home/outrigger \
     OUTRIGGER_LOG__FORMAT=json
 EXPOSE 4517
 
-# Needs no token; asks the port of the configuration over loopback. The first check is one interval after the start, and
-# who waits for it (`depends_on`, `up --wait`) should not wait long; `--start-interval` would do, but engines before 25
-# and older builders refuse it.
+# Needs no token; asks the port of the configuration over loopback. OUTRIGGER_SERVER__PORT changes it for both; where the
+# daemon alone is given --port, --health-cmd "outrigger healthcheck --port …" has to say the same. The first check is one
+# interval after the start, and who waits for it (`depends_on`, `up --wait`) should not wait long; `--start-interval` would
+# do, but engines before 25 and older builders refuse it.
 HEALTHCHECK --interval=2s --timeout=5s --start-period=10s --retries=5 \
     CMD ["outrigger", "healthcheck"]
 

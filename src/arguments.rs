@@ -352,9 +352,21 @@ pub struct HealthcheckArguments {
     /// The daemon's address, e.g. http://127.0.0.1:4517 [default: the configuration's]
     #[arg(long)]
     pub url: Option<String>,
+    /// Port of the daemon on this machine [default: the configuration's]
+    #[arg(long, value_parser = port, conflicts_with = "url")]
+    pub port: Option<u16>,
     /// Where the configuration and the project are.
     #[command(flatten)]
     pub config: ConfigArguments,
+}
+
+impl HealthcheckArguments {
+    /// Returns the sources of the configuration.
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.config.sources();
+        set(&mut sources, "--port", "server.port", self.port);
+        sources
+    }
 }
 
 fn port(text: &str) -> Result<u16, &'static str> {

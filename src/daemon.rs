@@ -33,7 +33,7 @@ use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
 use crate::hooks::Hooks;
 use crate::http::Clients;
-use crate::lifecycle::{self, Signals};
+use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
 use crate::message::Severity;
 use crate::notices::Notices;
@@ -258,6 +258,10 @@ impl Built {
         let parent = options.parent_pid;
         let why = lifecycle::ending(&mut signals, &options.stdin_closed, parent, reload).await;
         tracing::info!(?why, "shutting down");
+        let moments = match why {
+            Ending::Hurried => moments.min(LAST_MOMENTS_OF_AGENT),
+            _ => moments,
+        };
         daemon.draining.cancel();
         tokio::select! {
             () = drain(&daemon, why, &close, moments) => {}

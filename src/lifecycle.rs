@@ -17,10 +17,23 @@ pub enum Ending {
     Signal,
     /// The terminal was closed.
     TerminalClosed,
+    /// Windows closes the console's window, logs the user off or shuts down: it ends the process in five seconds.
+    Hurried,
     /// Whoever held the other end of stdin is gone.
     StdinClosed,
     /// The watched process is gone.
     ParentGone,
+}
+
+impl Ending {
+    /// Whether exchanges may end by themselves for a while. With nobody left to see it an answer is not worth the wait, and
+    /// where the system ends the process soon, what was said has to be kept before.
+    pub fn leaves_time(self) -> bool {
+        match self {
+            Self::Signal | Self::TerminalClosed => true,
+            Self::Hurried | Self::StdinClosed | Self::ParentGone => false,
+        }
+    }
 }
 
 /// What a signal is for.
@@ -30,6 +43,9 @@ enum Caught {
     /// SIGHUP: the terminal is gone, or somebody wants the configuration to be read again.
     #[cfg_attr(windows, expect(dead_code, reason = "Windows has no such event"))]
     Hangup,
+    /// The console's window is closed, or the session or the machine ends.
+    #[cfg_attr(unix, expect(dead_code, reason = "Unix has no such event"))]
+    Hurry,
 }
 
 /// Waits for the first thing that ends the daemon; calls `reload` at a SIGHUP that a terminal's end did not send.
@@ -43,6 +59,7 @@ pub async fn ending(
         loop {
             match signals.next().await {
                 Caught::End => return Ending::Signal,
+                Caught::Hurry => return Ending::Hurried,
                 Caught::Hangup if signals.terminal_is_gone() => return Ending::TerminalClosed,
                 Caught::Hangup => reload().await,
             }
@@ -146,19 +163,19 @@ impl Signals {
 
     /// Waits for the next one.
     async fn next(&mut self) -> Caught {
-        self.end().await;
-        Caught::End
+        tokio::select! {
+            _ = self.interrupt.recv() => Caught::End,
+            _ = self.end.recv() => Caught::End,
+            // Windows ends the process once its handler returns; tokio's never does.
+            _ = self.close.recv() => Caught::Hurry,
+            _ = self.logoff.recv() => Caught::Hurry,
+            _ = self.shutdown.recv() => Caught::Hurry,
+        }
     }
 
-    /// Waits for the next one that is to end the daemon. After a window was closed, Windows gives a process five seconds.
+    /// Waits for the next one that is to end the daemon.
     pub async fn end(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.end.recv() => {}
-            _ = self.close.recv() => {}
-            _ = self.logoff.recv() => {}
-            _ = self.shutdown.recv() => {}
-        }
+        self.next().await;
     }
 
     fn terminal_is_gone(&self) -> bool {

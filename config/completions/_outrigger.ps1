@@ -299,6 +299,7 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
         }
         'outrigger;healthcheck' {
             [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'The daemon''s address, e.g. http://127.0.0.1:4517 [default: the configuration''s]')
+            [CompletionResult]::new('--port', '--port', [CompletionResultType]::ParameterName, 'Port of the daemon on this machine [default: the configuration''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
             [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
             [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')

@@ -451,13 +451,17 @@ _outrigger() {
             return 0
             ;;
         outrigger__subcmd__healthcheck)
-            opts="-h --url --config --project-root --project-name --help"
+            opts="-h --url --port --config --project-root --project-name --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -195,6 +195,7 @@ complete -c outrigger -n "__fish_outrigger_using_subcommand sessions; and __fish
 complete -c outrigger -n "__fish_outrigger_using_subcommand sessions; and __fish_seen_subcommand_from help" -f -a "vacuum" -d 'Write the store anew, as small as it can be'
 complete -c outrigger -n "__fish_outrigger_using_subcommand sessions; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -l url -d 'The daemon\'s address, e.g. http://127.0.0.1:4517 [default: the configuration\'s]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -l port -d 'Port of the daemon on this machine [default: the configuration\'s]' -r
 complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -l config -d 'Configuration file (.toml, .yaml or .json) in the place of the user\'s' -r -F
 complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -l project-root -d 'The folder the model works in [default: the working directory]' -r -F
 complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -l project-name -d 'The project\'s name [default: the folder\'s]' -r

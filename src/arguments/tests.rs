@@ -116,6 +116,10 @@ fn what_is_refused() {
         ("--log-format xml", ErrorKind::InvalidValue),
         ("--require-sandbox none", ErrorKind::InvalidValue),
         ("--port 1 doctor", ErrorKind::ArgumentConflict),
+        (
+            "healthcheck --port 1 --url http://h:1",
+            ErrorKind::ArgumentConflict,
+        ),
         ("fly", ErrorKind::InvalidSubcommand),
     ];
     for (line, expected) in cases {

@@ -48,7 +48,7 @@ pub fn healthcheck(arguments: &HealthcheckArguments) -> ExitCode {
 fn unanswered(authority: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => format!(
-            "no daemon answers at http://{authority} (connection refused); start it, or name another address with --url"
+            "no daemon answers at http://{authority} (connection refused); start it, or name its port with --port, or another address with --url"
         ),
         _ => format!("http://{authority}{HEALTH}: {error}"),
     }
@@ -71,10 +71,10 @@ fn authority(url: &str) -> Result<String, String> {
 
 /// Where a daemon with this configuration listens.
 fn configured(arguments: &HealthcheckArguments) -> Result<String, String> {
-    let loaded = config::load(&arguments.config.sources()).map_err(|errors| errors.to_string())?;
+    let loaded = config::load(&arguments.sources()).map_err(|errors| errors.to_string())?;
     let address = loaded.config.server.address();
     if address.port() == 0 {
-        return Err("server.port is 0, any free one; name the daemon with --url".to_owned());
+        return Err("server.port is 0, any free one; name the daemon's with --port".to_owned());
     }
     Ok(reachable(address).to_string())
 }

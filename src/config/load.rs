@@ -11,7 +11,8 @@ use super::error::ConfigErrors;
 use super::show::Shown;
 use super::{Config, check, keys, layers, typed, variables};
 
-/// The environment variables of the process, or those of a test.
+/// The environment variables of the process, or those of a test. On Windows, which takes no notice of the case of their
+/// names and writes `Path`, the names are in upper case here.
 #[derive(Clone, Default)]
 pub struct Environment(BTreeMap<String, String>);
 
@@ -25,7 +26,7 @@ impl Environment {
 
     /// Returns a variable's text, trimmed; `None` where that is empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let text = self.0.get(name)?.trim();
+        let text = self.0.get(&here(name.to_owned()))?.trim();
         (!text.is_empty()).then_some(text)
     }
 
@@ -40,8 +41,16 @@ impl Environment {
 
 impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     fn from_iter<T: IntoIterator<Item = (N, V)>>(variables: T) -> Self {
-        let own = |(name, value): (N, V)| (name.into(), value.into());
+        let own = |(name, value): (N, V)| (here(name.into()), value.into());
         Self(variables.into_iter().map(own).collect())
+    }
+}
+
+/// Returns a variable's name as this system tells it from others.
+fn here(name: String) -> String {
+    match cfg!(windows) {
+        true => name.to_uppercase(),
+        false => name,
     }
 }
 

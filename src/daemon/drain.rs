@@ -25,10 +25,7 @@ pub(super) async fn drain(
     let grace = daemon.services.config().shutdown_grace;
     let exchanges = &daemon.services.exchanges;
     exchanges.close();
-    // With nobody left to see it, an answer is not worth the wait.
-    if matches!(why, Ending::Signal | Ending::TerminalClosed)
-        && tokio::time::timeout(grace, exchanges.wait()).await.is_err()
-    {
+    if why.leaves_time() && tokio::time::timeout(grace, exchanges.wait()).await.is_err() {
         tracing::info!(left = exchanges.len(), "exchanges are cancelled");
     }
     sandbox::output::hurry();

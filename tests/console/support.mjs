@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 
 const root = resolve(import.meta.dirname, "../..");
 const target = process.env.CARGO_TARGET_DIR ?? join(root, "target");
-export const program = process.env.OUTRIGGER_PROGRAM ?? join(target, "debug/outrigger");
+export const program = process.env.OUTRIGGER_PROGRAM ?? join(target, `debug/outrigger${process.platform === "win32" ? ".exe" : ""}`);
 /** Kept as artefacts of the run. */
 export const screenshots = join(target, "console-screenshots");
 mkdirSync(screenshots, { recursive: true });

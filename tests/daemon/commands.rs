@@ -343,11 +343,16 @@ async fn what_needs_no_project_works_in_the_home_directory() {
     }
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
-    let mut command = outrigger(&home);
-    command.current_dir(home.path()).arg("healthcheck");
-    command.env("OUTRIGGER_SERVER__PORT", daemon.port.to_string());
-    let alive = typed(&mut command, "").await;
-    assert_eq!(alive.status.code(), Some(0), "{}", text(&alive.stderr));
+    let port = daemon.port.to_string();
+    let asked: [(&[&str], &str); 2] = [(&[], &port), (&["--port", &port], "1")];
+    for (arguments, configured) in asked {
+        let mut command = outrigger(&home);
+        command.current_dir(home.path()).arg("healthcheck");
+        command.args(arguments);
+        command.env("OUTRIGGER_SERVER__PORT", configured);
+        let alive = typed(&mut command, "").await;
+        assert_eq!(alive.status.code(), Some(0), "{}", text(&alive.stderr));
+    }
 
     // So does a daemon, which ends with its input here.
     let mut command = outrigger(&home);

@@ -58,7 +58,7 @@ def place(tmp_path: Path) -> Path:
 
 def options(place: Path) -> dict[str, Any]:
     # Nothing of this shell's environment: a key in it would choose another provider.
-    env = {"PATH": os.environ["PATH"], "HOME": str(place), "OUTRIGGER_CHAT__DETECT_OLLAMA": ""}
+    env = {"PATH": os.environ["PATH"], "HOME": str(place), "OUTRIGGER_CHAT__DETECT_OLLAMA": "", "OUTRIGGER_STORE__PATH": str(place / "sessions.db")}
     return {"project": place / "project", "bin": PROGRAM, "env": env}
 
 
@@ -169,7 +169,7 @@ def test_a_daemon_that_dies_ends_what_waits(place: Path) -> None:
             with pytest.raises(OutriggerError, match="the connection was lost"):
                 async for event in daemon.ask("wait"):
                     if isinstance(event, TextDelta):
-                        daemon._process._child.kill()
+                        daemon._process._transport.kill()
             with pytest.raises(RequestError):
                 await daemon.request("session:ping")
 
@@ -183,7 +183,7 @@ import asyncio, json
 from outrigger import Outrigger
 async def main():
     async with Outrigger.spawn(project={str(place / "project")!r}, bin={PROGRAM!r}) as daemon:
-        print(daemon._process._child.pid, flush=True)
+        print(daemon._process.pid, flush=True)
         await asyncio.Event().wait()
 asyncio.run(main())
 """
@@ -215,35 +215,47 @@ def test_a_daemon_that_does_not_start_says_why(place: Path) -> None:
         assert error.value.code == code
         assert re.search(says, str(error.value)), str(error.value)
 
-    def script(name: str, text: str) -> Path:
-        (place / name).write_text(text)
-        (place / name).chmod(0o755)
-        return place / name
+    def stand_in(name: str, source: str) -> dict[str, Any]:
+        """A program that is no daemon: Python, which runs this before it looks at its arguments."""
+        (place / name).mkdir()
+        (place / name / "sitecustomize.py").write_text(f"import os, subprocess, sys, time\n{source}\n")
+        return {"bin": sys.executable, "env": {**env, "PYTHONPATH": str(place / name)}}
 
     env = options(place)["env"]
     fails("configuration", r"server\.max_connections", env={**env, "OUTRIGGER_SERVER__MAX_CONNECTIONS": "many"})
     fails("configuration", "--nonsense", args=["--nonsense"])
     fails("not_started", "could not be started.*OUTRIGGER_BIN", bin=place / "nothing")
-    fails("not_started", "is no Outrigger", bin=script("other", "#!/bin/sh\necho hello\n"))
-    fails("ended", "exit code 7: it broke", bin=script("silent", "#!/bin/sh\necho it broke >&2\nexit 7\n"))
-    fails("timeout", "was not ready after 0.05 s", bin=script("slow", "#!/bin/sh\nread token; read end\n"), ready_timeout=0.05)
+    broke = "os.write(2, b'it broke\\n')"
+    fails("ended", "exit code 7: it broke", **stand_in("silent", f"{broke}; os._exit(7)"))
+    waits = "time.sleep(1000)"
+    fails("timeout", "was not ready after 0.05 s", **stand_in("slow", waits), ready_timeout=0.05)
+    # The deadline is one over all of it: here the output has ended, and the program has not.
+    fails("timeout", "was not ready after 1 s: it broke", **stand_in("mute", f"os.close(1); {broke}; {waits}"), ready_timeout=1)
+    for number, line in enumerate(["hello", "null", "[]", '{"event":"ready"}', '{"event":"ready","url":"http://a/"}', "x" * 2_000_000]):
+        says = stand_in(f"other{number}", f"print({line!r}, flush=True); {waits}")
+        fails("not_started", f"is no Outrigger: its first line is b'{re.escape(line[:20])}", **says)
+    # What it leaves behind holds its pipes open, and is not waited for.
+    orphan = f"subprocess.Popen([sys.executable, '-S', '-c', 'import time; {waits}']).pid"
+    fails("ended", "exit code 7: it broke", **stand_in("leaves", f"print({orphan}, file=open({str(place / 'left')!r}, 'w')); {broke}; os._exit(7)"))
+    os.kill(int((place / "left").read_text()), signal.SIGTERM)
 
 
 def test_the_program_is_found(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "outrigger.exe" if sys.platform == "win32" else "outrigger"
     assert find_binary({"OUTRIGGER_BIN": "/named"}) == "/named"
     monkeypatch.setattr("sysconfig.get_path", lambda *_, **__: str(place / "scripts"))
     monkeypatch.setattr("outrigger._binary.__file__", str(place / "lib/outrigger/_binary.py"))
     with pytest.raises(StartError, match="without a program for this system"):
-        find_binary({"PATH": ".:"})
+        find_binary({"PATH": f".{os.pathsep}"})
     (place / "bin").mkdir()
-    (place / "bin/outrigger").write_text("#!/usr/bin/env node\n")
+    (place / "bin" / name).write_text("#!/usr/bin/env node\n")
     with pytest.raises(StartError):
         find_binary({"PATH": str(place / "bin")})
-    (place / "bin/outrigger").write_bytes(b"\x7fELF")
-    assert find_binary({"PATH": f".:{place / 'bin'}"}) == str(place / "bin/outrigger")
+    (place / "bin" / name).write_bytes(b"\x7fELF")
+    assert find_binary({"PATH": f".{os.pathsep}{place / 'bin'}"}) == str(place / "bin" / name)
     (place / "scripts").mkdir()
-    (place / "scripts/outrigger").write_bytes(b"\x7fELF")
-    assert find_binary({"PATH": str(place / "bin")}) == str(place / "scripts/outrigger")
+    (place / "scripts" / name).write_bytes(b"\x7fELF")
+    assert find_binary({"PATH": str(place / "bin")}) == str(place / "scripts" / name)
 
 
 def test_the_readme_runs_as_it_stands(place: Path) -> None:

@@ -4,7 +4,7 @@
 // The token is made here and handed over through stdin, so it is in no argument, no environment and no output. The pipe
 // stays open on purpose: however this process dies, its end ends the daemon and every process below it.
 
-import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
 
@@ -28,7 +28,7 @@ export interface SpawnOptions {
   args?: readonly string[];
   /** The daemon's environment, in the place of this process's: providers' keys are taken from it. */
   env?: Readonly<Record<string, string | undefined>>;
-  /** Is given each line of the daemon's log, a JSON object. */
+  /** Is given each line of the daemon's log, a JSON object. Where it throws, a warning of the process says so once. */
   log?: (line: string) => void;
   /** How long the daemon may take to be ready, in milliseconds; 30,000 where absent. */
   readyMs?: number;
@@ -65,8 +65,14 @@ interface Start {
 /** Lines of the log that are kept for an error. */
 const LOG_LINES = 20;
 const READY_MS = 30_000;
+/** The longest that a timer can be set to. */
+const MOST_MS = 2 ** 31 - 1;
 /** How long a daemon may take to end. It gives what runs 5 s by default (`shutdown.grace`). */
 const END_MS = 15_000;
+/** How long the rest of the log is waited for after the daemon's end: what it started may hold the pipe open for ever. */
+const LOG_MS = 1_000;
+/** What is shown of a first line that is not Outrigger's. */
+const SHOWN = 80;
 
 /** A daemon that this process has started; it ends with it. */
 export interface Daemon {
@@ -95,8 +101,11 @@ export interface Daemon {
  * This process stays alive while the daemon runs: call `close()` to end both.
  *
  * @throws {SpawnError} where there is no program, or it does not get ready
+ * @throws {RangeError} where `readyMs` is no time that can be waited for
  */
 export async function spawnDaemon(options: SpawnOptions): Promise<Daemon> {
+  const { readyMs = READY_MS } = options;
+  if (!(readyMs > 0 && readyMs <= MOST_MS)) throw new RangeError(`readyMs is ${readyMs}: it has to be above 0, and at most ${MOST_MS}`);
   const found = await findBinary(options);
   if (typeof found !== "string") throw new SpawnError("not_found", found.message);
   const origins = (options.allowOrigins ?? []).flatMap((origin) => ["--allow-origin", origin]);
@@ -105,16 +114,18 @@ export async function spawnDaemon(options: SpawnOptions): Promise<Daemon> {
   const child = started(found, args, env);
   const log: string[] = [];
   const exited = new Promise<number | null>((done) => child.once("exit", done));
+  const tell = careful(options.log);
   createInterface({ input: child.stderr }).on("line", (line) => {
     if (log.push(line) > LOG_LINES) log.shift();
-    options.log?.(line);
+    tell(line);
   });
+  child.once("exit", () => letGo(child));
   child.on("error", () => {}); // What is of interest is heard by `ready`.
   child.stdin.on("error", () => {}); // A daemon that could not start reads no token.
   const token = randomBytes(32).toString("hex");
   child.stdin.write(`${token}\n`);
   try {
-    const { url, pid, version, console } = await ready(child, found, log, options.readyMs ?? READY_MS);
+    const { url, pid, version, console } = await ready(child, found, log, readyMs);
     const connection = { url, token };
     const client = new Client({ ...options.client, ...connection });
     const close = () => {
@@ -139,6 +150,29 @@ function started(program: string, args: string[], env: NodeJS.ProcessEnv): Child
   }
 }
 
+/** A listener whose failure does no harm to the daemon, and is said once. */
+function careful(listener: (line: string) => unknown = () => {}): (line: string) => void {
+  let isTold = false;
+  const failed = (error: unknown) => {
+    if (!isTold) process.emitWarning(`the option \`log\` of spawnDaemon failed: ${error}`, "OutriggerWarning");
+    isTold = true;
+  };
+  return (line) => {
+    try {
+      // It may be an async function.
+      Promise.resolve(listener(line)).catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  };
+}
+
+/** Closes the pipes of a program that has ended, where what it started keeps them open; `close` comes then. */
+function letGo(child: ChildProcessWithoutNullStreams): void {
+  const late = setTimeout(() => child.stdio.forEach((pipe) => pipe?.destroy()), LOG_MS).unref();
+  child.once("close", () => clearTimeout(late));
+}
+
 /** Ends a daemon, by force where it takes too long. */
 async function ended(child: ChildProcessWithoutNullStreams, exited: Promise<number | null>): Promise<number | null> {
   child.stdin.end();
@@ -150,23 +184,37 @@ async function ended(child: ChildProcessWithoutNullStreams, exited: Promise<numb
 }
 
 /** Waits for the first line. */
-async function ready(child: ChildProcess, program: string, log: string[], most: number): Promise<Start> {
+async function ready(child: ChildProcessWithoutNullStreams, program: string, log: string[], most: number): Promise<Start> {
   let late: ReturnType<typeof setTimeout> | undefined;
   try {
     const line = await new Promise<string>((done, failed) => {
-      createInterface({ input: child.stdout! }).once("line", done);
+      createInterface({ input: child.stdout }).once("line", done);
       child.once("error", (error) => failed(new SpawnError("not_started", notStarted(program, error))));
-      // After its streams have ended: the log is whole.
+      // After its streams have ended: the log is whole. `letGo` sees to it that they end.
       child.once("close", (code) => failed(new SpawnError("ended", `${program} ended without a word, exit code ${code}: ${log.at(-1) ?? "its log is empty"}`, log)));
       late = setTimeout(() => failed(new SpawnError("timeout", `${program} was not ready after ${most} ms: ${log.at(-1) ?? "its log is empty"}`, log)), most);
     });
-    const start = JSON.parse(line) as Start;
+    const start = startOf(line);
+    if (start === undefined) throw new SpawnError("not_started", `${program} is no Outrigger: its first line is ${JSON.stringify(line.slice(0, SHOWN))}`, log);
     if (start.event === "ready") return start;
     throw new SpawnError(start.code ?? "failed", `${start.message}; ${start.hint}`, log);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new SpawnError("not_started", `${program} is no Outrigger: its first line is no JSON`, log);
   } finally {
     clearTimeout(late);
   }
+}
+
+/** What a first line says, where it is one of Outrigger's. */
+function startOf(line: string): Start | undefined {
+  let start: Partial<Start> | null;
+  try {
+    start = JSON.parse(line) as Partial<Start> | null;
+  } catch {
+    return undefined;
+  }
+  const isOurs =
+    start?.event === "ready"
+      ? // TLS is a proxy's.
+        typeof start.url === "string" && /^ws:\/\/[^\s/]+:\d+\/ws$/.test(start.url) && Number.isInteger(start.pid) && typeof start.version === "string"
+      : typeof start?.event === "string" && typeof start.message === "string";
+  return isOurs ? (start as Start) : undefined;
 }

@@ -1,10 +1,10 @@
 // `outrigger-client/node`: where it finds the program, what it says where it finds none, and that its daemon ends.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import test from "node:test";
 
 import { SpawnError, findBinary, spawnDaemon } from "../dist/node.js";
@@ -13,8 +13,12 @@ import { program } from "../../../tests/console/support.mjs";
 const root = join(import.meta.dirname, "../../..");
 const system = `${process.platform}-${process.arch}`;
 const other = `${system}-musl`;
+const isWindows = process.platform === "win32";
+const NAME = isWindows ? "outrigger.exe" : "outrigger";
 /** The program in a package, as `clients/npm/index.js` looks for it. */
-const inPackage = `bin/outrigger${process.platform === "win32" ? ".exe" : ""}`;
+const inPackage = `bin/${NAME}`;
+/** Puts the program somewhere else; Windows lets few users make links. */
+const put = (path) => (isWindows ? copyFileSync(program, path) : symlinkSync(program, path));
 
 /** A project with the client in it; `packages` are put beside it. */
 function project({ packages = {}, asar = false } = {}) {
@@ -39,7 +43,7 @@ const main = (...systems) => (folder) => {
 const binary = (folder) => {
   mkdirSync(join(folder, "bin"), { recursive: true });
   writeFileSync(join(folder, "package.json"), "{}");
-  symlinkSync(program, join(folder, inPackage));
+  put(join(folder, inPackage));
 };
 
 /** What `findBinary` says there, of the module or, by `require`, of the other form. */
@@ -63,15 +67,15 @@ test("the program is the one that is named, the package's, or the PATH's, in thi
     assert.equal(found(folder, { PATH: dirname(program) }, { form }), join(folder, `node_modules/@outrigger/${system}/${inPackage}`));
   }
   rmSync(join(folder, "node_modules/@outrigger"), { recursive: true });
-  assert.equal(found(folder, { PATH: `.:${dirname(program)}` }), program);
+  assert.equal(found(folder, { PATH: `.${delimiter}${dirname(program)}` }), program);
   rmSync(place, { recursive: true });
 });
 
 test("a relative folder of the PATH is no place to take a program from", () => {
   const { place, folder } = project();
-  symlinkSync(program, join(place, "outrigger"));
-  for (const path of ["", ".", `:${place}/nothing`]) assert.match(found(folder, { PATH: path }), /None is on the PATH/);
-  assert.equal(found(folder, { PATH: place }), join(place, "outrigger"));
+  put(join(place, NAME));
+  for (const path of ["", ".", `${delimiter}${place}/nothing`]) assert.match(found(folder, { PATH: path }), /None is on the PATH/);
+  assert.equal(found(folder, { PATH: place }), join(place, NAME));
   rmSync(place, { recursive: true });
 });
 
@@ -121,10 +125,20 @@ test("npm's `outrigger` runs the program, with its arguments and exit code", () 
   rmSync(place, { recursive: true });
 });
 
+/** What a daemon in `place` is started with: nothing of this shell's settings, and sessions that are kept nowhere else. */
+const environment = (place) => ({ PATH: process.env.PATH, HOME: place, OUTRIGGER_CHAT__DETECT_OLLAMA: "", OUTRIGGER_STORE__PATH: join(place, "sessions.db") });
+
+/** A program that is no daemon: Node.js, which runs these lines before it looks at its arguments. */
+function standIn(place, name, lines) {
+  const file = join(place, `${name}.cjs`);
+  writeFileSync(file, lines);
+  return { bin: process.execPath, env: { ...environment(place), NODE_OPTIONS: `--require "${file.replaceAll("\\", "/")}"` } };
+}
+
 test("a daemon is started, talked to and closed, in either form", { timeout: 60_000 }, async () => {
   const place = mkdtempSync(join(tmpdir(), "outrigger-node-"));
   mkdirSync(join(place, "project"));
-  const env = { PATH: process.env.PATH, HOME: place, OUTRIGGER_CHAT__DETECT_OLLAMA: "", nothing: undefined };
+  const env = { ...environment(place), nothing: undefined };
   for (const spawn of [spawnDaemon, createRequire(import.meta.url)("outrigger-client/node").spawnDaemon]) {
     const lines = [];
     const daemon = await spawn({ bin: program, project: join(place, "project"), env, allowOrigins: ["app://frontend"], log: (line) => lines.push(line), client: { reconnect: false } });
@@ -142,9 +156,27 @@ test("a daemon is started, talked to and closed, in either form", { timeout: 60_
   rmSync(place, { recursive: true });
 });
 
+test("a log that throws, or rejects, does the daemon no harm", { timeout: 60_000 }, async () => {
+  const place = mkdtempSync(join(tmpdir(), "outrigger-node-"));
+  const broken = () => {
+    throw new Error("nowhere to write");
+  };
+  for (const log of [broken, async () => broken()]) {
+    const warnings = [];
+    const heard = (warning) => warnings.push(warning.message);
+    process.on("warning", heard);
+    const daemon = await spawnDaemon({ bin: program, project: place, env: environment(place), log });
+    assert.equal(await daemon.close(), 0);
+    assert.ok(daemon.log.length > 1);
+    process.off("warning", heard);
+    assert.deepEqual(warnings, ["the option `log` of spawnDaemon failed: Error: nowhere to write"]);
+  }
+  rmSync(place, { recursive: true });
+});
+
 test("a daemon that does not start says why", { timeout: 60_000 }, async () => {
   const place = mkdtempSync(join(tmpdir(), "outrigger-node-"));
-  const env = { PATH: process.env.PATH, HOME: place };
+  const env = environment(place);
   const script = (name, text, mode = 0o755) => {
     writeFileSync(join(place, name), text);
     chmodSync(join(place, name), mode);
@@ -152,7 +184,7 @@ test("a daemon that does not start says why", { timeout: 60_000 }, async () => {
   };
   const rejects = (options, code, says) =>
     assert.rejects(spawnDaemon({ project: place, env, ...options }), (error) => {
-      assert.ok(error instanceof SpawnError);
+      assert.ok(error instanceof SpawnError, `${error}`);
       assert.equal(error.code, code);
       assert.match(error.message, says);
       return true;
@@ -161,10 +193,35 @@ test("a daemon that does not start says why", { timeout: 60_000 }, async () => {
   await rejects({ bin: program, args: ["--nonsense"] }, "configuration", /--nonsense/);
   await rejects({ bin: join(place, "nothing") }, "not_started", /could not be started.*does OUTRIGGER_BIN or `bin` name a file/);
   await rejects({ bin: "/x/app.asar/y" }, "not_started", /app\.asar\.unpacked\/y could not be started.*asarUnpack/);
-  await rejects({ bin: script("other", "#!/bin/sh\necho hello\n") }, "not_started", /is no Outrigger/);
-  await rejects({ bin: script("loader", "#!/no/such/loader\n") }, "not_started", /made for another C library/);
-  await rejects({ bin: script("silent", "#!/bin/sh\necho it broke >&2\nexit 7\n") }, "ended", /exit code 7: it broke/);
-  await rejects({ bin: script("slow", "#!/bin/sh\nread token; read end\n"), readyMs: 50 }, "timeout", /was not ready after 50 ms/);
-  if (process.getuid?.() !== 0) await rejects({ bin: script("plain", "", 0o644) }, "not_started", /chmod \+x/);
+  const silent = standIn(place, "silent", 'require("fs").writeSync(2, "it broke\\n"); process.exit(7);');
+  await rejects(silent, "ended", /exit code 7: it broke/);
+  await rejects({ ...standIn(place, "slow", "setInterval(() => {}, 1e6);"), readyMs: 50 }, "timeout", /was not ready after 50 ms/);
+  const lines = ["hello", "null", "[]", '{"event":"ready"}', '{"event":"ready","url":"http://127.0.0.1:1/ws","pid":1,"version":"1"}', '{"event":"ready","url":"ws://127.0.0.1/","pid":1,"version":"1"}', '{"event":"fatal"}'];
+  for (const [which, line] of lines.entries()) {
+    const says = standIn(place, `other${which}`, `console.log(${JSON.stringify(line)}); setInterval(() => {}, 1e6);`);
+    await rejects(says, "not_started", /is no Outrigger: its first line is "/);
+  }
+  for (const readyMs of [0, -1, NaN, Infinity, 2 ** 31]) await assert.rejects(spawnDaemon({ project: place, env, bin: program, readyMs }), RangeError);
+  if (process.platform === "linux") await rejects({ bin: script("loader", "#!/no/such/loader\n") }, "not_started", /made for another C library/);
+  if (!isWindows && process.getuid() !== 0) await rejects({ bin: script("plain", "", 0o644) }, "not_started", /chmod \+x/);
+  rmSync(place, { recursive: true });
+});
+
+test("what a program leaves behind with its pipes is not waited for", { timeout: 60_000 }, async () => {
+  const place = mkdtempSync(join(tmpdir(), "outrigger-node-"));
+  const leaves = standIn(
+    place,
+    "leaves",
+    `delete process.env.NODE_OPTIONS;
+    const { pid } = require("child_process").spawn(process.execPath, ["-e", "setInterval(() => {}, 1e6)"], { stdio: "inherit", detached: true });
+    require("fs").writeSync(2, pid + "\\n");
+    process.exit(7);`,
+  );
+  // Its pipes would keep this process, too.
+  await assert.rejects(spawnDaemon({ project: place, ...leaves }), (error) => {
+    process.kill(Number(error.log[0]));
+    assert.match(error.message, /exit code 7/);
+    return true;
+  });
   rmSync(place, { recursive: true });
 });

@@ -182,27 +182,49 @@ impl System {
     }
 
     fn search_path(self, path: &str, trusted: &dyn Fn(&Path) -> bool) -> String {
-        let (separator, is_absolute): (char, fn(&str) -> bool) = match self {
-            Self::Unix => (':', |folder| folder.starts_with('/')),
-            // Of a drive: what another machine has is not looked at.
-            Self::Windows => (';', |folder| {
-                let mut bytes = folder.bytes();
-                bytes
-                    .next()
-                    .is_some_and(|drive| drive.is_ascii_alphabetic())
-                    && bytes.next() == Some(b':')
-                    && matches!(bytes.next(), Some(b'\\' | b'/'))
-            }),
+        let (separator, mut folders) = match self {
+            Self::Unix => {
+                let absolute = path.split(':').filter(|folder| folder.starts_with('/'));
+                (":", absolute.map(str::to_owned).collect())
+            }
+            Self::Windows => (";", folders_on_drives(path)),
         };
-        let kept: Vec<&str> = path
-            .split(separator)
-            .filter(|folder| is_absolute(folder) && trusted(Path::new(folder)))
-            .collect();
-        match kept.is_empty() {
-            true => self.default_path().to_owned(),
-            false => kept.join(&separator.to_string()),
+        folders.retain(|folder| trusted(Path::new(folder)));
+        if folders.is_empty() {
+            return self.default_path().to_owned();
+        }
+        for folder in &mut folders {
+            if self == Self::Windows && folder.contains(';') {
+                *folder = format!("\"{folder}\"");
+            }
+        }
+        folders.join(separator)
+    }
+}
+
+/// Returns the folders of a `PATH` of Windows that are on a drive: what another machine has is not looked at. Quotes are
+/// no part of a folder; a `;` between them is.
+pub(crate) fn folders_on_drives(path: &str) -> Vec<String> {
+    let mut folders = Vec::new();
+    let mut folder = String::new();
+    let mut is_quoted = false;
+    for letter in path.chars() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            ';' if !is_quoted => folders.push(std::mem::take(&mut folder)),
+            _ => folder.push(letter),
         }
     }
+    folders.push(folder);
+    folders.retain(|folder| {
+        let mut bytes = folder.bytes();
+        bytes
+            .next()
+            .is_some_and(|drive| drive.is_ascii_alphabetic())
+            && bytes.next() == Some(b':')
+            && matches!(bytes.next(), Some(b'\\' | b'/'))
+    });
+    folders
 }
 
 /// What is known of the machine.

@@ -39,18 +39,29 @@ const OLD_PYPI: [&str; 2] = ["mcp-server-sqlite==2025.4.25", "mcp==1.*"];
 const PYPI: [&str; 2] = ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"];
 
 /// Where the servers are installed, once for all tests; `None` where they cannot be.
+///
+/// A mark is written last, with what is there and where: an installation that broke off, that was moved, or that is of
+/// other versions is made anew. Programs of Python name their interpreter by its whole path.
 fn installed(
     kind: &str,
-    ready: &str,
+    packages: &[&str],
     install: impl FnOnce(&Path) -> Result<(), String>,
 ) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(kind);
-    if folder.join(ready).exists() {
+    let mark = folder.join("installed");
+    let wanted = format!("{}\n{}\n", folder.display(), packages.join("\n"));
+    if std::fs::read_to_string(&mark).is_ok_and(|text| text == wanted) {
         return Some(folder);
+    }
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).unwrap();
     }
     std::fs::create_dir_all(&folder).unwrap();
     match install(&folder) {
-        Ok(()) => Some(folder),
+        Ok(()) => {
+            std::fs::write(&mark, &wanted).unwrap();
+            Some(folder)
+        }
         Err(why) => {
             // Past the capture of a test's output, for `.ci/run` to repeat.
             let said = format!("*** SKIPPED: MCP servers of {kind}: {why} ***\n");
@@ -62,27 +73,30 @@ fn installed(
 
 fn npm() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        let memory = "node_modules/@modelcontextprotocol/server-memory/dist/index.js";
-        installed("npm", memory, |folder| {
-            let mut npm = Command::new("npm");
-            npm.args(["install", "--no-audit", "--no-fund", "--prefix"]);
-            finish(npm.arg(folder).args(NPM))
-        })
-    });
+    let folder = FOLDER.get_or_init(|| installed("npm", &NPM, |folder| npm_install(folder, &NPM)));
     folder.as_deref()
 }
 
 fn pypi() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        installed("pypi", "bin/mcp-server-time", |folder| {
-            finish(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
-            let mut pip = Command::new(folder.join("bin/pip"));
-            finish(pip.args(["install", "--quiet"]).args(PYPI))
-        })
-    });
+    let folder = FOLDER.get_or_init(|| python("pypi", &PYPI));
     folder.as_deref()
+}
+
+fn npm_install(folder: &Path, packages: &[&str]) -> Result<(), String> {
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]);
+    // The browser of Playwright's server is not asked for.
+    npm.env("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1");
+    finish(npm.arg(folder).args(packages))
+}
+
+fn python(kind: &str, packages: &[&str]) -> Option<PathBuf> {
+    installed(kind, packages, |folder| {
+        finish(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        let mut pip = Command::new(folder.join("bin/pip"));
+        finish(pip.args(["install", "--quiet"]).args(packages))
+    })
 }
 
 fn finish(command: &mut Command) -> Result<(), String> {
@@ -399,27 +413,12 @@ async fn the_most_used_servers_start_as_they_are() {
     let (Some(npm), Some(pypi)) = (npm(), pypi()) else {
         panic!("{ALL} is set, and the servers could not be installed");
     };
-    let more_npm = installed(
-        "npm-more",
-        "node_modules/@playwright/mcp/cli.js",
-        |folder| {
-            let mut npm = Command::new("npm");
-            npm.args(["install", "--no-audit", "--no-fund", "--prefix"]);
-            // The browser itself is not asked for.
-            npm.env("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1");
-            finish(npm.arg(folder).args(MORE_NPM))
-        },
-    );
-    let python = |name: &str, program: &str, packages: &[&str]| {
-        installed(name, program, |folder| {
-            finish(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
-            let mut pip = Command::new(folder.join("bin/pip"));
-            finish(pip.args(["install", "--quiet"]).args(packages))
-        })
-    };
+    let more_npm = installed("npm-more", &MORE_NPM, |folder| {
+        npm_install(folder, &MORE_NPM)
+    });
     let more_npm = more_npm.unwrap();
-    let more_pypi = python("pypi-more", "bin/mcp-server-fetch", &MORE_PYPI).unwrap();
-    let old_pypi = python("pypi-old", "bin/mcp-server-sqlite", &OLD_PYPI).unwrap();
+    let more_pypi = python("pypi-more", &MORE_PYPI).unwrap();
+    let old_pypi = python("pypi-old", &OLD_PYPI).unwrap();
     let place = tempfile::tempdir().unwrap();
     let given = place.path().join("given");
     std::fs::create_dir(&given).unwrap();

@@ -344,7 +344,7 @@ class Client {
         try {
             const Socket = this.#options.WebSocket ?? globalThis.WebSocket;
             if (typeof Socket !== "function") {
-                throw new Error("there is no WebSocket here; Node.js 20 needs the option `WebSocket`, e.g. that of npm's ws");
+                throw new Error("there is no WebSocket here: use Node.js 22, start Node.js 20 with --experimental-websocket, or give the option `WebSocket`, e.g. that of npm's ws");
             }
             const place = new URL(url);
             if (this.#sessionId !== undefined) {

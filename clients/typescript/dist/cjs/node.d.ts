@@ -16,7 +16,7 @@ export interface SpawnOptions {
     args?: readonly string[];
     /** The daemon's environment, in the place of this process's: providers' keys are taken from it. */
     env?: Readonly<Record<string, string | undefined>>;
-    /** Is given each line of the daemon's log, a JSON object. */
+    /** Is given each line of the daemon's log, a JSON object. Where it throws, a warning of the process says so once. */
     log?: (line: string) => void;
     /** How long the daemon may take to be ready, in milliseconds; 30,000 where absent. */
     readyMs?: number;
@@ -65,5 +65,6 @@ export interface Daemon {
  * This process stays alive while the daemon runs: call `close()` to end both.
  *
  * @throws {SpawnError} where there is no program, or it does not get ready
+ * @throws {RangeError} where `readyMs` is no time that can be waited for
  */
 export declare function spawnDaemon(options: SpawnOptions): Promise<Daemon>;

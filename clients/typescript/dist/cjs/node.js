@@ -47,16 +47,26 @@ exports.SpawnError = SpawnError;
 /** Lines of the log that are kept for an error. */
 const LOG_LINES = 20;
 const READY_MS = 30_000;
+/** The longest that a timer can be set to. */
+const MOST_MS = 2 ** 31 - 1;
 /** How long a daemon may take to end. It gives what runs 5 s by default (`shutdown.grace`). */
 const END_MS = 15_000;
+/** How long the rest of the log is waited for after the daemon's end: what it started may hold the pipe open for ever. */
+const LOG_MS = 1_000;
+/** What is shown of a first line that is not Outrigger's. */
+const SHOWN = 80;
 /**
  * Starts a daemon on a free port of loopback; resolves once it listens.
  *
  * This process stays alive while the daemon runs: call `close()` to end both.
  *
  * @throws {SpawnError} where there is no program, or it does not get ready
+ * @throws {RangeError} where `readyMs` is no time that can be waited for
  */
 async function spawnDaemon(options) {
+    const { readyMs = READY_MS } = options;
+    if (!(readyMs > 0 && readyMs <= MOST_MS))
+        throw new RangeError(`readyMs is ${readyMs}: it has to be above 0, and at most ${MOST_MS}`);
     const found = await (0, binary_js_1.findBinary)(options);
     if (typeof found !== "string")
         throw new SpawnError("not_found", found.message);
@@ -66,17 +76,19 @@ async function spawnDaemon(options) {
     const child = started(found, args, env);
     const log = [];
     const exited = new Promise((done) => child.once("exit", done));
+    const tell = careful(options.log);
     (0, node_readline_1.createInterface)({ input: child.stderr }).on("line", (line) => {
         if (log.push(line) > LOG_LINES)
             log.shift();
-        options.log?.(line);
+        tell(line);
     });
+    child.once("exit", () => letGo(child));
     child.on("error", () => { }); // What is of interest is heard by `ready`.
     child.stdin.on("error", () => { }); // A daemon that could not start reads no token.
     const token = (0, node_crypto_1.randomBytes)(32).toString("hex");
     child.stdin.write(`${token}\n`);
     try {
-        const { url, pid, version, console } = await ready(child, found, log, options.readyMs ?? READY_MS);
+        const { url, pid, version, console } = await ready(child, found, log, readyMs);
         const connection = { url, token };
         const client = new client_js_1.Client({ ...options.client, ...connection });
         const close = () => {
@@ -101,6 +113,29 @@ function started(program, args, env) {
         throw new SpawnError("not_started", (0, binary_js_1.notStarted)(program, error));
     }
 }
+/** A listener whose failure does no harm to the daemon, and is said once. */
+function careful(listener = () => { }) {
+    let isTold = false;
+    const failed = (error) => {
+        if (!isTold)
+            process.emitWarning(`the option \`log\` of spawnDaemon failed: ${error}`, "OutriggerWarning");
+        isTold = true;
+    };
+    return (line) => {
+        try {
+            // It may be an async function.
+            Promise.resolve(listener(line)).catch(failed);
+        }
+        catch (error) {
+            failed(error);
+        }
+    };
+}
+/** Closes the pipes of a program that has ended, where what it started keeps them open; `close` comes then. */
+function letGo(child) {
+    const late = setTimeout(() => child.stdio.forEach((pipe) => pipe?.destroy()), LOG_MS).unref();
+    child.once("close", () => clearTimeout(late));
+}
 /** Ends a daemon, by force where it takes too long. */
 async function ended(child, exited) {
     child.stdin.end();
@@ -118,21 +153,33 @@ async function ready(child, program, log, most) {
         const line = await new Promise((done, failed) => {
             (0, node_readline_1.createInterface)({ input: child.stdout }).once("line", done);
             child.once("error", (error) => failed(new SpawnError("not_started", (0, binary_js_1.notStarted)(program, error))));
-            // After its streams have ended: the log is whole.
+            // After its streams have ended: the log is whole. `letGo` sees to it that they end.
             child.once("close", (code) => failed(new SpawnError("ended", `${program} ended without a word, exit code ${code}: ${log.at(-1) ?? "its log is empty"}`, log)));
             late = setTimeout(() => failed(new SpawnError("timeout", `${program} was not ready after ${most} ms: ${log.at(-1) ?? "its log is empty"}`, log)), most);
         });
-        const start = JSON.parse(line);
+        const start = startOf(line);
+        if (start === undefined)
+            throw new SpawnError("not_started", `${program} is no Outrigger: its first line is ${JSON.stringify(line.slice(0, SHOWN))}`, log);
         if (start.event === "ready")
             return start;
         throw new SpawnError(start.code ?? "failed", `${start.message}; ${start.hint}`, log);
     }
-    catch (error) {
-        if (!(error instanceof SyntaxError))
-            throw error;
-        throw new SpawnError("not_started", `${program} is no Outrigger: its first line is no JSON`, log);
-    }
     finally {
         clearTimeout(late);
     }
+}
+/** What a first line says, where it is one of Outrigger's. */
+function startOf(line) {
+    let start;
+    try {
+        start = JSON.parse(line);
+    }
+    catch {
+        return undefined;
+    }
+    const isOurs = start?.event === "ready"
+        ? // TLS is a proxy's.
+            typeof start.url === "string" && /^ws:\/\/[^\s/]+:\d+\/ws$/.test(start.url) && Number.isInteger(start.pid) && typeof start.version === "string"
+        : typeof start?.event === "string" && typeof start.message === "string";
+    return isOurs ? start : undefined;
 }

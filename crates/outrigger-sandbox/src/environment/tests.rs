@@ -186,3 +186,34 @@ fn windows_has_variables_of_its_own_and_takes_no_notice_of_case() {
     let nothing = build_on(System::Windows, [], &surroundings);
     assert_eq!(nothing["PATH"], WINDOWS_PATH);
 }
+
+#[test]
+fn folders_of_windows_may_stand_between_quotes() {
+    let trusted = |path: &Path| !path.to_string_lossy().starts_with(r"C:\proj");
+    for (path, expected) in [
+        (r"C:\a;D:/b", r"C:\a;D:/b"),
+        (
+            r#""C:\Program Files\Git\cmd";C:\a"#,
+            r"C:\Program Files\Git\cmd;C:\a",
+        ),
+        (
+            r#"C:\"Program Files"\Git;C:\a"#,
+            r"C:\Program Files\Git;C:\a",
+        ),
+        (r#""C:\a;b";C:\c"#, r#""C:\a;b";C:\c"#),
+        // The project's, whatever it stands in.
+        (r#""C:\proj\bin";"C:\proj;x";C:\c"#, r"C:\c"),
+        // What stands between quotes is one folder, and none of its parts is another.
+        (r#""rel;C:\proj\bin";C:\c"#, r"C:\c"),
+        // A quote that is not closed holds to the end.
+        (r#"C:\c;"C:\d;C:\e"#, r#"C:\c;"C:\d;C:\e""#),
+        (r"rel;C:rel;\rel;\\server\share;;C:\c;", r"C:\c"),
+        (r#"""#, WINDOWS_PATH),
+    ] {
+        assert_eq!(
+            System::Windows.search_path(path, &trusted),
+            expected,
+            "{path}"
+        );
+    }
+}

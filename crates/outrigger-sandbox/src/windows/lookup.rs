@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::environment::folders_on_drives;
+
 /// Endings that are tried where nothing else is said. `PATHEXT` may have more, for scripts that something else runs.
 const ENDINGS: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
 
@@ -21,13 +23,12 @@ pub(crate) fn find(path: &str, name: &str, is_file: Ask<'_>) -> Option<String> {
         let name = name.replace('/', "\\");
         return is_from_a_drive(&name).then(|| with_ending(&name, is_file))?;
     }
-    path.split(';')
-        .map(|folder| folder.trim().trim_matches('"').replace('/', "\\"))
-        .filter(|folder| is_from_a_drive(folder))
-        .find_map(|folder| {
-            let folder = folder.trim_end_matches('\\');
-            with_ending(&format!("{folder}\\{name}"), is_file)
-        })
+    let mut folders = folders_on_drives(path).into_iter();
+    folders.find_map(|folder| {
+        let folder = folder.replace('/', "\\");
+        let folder = folder.trim_end_matches('\\');
+        with_ending(&format!("{folder}\\{name}"), is_file)
+    })
 }
 
 /// The same, in the environment of a command.
@@ -71,18 +72,20 @@ mod tests {
             r"C:\node\node.exe",
             r"C:\both\x.cmd",
             r"C:\both\x.exe",
+            r"C:\a;b\c.exe",
             r"rel\evil.exe",
             r"\evil.exe",
             r"\\server\share\evil.exe",
         ];
         let is_file = |path: &str| there.contains(&path);
-        let path = r#"rel;;\;\\server\share;C:\none;"C:\Git\cmd";C:\node\;C:/both"#;
+        let path = r#"rel;;\;\\server\share;C:\none;"C:\Git\cmd";C:\node\;C:/both;"C:\a;b""#;
         for (name, found) in [
             ("git", Some(r"C:\Git\cmd\git.exe")),
             ("git.exe", Some(r"C:\Git\cmd\git.exe")),
             ("npx", Some(r"C:\node\npx.cmd")),
             ("npx.cmd", Some(r"C:\node\npx.cmd")),
             ("x", Some(r"C:\both\x.exe")),
+            ("c", Some(r"C:\a;b\c.exe")),
             ("evil", None),
             ("missing", None),
             ("", None),
