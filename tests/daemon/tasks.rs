@@ -12,6 +12,7 @@
 //! | the result is lost, or eaten by thinking | `a_task_that_ends_without_a_word_is_made_to_answer`, `bounds::a_long_result_is_cut_and_kept_whole` |
 //! | a budget that trips in a child hangs the parent | `bounds::a_cap_is_asked_about_once_and_a_refusal_ends_the_tasks`, `bounds::a_task_spends_a_part_of_what_is_left` |
 //! | a child may do more than its parent | `a_task_may_do_no_more_than_what_is_around_it` |
+//! | words of a model pass for the user's | `what_a_task_is_told_is_not_what_the_user_said` |
 //! | orphans after a restart | `a_task_ends_with_the_daemon_and_is_not_begun_anew` |
 
 mod bounds;
@@ -77,6 +78,7 @@ fn turn_of(prompt: &str, said: usize, request: &Value) -> Turn {
             json!({"path": with, "content": "by a task\n"}),
         ),
         "task" => call("task", json!({"description": "d", "prompt": "say:deeper"})),
+        "find" => call("web_search", json!({"query": with})),
         "think" => Turn::chunks(&[json!({"reasoning_content": "hm"})], "stop"),
         "loop" => call("file_list", json!({"pattern": format!("x{said}*")})),
         other => panic!("{other}"),
@@ -470,4 +472,20 @@ async fn a_task_ends_with_the_daemon_and_is_not_begun_anew() {
         provider.requests().last().map(|it| tools(it).is_empty()),
         Some(false)
     );
+}
+
+#[tokio::test]
+async fn what_a_task_is_told_is_not_what_the_user_said() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["find:secret;say:x"]]);
+    let search = json!({"ask": "new_words", "searxng_url": "http://127.0.0.1:9"});
+    let daemon = Daemon::with(&provider, json!({"tools": {"web_search": search}})).await;
+    let mut client = follower(&daemon).await;
+    client.say("go").await;
+    let confirm = client.until("chat:tool-confirm").await;
+    let reason = text(&confirm["payload"]["reason"]);
+    assert!(reason.contains("words that you did not write"), "{reason}");
+    let deny = json!({"type": "chat:tool-approve", "toolId": confirm["payload"]["toolId"], "approved": false});
+    client.send(deny).await;
+    end(&mut client).await;
 }
