@@ -160,7 +160,9 @@ pub(crate) async fn run(
     cancel: &CancellationToken,
 ) -> Ended {
     context.conversation.repeats.restart();
-    context.conversation.searches.restart();
+    if context.conversation.within.is_none() {
+        context.conversation.searches.restart();
+    }
     context.conversation.breaker.lock().restart();
     let mut exchange = Exchange {
         setup,

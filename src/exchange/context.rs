@@ -226,7 +226,7 @@ pub(crate) struct ConversationContext {
     pub running: Arc<RunningExchange>,
     pub memory: ConversationMemory,
     pub repeats: Repeats,
-    pub searches: Searches,
+    pub searches: Arc<Searches>,
     pub questions: Arc<Questions>,
     /// How many of its tasks wait for an answer.
     pub asking: Arc<AtomicUsize>,
@@ -259,7 +259,7 @@ impl ConversationContext {
             running: Arc::default(),
             memory,
             repeats: Repeats::default(),
-            searches: Searches::default(),
+            searches: Arc::default(),
             questions: Arc::default(),
             asking: Arc::default(),
             announced: Mutex::default(),

@@ -20,6 +20,7 @@ use super::ledger::{Answered, Spent};
 use super::memory::ConversationMemory;
 use super::questions::Questions;
 use super::questions::budget::Decision;
+use super::searches::Searches;
 use super::transcript::Events;
 use crate::message::{ConversationId, MessageId, Money, ToolId};
 use crate::protocol::event::{Event, State, StateName, StreamEnd};
@@ -94,6 +95,10 @@ pub(crate) struct Within {
     pub tasks: Arc<Tasks>,
     /// How many tasks of the conversation wait for an answer.
     pub asking: Arc<AtomicUsize>,
+    /// What the user said: a task's own words of the user are a model's.
+    pub history: Arc<History>,
+    /// The searches of the exchange, its tasks' included.
+    pub searches: Arc<Searches>,
 }
 
 impl Within {
@@ -104,6 +109,9 @@ impl Within {
         }));
     }
 }
+
+/// What a task will say, or why it does not begin.
+pub(crate) type Begun = Result<Arc<History>, String>;
 
 /// Asks the session to begin a task.
 pub(crate) struct BeginTask {
@@ -124,8 +132,7 @@ pub(crate) struct BeginTask {
     /// Where its events go.
     pub events: Events,
     pub cancel: CancellationToken,
-    /// Answered with what it will say, or why it does not begin.
-    pub begun: oneshot::Sender<Result<Arc<History>, String>>,
+    pub begun: oneshot::Sender<Begun>,
 }
 
 /// How a task ended.

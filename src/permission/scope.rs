@@ -427,6 +427,42 @@ mod tests {
     }
 
     #[test]
+    fn a_narrowed_scope_allows_what_both_allow() {
+        let map = |names: &[&str]| {
+            let allowed = Permission {
+                allowed: true,
+                ..Permission::default()
+            };
+            let names = names.iter().map(|name| (*name).to_owned());
+            compiled(&names.map(|name| (name, allowed.clone())).collect())
+        };
+        let maps = [
+            None,
+            Some(map(&[])),
+            Some(map(&["read"])),
+            Some(map(&["read", "write"])),
+            Some(map(&["w*", "task"])),
+        ];
+        let tools = [
+            ("read", DangerLevel::Safe),
+            ("write", DangerLevel::Warning),
+            ("wipe", DangerLevel::Dangerous),
+            ("task", DangerLevel::Safe),
+        ];
+        for around in &maps {
+            for own in maps.iter().flatten() {
+                let around = Scope::new(around.as_ref(), None).unwrap();
+                let alone = Scope::new(Some(own), None).unwrap();
+                let both = around.narrowed(own);
+                for (tool, level) in tools {
+                    let may = |scope: &Scope| scope.grant(tool, level).is_some();
+                    assert_eq!(may(&both), may(&around) && may(&alone), "{tool}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_is_shown_is_what_the_globs_match() {
         let grant = grant(&["src/**", "*.md"]);
         for (path, shown) in [

@@ -104,6 +104,10 @@ impl Session {
             begun,
             ..
         } = begin;
+        // Of a copy of a session, whose calls are counted anew.
+        if let Some(before) = self.ended_tasks.take(&id) {
+            before.close();
+        }
         let history = self.new_history(&id);
         let mut context = Context {
             services: self.services.clone(),

@@ -90,7 +90,7 @@ async fn without_a_usable_folder_there_is_a_daemon_and_it_says_why() {
             said.contains(why) && said.contains("--project-root"),
             "{said}"
         );
-        assert_eq!(names(&ready["tools"]), ["web_fetch", "web_search"]);
+        assert_eq!(names(&ready["tools"]), ["task", "web_fetch", "web_search"]);
         // There is an answer, and the model knows; what it makes up does not run.
         let command = json!({"command": "pwd"});
         let results = run(&mut client, &provider, &[("bash", command)]).await;
@@ -101,7 +101,7 @@ async fn without_a_usable_folder_there_is_a_daemon_and_it_says_why() {
                 .to_string()
                 .contains("There is no project")
         );
-        assert_eq!(asked["tools"].as_array().unwrap().len(), 2);
+        assert_eq!(asked["tools"].as_array().unwrap().len(), 3);
         // A server that is a program would run in the project.
         eventually("the server is given up", async || {
             let servers = client.ask(json!({"type": "mcp:list"})).await;

@@ -4,15 +4,18 @@
 //!
 //! | elsewhere | here |
 //! |---|---|
-//! | a child's question reaches nobody, or is silently denied | `a_question_of_a_task_is_the_sessions`, `who_comes_back_answers_what_a_task_asks`, `acp::tasks` |
+//! | a child's question reaches nobody, or is silently denied | `a_question_of_a_task_is_the_sessions`, `who_comes_back_answers_what_a_task_asks`, `acp::questions` |
 //! | the limit of depth is not held | `a_task_has_no_tool_to_begin_another_one` |
-//! | a wait is blocked despite its limit, a dead child counts | `a_task_has_a_time_limit_and_frees_its_place`, `a_cancel_goes_down_and_no_further` |
-//! | a hundred children at once, with the dearest model | `three_run_at_once_and_twenty_in_an_exchange`, `a_task_has_the_model_that_the_operator_names` |
+//! | a wait is blocked despite its limit, a dead child counts | `bounds::a_task_has_a_time_limit_and_frees_its_place`, `a_cancel_goes_down_and_no_further` |
+//! | a hundred children at once, with the dearest model | `bounds::three_run_at_once_and_twenty_in_an_exchange`, `bounds::a_task_has_the_model_that_the_operator_names` |
 //! | the history is copied into each child | `a_task_begins_with_its_prompt_alone` |
-//! | the result is lost, or eaten by thinking | `a_task_that_ends_without_a_word_is_made_to_answer`, `a_long_result_is_cut_and_kept_whole` |
-//! | a budget that trips in a child hangs the parent | `a_cap_is_asked_about_once_and_a_refusal_ends_the_tasks`, `a_task_spends_a_part_of_what_is_left` |
+//! | the result is lost, or eaten by thinking | `a_task_that_ends_without_a_word_is_made_to_answer`, `bounds::a_long_result_is_cut_and_kept_whole` |
+//! | a budget that trips in a child hangs the parent | `bounds::a_cap_is_asked_about_once_and_a_refusal_ends_the_tasks`, `bounds::a_task_spends_a_part_of_what_is_left` |
 //! | a child may do more than its parent | `a_task_may_do_no_more_than_what_is_around_it` |
+//! | words of a model pass for the user's | `what_a_task_is_told_is_not_what_the_user_said` |
 //! | orphans after a restart | `a_task_ends_with_the_daemon_and_is_not_begun_anew` |
+
+mod bounds;
 
 use std::collections::BTreeSet;
 
@@ -42,13 +45,15 @@ fn script(provider: &Provider, turns: &[&[&str]]) {
         let more = users.filter(|it| it["content"].to_string().contains("Continue."));
         let said = messages.iter().filter(is("assistant")).count() + more.count();
         if prompt == "go" {
-            return turns.get(said).map_or_else(|| Turn::text("done"), tasks);
+            return turns
+                .get(said)
+                .map_or_else(|| Turn::text("done"), |it| tasks(it));
         }
         turn_of(prompt, said, request)
     });
 }
 
-fn tasks(prompts: &Vec<String>) -> Turn {
+fn tasks(prompts: &[String]) -> Turn {
     let input = |prompt: &String| match prompt.split_once('|') {
         Some((profile, prompt)) => {
             json!({"description": "a task", "prompt": prompt, "profile": profile})
@@ -73,6 +78,7 @@ fn turn_of(prompt: &str, said: usize, request: &Value) -> Turn {
             json!({"path": with, "content": "by a task\n"}),
         ),
         "task" => call("task", json!({"description": "d", "prompt": "say:deeper"})),
+        "find" => call("web_search", json!({"query": with})),
         "think" => Turn::chunks(&[json!({"reasoning_content": "hm"})], "stop"),
         "loop" => call("file_list", json!({"pattern": format!("x{said}*")})),
         other => panic!("{other}"),
@@ -260,42 +266,6 @@ fn tools(request: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_task_has_a_time_limit_and_frees_its_place() {
-    let provider = Provider::start().await;
-    let (turn, pause) = Turn::paused(&[json!({"content": "so far"})], &[], "stop");
-    let slow = std::sync::Mutex::new(Some(turn));
-    provider.by_request(move |request| {
-        let messages = request["messages"].as_array().unwrap();
-        let first = messages.iter().find(|it| it["role"] == "user").unwrap();
-        let said = messages.iter().filter(|it| it["role"] == "assistant");
-        match (text(&first["content"]), said.count()) {
-            ("go", 0) => tasks(&vec!["short|slow".to_owned()]),
-            ("go", 1) => tasks(&["say:a", "say:b", "say:c"].map(str::to_owned).to_vec()),
-            ("go", _) => Turn::text("done"),
-            ("slow", _) => slow.lock().unwrap().take().unwrap(),
-            (prompt, said) => turn_of(prompt, said, request),
-        }
-    });
-    let more = json!({
-        "workflows": {"short": {"limits": {"timeout": "1s"}}},
-        "tasks": {"profiles": ["short"]},
-    });
-    let daemon = Daemon::with(&provider, more).await;
-    let mut client = follower(&daemon).await;
-    let ended = go(&mut client).await;
-    assert_eq!(ended["stopReason"], "end_turn");
-    let results = results(&client);
-    assert_eq!(results.len(), 4);
-    assert_eq!(results[0]["status"], "error");
-    assert_eq!(results[0]["metadata"]["timedOut"], true);
-    let said = text(&results[0]["result"]);
-    assert!(said.contains("took too long"), "{said}");
-    let after: Vec<&str> = results[1..].iter().map(|it| text(&it["result"])).collect();
-    assert_eq!(BTreeSet::from_iter(after), BTreeSet::from(["a", "b", "c"]));
-    pause.go_on();
-}
-
-#[tokio::test]
 async fn a_cancel_goes_down_and_no_further() {
     let provider = Provider::start().await;
     script(&provider, &[&["fix|write:b.txt;say:x"], &["say:next"]]);
@@ -331,109 +301,6 @@ async fn a_cancel_goes_down_and_no_further() {
 }
 
 #[tokio::test]
-async fn three_run_at_once_and_twenty_in_an_exchange() {
-    let provider = Provider::start().await;
-    let five = [
-        "fix|write:1;say:1",
-        "write:2;say:2",
-        "say:3",
-        "say:4",
-        "say:5",
-    ];
-    let turns: [&[&str]; 4] = [
-        &["say:a", "say:b", "say:c", "say:d", "say:e"],
-        &five,
-        &["say:f", "say:g", "say:h", "say:i", "say:j"],
-        &[
-            "say:k", "say:l", "say:m", "say:n", "say:o", "say:p", "say:q",
-        ],
-    ];
-    script(&provider, &turns);
-    let daemon = Daemon::with(
-        &provider,
-        json!({
-            "workflows": fix()["workflows"], "tasks": fix()["tasks"],
-            "approval": {"policy": "allow_all"},
-        }),
-    )
-    .await;
-    let mut client = follower(&daemon).await;
-    go(&mut client).await;
-    let (mut running, mut alone) = (BTreeSet::new(), None);
-    let mut most = 0;
-    for frame in &client.seen {
-        let task = text(&frame["taskId"]).to_owned();
-        match text(&frame["type"]) {
-            "chat:stream-start" if !task.is_empty() => {
-                assert!(alone.is_none(), "{task} runs beside {alone:?}");
-                running.insert(task.clone());
-            }
-            "chat:stream-end" if !task.is_empty() => {
-                running.remove(&task);
-                alone = alone.filter(|it| *it != task);
-            }
-            "chat:tool-start" if frame["payload"]["toolName"] == "file_write" => {
-                assert_eq!(running.len(), 1, "{running:?}");
-                alone = Some(task);
-            }
-            _ => {}
-        }
-        most = most.max(running.len());
-    }
-    // That three do is seen where each of them asks.
-    assert!(most <= 3, "{most}");
-    let results = results(&client);
-    assert_eq!(results.len(), 22);
-    let refused = results.iter().filter(|it| it["status"] == "error");
-    let refused: Vec<&str> = refused.map(|it| text(&it["result"])).collect();
-    assert_eq!(refused.len(), 2, "{refused:?}");
-    assert!(refused[0].contains("begun 20 tasks"), "{refused:?}");
-    let queued = client.all("chat:state");
-    let waits = |it: &&Value| text(&it["reason"]).contains("other tasks");
-    assert!(queued.iter().any(|it| waits(&it)));
-}
-
-#[tokio::test]
-async fn a_task_has_the_model_that_the_operator_names() {
-    let provider = Provider::start().await;
-    script(&provider, &[&["say:a", "own|say:b"]]);
-    let daemon = Daemon::with(
-        &provider,
-        json!({
-            "tasks": {"model": "test/cheap", "profiles": ["own"]},
-            "workflows": {"own": {"model": "other", "system_prompt": "You are it."}},
-        }),
-    )
-    .await;
-    let mut client = follower(&daemon).await;
-    go(&mut client).await;
-    let models: BTreeSet<String> = provider
-        .requests()
-        .iter()
-        .map(|it| text(&it["model"]).to_owned())
-        .collect();
-    assert_eq!(
-        models,
-        BTreeSet::from(["cheap", "other", "test-model"].map(str::to_owned))
-    );
-    let facts = results(&client);
-    let named: BTreeSet<&str> = facts
-        .iter()
-        .map(|it| text(&it["metadata"]["task"]["model"]))
-        .collect();
-    assert_eq!(named, BTreeSet::from(["cheap", "other"]));
-    let own = provider
-        .requests()
-        .into_iter()
-        .find(|it| it["model"] == "other");
-    let system = own.unwrap()["messages"][0]["content"].clone();
-    assert!(
-        text(&system).starts_with("You are it.\n\nYou do one task"),
-        "{system}"
-    );
-}
-
-#[tokio::test]
 async fn a_task_begins_with_its_prompt_alone() {
     let provider = Provider::start().await;
     let mut more = fix();
@@ -441,18 +308,17 @@ async fn a_task_begins_with_its_prompt_alone() {
     let daemon = Daemon::with(&provider, more).await;
     daemon.file("a.txt", "old\n");
     let mut client = follower(&daemon).await;
-    // Whatever was read around it, it has read nothing.
     let read = json!({"type": "tool:execute", "toolName": "file_read", "input": {"path": "a.txt"}, "inject": true});
     client.send(read).await;
     end(&mut client).await;
-    let prompt = "fix|write:a.txt;read:a.txt;write:a.txt;say:written";
-    provider.then(tasks(&vec![prompt.to_owned()]));
+    let prompt = "fix|read:a.txt;write:a.txt;say:written";
+    provider.then(tasks(&[prompt.to_owned()]));
     provider.by_request(|request| {
         let messages = request["messages"].as_array().unwrap();
         let first = messages.iter().find(|it| it["role"] == "user").unwrap();
         let said = messages.iter().filter(|it| it["role"] == "assistant");
         match text(&first["content"]) {
-            prompt if prompt.starts_with("write:") => turn_of(prompt, said.count(), request),
+            prompt if prompt.starts_with("read:") => turn_of(prompt, said.count(), request),
             _ => Turn::text("done"),
         }
     });
@@ -466,15 +332,19 @@ async fn a_task_begins_with_its_prompt_alone() {
         .map(|it| text(&it["role"]))
         .collect();
     assert_eq!(roles, ["system", "user"], "{of_task}");
+    // What was seen around it is not what it has seen: there the file is to be read anew.
+    let write = json!({"type": "tool:execute", "toolName": "file_write", "input": {"path": "a.txt", "content": "mine\n"}});
+    client.send(write).await;
+    end(&mut client).await;
     let mut writes = client.all("chat:tool-result");
     writes.retain(|it| it["toolName"] == "file_write");
-    assert_eq!(writes[0]["status"], "error", "{writes:?}");
-    assert_eq!(writes[1]["status"], "success", "{writes:?}");
+    let statuses: Vec<&Value> = writes.iter().map(|it| &it["status"]).collect();
+    assert_eq!(statuses, ["success", "error"], "{writes:?}");
     // What it said is remembered beside the conversation, and not in it.
     let history = json!({"type": "chat:history", "conversationId": "task:t2"});
     let history = client.ask(history).await;
     let messages = history["payload"]["messages"].as_array().unwrap();
-    assert_eq!(messages.len(), 8, "{history}");
+    assert_eq!(messages.len(), 6, "{history}");
     for frame in [
         json!({"type": "chat:send", "content": "x", "conversationId": "task:t2"}),
         json!({"type": "tool:execute", "toolName": "file_list", "input": {}, "conversationId": "task:t2"}),
@@ -516,140 +386,8 @@ async fn a_task_that_ends_without_a_word_is_made_to_answer() {
     assert_eq!(results[2]["metadata"]["task"]["toolCalls"], 20);
 }
 
-#[tokio::test]
-async fn a_long_result_is_cut_and_kept_whole() {
-    let provider = Provider::start().await;
-    script(&provider, &[&["long"]]);
-    let daemon = Daemon::start(&provider).await;
-    let mut client = follower(&daemon).await;
-    go(&mut client).await;
-    let result = &results(&client)[0];
-    assert!(text(&result["result"]).len() < 17 * 1024);
-    assert_eq!(result["metadata"]["truncated"], true);
-    let output = json!({"type": "tool:output", "toolId": result["toolId"], "limit": 100_000});
-    let output = client.ask(output).await;
-    assert_eq!(text(&output["payload"]["text"]).len(), 50_000, "{output}");
-}
-
-#[tokio::test]
-async fn a_cap_is_asked_about_once_and_a_refusal_ends_the_tasks() {
-    let provider = Provider::start().await;
-    script(
-        &provider,
-        &[&["read:a.txt;say:1", "read:a.txt;say:2", "read:a.txt;say:3"]],
-    );
-    let daemon = Daemon::with(&provider, priced("supervised")).await;
-    daemon.file("a.txt", "a\n");
-    for (answer, status) in [
-        (json!({"approved": false}), "error"),
-        (json!({"unlimited": true}), "success"),
-    ] {
-        let mut client = follower(&daemon).await;
-        client.say("go").await;
-        let mut asked = Vec::new();
-        for number in 0..6 {
-            let confirm = client.until("chat:tool-confirm").await["payload"].clone();
-            match number {
-                0..3 => client.send(approve(&confirm["toolId"])).await,
-                _ => asked.push(confirm["toolId"].clone()),
-            }
-        }
-        // All three have run, and no further request fits.
-        let budget = json!({"type": "session:configure", "budget": {"maxCostUsd": 0.05}});
-        client.ask(budget).await;
-        for call in &asked {
-            client.send(approve(call)).await;
-        }
-        let reply = |confirm: &Value| {
-            let mut reply = answer.clone();
-            reply["type"] = json!("chat:budget-approve");
-            reply["requestId"] = confirm["payload"]["requestId"].clone();
-            reply
-        };
-        let confirm = client.until("chat:budget-confirm").await;
-        assert!(confirm["taskId"].is_string(), "{confirm}");
-        assert_eq!(confirm["payload"]["scope"], "session");
-        client.send(reply(&confirm)).await;
-        if status == "error" {
-            // The exchange around them is asked itself when it goes on.
-            let confirm = client.until("chat:budget-confirm").await;
-            assert_eq!(confirm["payload"]["conversationId"], "default");
-            client.send(reply(&confirm)).await;
-        }
-        let ended = end(&mut client).await;
-        let reason = if status == "error" {
-            "budget"
-        } else {
-            "end_turn"
-        };
-        assert_eq!(ended["stopReason"], reason);
-        let results = results(&client);
-        assert_eq!(results.len(), 3);
-        assert!(
-            results.iter().all(|it| it["status"] == status),
-            "{results:?}"
-        );
-        let of_tasks = client
-            .seen
-            .iter()
-            .filter(|it| it["type"] == "chat:budget-confirm" && it["taskId"].is_string());
-        assert_eq!(of_tasks.count(), 1);
-    }
-}
-
-/// A model with a price: a turn costs $0.005, and of one that nobody limits $1 is expected.
-fn priced(trust: &str) -> Value {
-    let pricing = json!({"input": 0, "output": 1000});
-    json!({"chat": {"trust_level": trust}, "providers": {"test": {"pricing": pricing}}})
-}
-
 fn approve(call: &Value) -> Value {
     json!({"type": "chat:tool-approve", "toolId": call, "approved": true})
-}
-
-#[tokio::test]
-async fn a_task_spends_a_part_of_what_is_left() {
-    let provider = Provider::start().await;
-    let endless = "loop;".repeat(30);
-    script(&provider, &[&[&endless]]);
-    let daemon = Daemon::with(&provider, priced("guided")).await;
-    let mut client = follower(&daemon).await;
-    // A quarter of what is left after a turn is $1.00875: two turns, and a last answer.
-    let capped = json!({"type": "chat:send", "content": "go", "limits": {"maxCostUsd": 4.04}});
-    client.send(capped).await;
-    let ended = end(&mut client).await;
-    assert_eq!(ended["stopReason"], "end_turn");
-    let result = &results(&client)[0];
-    assert_eq!(result["status"], "error");
-    let said = text(&result["result"]);
-    assert!(
-        said.starts_with("[the task may spend no more") && said.ends_with("a last answer"),
-        "{said}"
-    );
-    let facts = &result["metadata"]["task"];
-    assert_eq!(
-        (&facts["turns"], &facts["stopReason"]),
-        (&json!(3), &json!("budget"))
-    );
-    assert_eq!(facts["spentUsd"], 0.015);
-    assert_eq!(client.all("chat:budget-confirm"), Vec::<Value>::new());
-    // It is in what the exchange took, and in the ledger.
-    assert_eq!(ended["spentUsd"], 0.025);
-    assert_eq!(ended["usage"]["outputTokens"], 25);
-    for (by, expected) in [
-        ("kind", vec![("task", 3), ("turn", 2)]),
-        ("conversation", vec![("default", 5)]),
-    ] {
-        let report = json!({"type": "usage:report", "groupBy": by});
-        let report = client.ask(report).await;
-        let rows = report["payload"]["rows"].as_array().unwrap();
-        let of = |key: &str| rows.iter().find(|it| text(&it["key"]).ends_with(key));
-        assert_eq!(rows.len(), expected.len(), "{report}");
-        for (key, requests) in expected {
-            let row = of(key).unwrap_or_else(|| panic!("{report}"));
-            assert_eq!(row["requests"], requests, "{report}");
-        }
-    }
 }
 
 #[tokio::test]
@@ -734,4 +472,20 @@ async fn a_task_ends_with_the_daemon_and_is_not_begun_anew() {
         provider.requests().last().map(|it| tools(it).is_empty()),
         Some(false)
     );
+}
+
+#[tokio::test]
+async fn what_a_task_is_told_is_not_what_the_user_said() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["find:secret;say:x"]]);
+    let search = json!({"ask": "new_words", "searxng_url": "http://127.0.0.1:9"});
+    let daemon = Daemon::with(&provider, json!({"tools": {"web_search": search}})).await;
+    let mut client = follower(&daemon).await;
+    client.say("go").await;
+    let confirm = client.until("chat:tool-confirm").await;
+    let reason = text(&confirm["payload"]["reason"]);
+    assert!(reason.contains("words that you did not write"), "{reason}");
+    let deny = json!({"type": "chat:tool-approve", "toolId": confirm["payload"]["toolId"], "approved": false});
+    client.send(deny).await;
+    end(&mut client).await;
 }

@@ -22,7 +22,7 @@ const ICONS = /** @type {Record<string, string>} */ ({
   file_search: "⌕",
   web_search: "◍",
   web_fetch: "◍",
-  task: "⑂",
+  task: "↳",
 });
 
 /** Tools whose changes of files can be undone. */
@@ -299,7 +299,14 @@ function ending(/** @type {any} */ it, /** @type {string | undefined} */ changes
   if (result && result.trimEnd() !== plain(it.output).trimEnd()) parts.push(h("p", { class: "label" }, `Result${masked}`), h(Result, { text: result }));
   else if (masked) parts.push(h("p", { class: "label" }, masked.slice(3)));
   if (it.content) parts.push(h(Extras, { key: "extras", parts: it.content }));
+  if (it.metadata?.task) parts.push(h("p", { class: "label" }, tookOf(it.metadata.task)));
   return parts;
+}
+
+/** What a task took. @param {any} task */
+function tookOf({ turns, toolCalls, model, spentUsd }) {
+  const counted = (/** @type {number} */ count, /** @type {string} */ word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+  return [counted(turns, "turn"), counted(toolCalls, "call"), spentUsd > 0 && `$${spentUsd.toFixed(4)}`, exposed(model)].filter(Boolean).join(" · ");
 }
 
 const MARKS = { created: "+", modified: "~", deleted: "−" };

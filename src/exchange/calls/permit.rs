@@ -161,8 +161,12 @@ impl Calls<'_> {
         let config = &self.exchange.context.services.config();
         let facts = &permitted.facts;
         let search = permitted.prepared.query().map(|query| {
-            let searches = &self.exchange.context.conversation.searches;
-            let history = self.exchange.context.conversation.history.snapshot();
+            let conversation = &self.exchange.context.conversation;
+            let (searches, history) = match &conversation.within {
+                Some(within) => (&within.searches, &within.history),
+                None => (&conversation.searches, &conversation.history),
+            };
+            let history = history.snapshot();
             searches.judge(&call.id, query, &history, &config.tools.web_search)
         });
         let said = self.exchange.context.conversation.memory.said(&Call {

@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 use crate::exchange::history::History;
 use crate::exchange::questions::Questions;
 use crate::exchange::tasks::{
-    BeginTask, Done, MAX_TASKS, Told, Within, follow, share, share_of_tokens,
+    BeginTask, Begun, Done, MAX_TASKS, Told, Within, follow, share, share_of_tokens,
 };
 use crate::message::{Message, Part, StopReason, TaskFacts, ToolCall};
 use crate::runtime::Stopwatch;
@@ -98,11 +98,7 @@ impl Tasker<'_> {
         &self,
         task: Task,
         cancel: CancellationToken,
-    ) -> (
-        Box<BeginTask>,
-        Told,
-        oneshot::Receiver<Result<Arc<History>, String>>,
-    ) {
+    ) -> (Box<BeginTask>, Told, oneshot::Receiver<Begun>) {
         let exchange = self.exchange;
         let (setup, conversation) = (exchange.setup, &exchange.context.conversation);
         let ledger = &exchange.ledger;
@@ -114,6 +110,8 @@ impl Tasker<'_> {
             clocks: vec![Arc::clone(exchange.stopwatch), Arc::clone(self.clock)],
             tasks: Arc::clone(&ledger.tasks),
             asking: Arc::clone(&conversation.asking),
+            history: Arc::clone(&conversation.history),
+            searches: Arc::clone(&conversation.searches),
         });
         let questions = Arc::<Questions>::default();
         let (events, told) = follow(
@@ -197,7 +195,10 @@ pub(super) fn shorten(output: &mut Output, redactor: &Redactor) {
             output.metadata.omitted_bytes = Some(left_out as u64).filter(|bytes| *bytes > 0);
             *text = match left_out {
                 0 => clean,
-                _ => format!("{}\n[{left_out} more bytes are left out]", &clean[..kept]),
+                _ => {
+                    let kept = clean.get(..kept).unwrap_or_default();
+                    format!("{kept}\n[{left_out} more bytes are left out]")
+                }
             };
         }
     }

@@ -119,6 +119,54 @@ fn a_layer_that_nobody_asked_for_has_no_number() {
 }
 
 #[test]
+fn what_happens_in_a_task_is_for_who_asked_for_it() {
+    let kinds = |layers: &[Layer]| {
+        let mut log = Log::new(1 << 20, layers.to_vec());
+        let id = ConversationId::new("task:t7");
+        let extended = crate::protocol::event::ToolExtended {
+            conversation_id: id.clone(),
+            message_id: MessageId::new("m1"),
+            tool_id: crate::message::ToolId::new("t8"),
+            request_id: None,
+            host: None,
+            expires_at: None,
+        };
+        let steered = crate::protocol::event::Steered {
+            conversation_id: id,
+            message_id: MessageId::new("m1"),
+            content: crate::protocol::content::Content::Text("x".to_owned()),
+        };
+        for event in [
+            delta("a", 0, "x"),
+            delta("task:t7", 0, "y"),
+            Event::ChatToolExtended(extended),
+            Event::ChatSteered(steered),
+        ] {
+            log.append(event, None, Timestamp::default());
+        }
+        let (frames, _) = frames(&mut log, 0);
+        let shown = frames.iter().map(|it| {
+            let kind = it["type"].as_str().unwrap().to_owned();
+            (kind, it["taskId"].as_str().map(str::to_owned))
+        });
+        shown.collect::<Vec<_>>()
+    };
+    let of_task = |kind: &str| (kind.to_owned(), Some("t7".to_owned()));
+    let own = ("chat:text-delta".to_owned(), None);
+    let question = of_task("chat:tool-extended");
+    assert_eq!(kinds(&[Layer::Stream]), [own.clone(), question.clone()]);
+    let all = [
+        own,
+        of_task("chat:text-delta"),
+        question.clone(),
+        of_task("chat:steered"),
+    ];
+    assert_eq!(kinds(&[Layer::Stream, Layer::Tasks]), all);
+    let without_deltas = [question, of_task("chat:steered")];
+    assert_eq!(kinds(&[Layer::Tasks]), without_deltas);
+}
+
+#[test]
 fn beyond_the_bound_there_is_a_gap_and_a_resync_bridges_it() {
     let mut log = Log::new(2_000, LAYERS.to_vec());
     for _ in 0..50 {

@@ -101,6 +101,19 @@ fn each_change_is_told_once() {
 }
 
 #[test]
+fn what_goes_wrong_in_a_task_is_no_failure_of_the_session() {
+    use SessionStateName::{Idle, Running};
+
+    let told = states(&[
+        start("a"),
+        start("task:t1"),
+        end("task:t1", "m1", "error"),
+        end("a", "m1", "end_turn"),
+    ]);
+    assert_eq!(told, [(Running, 0), (Idle, 0)]);
+}
+
+#[test]
 fn an_end_leaves_no_question_of_its_exchange_and_one_of_the_queue_changes_nothing() {
     use SessionStateName::{Idle, RequiresAction, Running};
 

@@ -181,3 +181,41 @@ async fn servers_of_the_editor_serve_its_session() {
     );
     assert!(!said.contains("hidden-value"), "{said}");
 }
+
+#[tokio::test]
+async fn what_a_task_asks_is_asked_here_and_its_call_has_an_end() {
+    let provider = Provider::start().await;
+    let task = json!({"description": "write it", "prompt": "write a.txt", "profile": "fix"});
+    for turn in [
+        Turn::call("task", &task),
+        Turn::call("file_write", &json!({"path": "a.txt", "content": "new\n"})),
+        Turn::text("written"),
+        Turn::text("That was it."),
+    ] {
+        provider.then(turn);
+    }
+    let writes = json!({"file_write": {"allowed": true}});
+    let more = json!({
+        "workflows": {"fix": {"tool_permissions": writes}},
+        "tasks": {"profiles": ["fix"]},
+    });
+    let mut editor = Editor::start(&provider, more).await;
+    let session = editor.open(json!({})).await;
+    let prompt = editor.prompt(&session, "write").await;
+    let question = editor.until(is_question).await;
+    assert_eq!(question["params"]["sessionId"], session);
+    assert_eq!(question["params"]["toolCall"]["toolCallId"], "t2");
+    editor.answer(&question["id"], selected("once")).await;
+    let outcome = editor.outcome(prompt).await;
+    assert_eq!(outcome["result"]["stopReason"], "end_turn");
+    assert!(editor.folder.path().join("project/a.txt").exists());
+    let begun = editor.updates("tool_call");
+    let titles: Vec<&Value> = begun.iter().map(|it| &it["title"]).collect();
+    assert_eq!(titles, ["task", "Write a.txt"]);
+    for id in ["t1", "t2"] {
+        let updates = editor.updates("tool_call_update");
+        let mut its = updates.iter().filter(|it| it["toolCallId"] == id);
+        let last = its.next_back().unwrap();
+        assert_eq!(last["status"], "completed", "{last}");
+    }
+}

@@ -18,6 +18,8 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
         seq?: number;
         /** The `id` of the request that this answers. */
         replyTo?: RequestId;
+        /** The task that this is of: the id of the call that began it. Its conversation is `task:` and that id. */
+        taskId?: string;
         /** RFC 3339, UTC, milliseconds. */
         timestamp: string;
         payload: Events[T];
@@ -48,9 +50,10 @@ export type ApprovalPolicy = "deny_all" | "ask" | "auto_approve_safe" | "allow_a
  * - `message`: `chat:message`: whole messages.
  * - `sessions`: `session:updated`: what changes about kept sessions, this one and others.
  * - `status`: `session:status-changed`: how the session stands, in one word.
+ * - `tasks`: What tasks do, besides what they ask; each event only where its own layer is wanted, too.
  * - `exchange`: Always on; accepted so that a client may name it.
  */
-export type Layer = "stream" | "state" | "message" | "sessions" | "status" | "exchange";
+export type Layer = "stream" | "state" | "message" | "sessions" | "status" | "tasks" | "exchange";
 /**
  * Names a session: 22 characters of base64url, not guessable.
  */
@@ -372,6 +375,7 @@ export type InputMode = "form" | "url";
 /**
  * What a cap is for.
  *
+ * - `task`: One task.
  * - `exchange`: One exchange.
  * - `conversation`: A conversation.
  * - `session`: A session.
@@ -379,7 +383,7 @@ export type InputMode = "form" | "url";
  * - `daemon`: A day of the daemon.
  * - `provider`: A day of a provider instance.
  */
-export type BudgetScope = "exchange" | "conversation" | "session" | "user" | "daemon" | "provider";
+export type BudgetScope = "task" | "exchange" | "conversation" | "session" | "user" | "daemon" | "provider";
 /**
  * What became of a send.
  *
@@ -465,6 +469,23 @@ export type ResultStatus = "success" | "error";
  */
 export type FileChange = "created" | "modified" | "deleted";
 /**
+ * Why an exchange ended.
+ *
+ * - `end_turn`: The model had said what it had to say.
+ * - `max_tokens`: The limit of output tokens was reached.
+ * - `stop_sequence`: The model wrote a stop sequence.
+ * - `refusal`: The model refused.
+ * - `content_filter`: A filter of the provider stopped it.
+ * - `cancelled`: The user, or the end of the session, stopped it.
+ * - `timeout`: It took too long.
+ * - `max_turns`: The limit of turns was reached.
+ * - `context_budget`: The context was nearly full.
+ * - `budget`: A cap on what may be spent was reached.
+ * - `sandbox_violation`: A call's path left the roots or is denied.
+ * - `error`: Something failed.
+ */
+export type StopReason = "end_turn" | "max_tokens" | "stop_sequence" | "refusal" | "content_filter" | "cancelled" | "timeout" | "max_turns" | "context_budget" | "budget" | "sandbox_violation" | "error";
+/**
  * How far a compaction is.
  *
  * - `started`: It began.
@@ -500,23 +521,6 @@ export type CompactionTrigger = "auto" | "overflow" | "manual" | "model_change";
  */
 export type CompactionFailure = "no_shrink" | "thrashing" | "cancelled" | "too_small";
 /**
- * Why an exchange ended.
- *
- * - `end_turn`: The model had said what it had to say.
- * - `max_tokens`: The limit of output tokens was reached.
- * - `stop_sequence`: The model wrote a stop sequence.
- * - `refusal`: The model refused.
- * - `content_filter`: A filter of the provider stopped it.
- * - `cancelled`: The user, or the end of the session, stopped it.
- * - `timeout`: It took too long.
- * - `max_turns`: The limit of turns was reached.
- * - `context_budget`: The context was nearly full.
- * - `budget`: A cap on what may be spent was reached.
- * - `sandbox_violation`: A call's path left the roots or is denied.
- * - `error`: Something failed.
- */
-export type StopReason = "end_turn" | "max_tokens" | "stop_sequence" | "refusal" | "content_filter" | "cancelled" | "timeout" | "max_turns" | "context_budget" | "budget" | "sandbox_violation" | "error";
-/**
  * Codes of `chat:error`: why an exchange went wrong, or a send was not admitted.
  *
  * - `provider_not_configured`: The provider instance does not exist or lacks its key.
@@ -551,8 +555,9 @@ export type ChatCode = "provider_not_configured" | "provider_auth" | "provider_r
  * - `network`: Reads what is on other machines.
  * - `mcp`: Belongs to an MCP server.
  * - `client`: The client runs it.
+ * - `task`: Hands work to another model.
  */
-export type ToolCategory = "file" | "exec" | "search" | "network" | "mcp" | "client";
+export type ToolCategory = "file" | "exec" | "search" | "network" | "mcp" | "client" | "task";
 /**
  * Whether a tool is another one than before.
  *
@@ -3798,6 +3803,10 @@ export interface Metadata {
      */
     warnings?: string[];
     /**
+     * How the task went that the call began.
+     */
+    task?: TaskFacts;
+    /**
      * The sandbox mode a command ran in.
      */
     sandbox?: string;
@@ -3840,6 +3849,64 @@ export interface ChangedFile {
      * What became of it.
      */
     change: FileChange;
+}
+/**
+ * How a task went.
+ */
+export interface TaskFacts {
+    /**
+     * The task: the id of the call that began it.
+     */
+    taskId: ToolId;
+    /**
+     * The profile that it had.
+     */
+    profile: string;
+    /**
+     * The model that did it.
+     */
+    model: string;
+    /**
+     * Turns that ended well.
+     */
+    turns: number;
+    /**
+     * Calls of its own.
+     */
+    toolCalls: number;
+    /**
+     * Why it ended.
+     */
+    stopReason: StopReason;
+    /**
+     * Its tokens.
+     */
+    usage: Tokens;
+    /**
+     * What it counted against caps on money, estimates included. Absent where nothing of it has a price.
+     */
+    spentUsd?: number;
+}
+/**
+ * Tokens; what the provider did not say is left out.
+ */
+export interface Tokens {
+    /**
+     * All input tokens, cached ones included.
+     */
+    inputTokens?: number;
+    /**
+     * Output tokens, reasoning included.
+     */
+    outputTokens?: number;
+    /**
+     * Of the input: read from a cache.
+     */
+    cacheReadTokens?: number;
+    /**
+     * Of the input: written to a cache.
+     */
+    cacheWriteTokens?: number;
 }
 /**
  * Payload of `chat:usage`.
@@ -3985,27 +4052,6 @@ export interface Compaction {
      * What stands in the place of the messages, up to 32 KiB of it; absent where none was replaced.
      */
     summary?: string;
-}
-/**
- * Tokens; what the provider did not say is left out.
- */
-export interface Tokens {
-    /**
-     * All input tokens, cached ones included.
-     */
-    inputTokens?: number;
-    /**
-     * Output tokens, reasoning included.
-     */
-    outputTokens?: number;
-    /**
-     * Of the input: read from a cache.
-     */
-    cacheReadTokens?: number;
-    /**
-     * Of the input: written to a cache.
-     */
-    cacheWriteTokens?: number;
 }
 /**
  * Payload of `chat:state`.

@@ -40,6 +40,8 @@ export interface ToolCallBlock {
     content?: Part[];
     durationMs?: number;
     metadata?: Record<string, unknown>;
+    /** What happens in the task that the call began: with the layer `tasks` all of it, else what is asked there. */
+    task?: Message[];
 }
 /** What the user said in the middle of an exchange. */
 export interface SteeredBlock {
@@ -88,6 +90,8 @@ export interface ConversationView {
 /** All that a session shows. */
 export interface View {
     conversations: Record<string, ConversationView>;
+    /** Tasks that run, by the ids of the calls that began them; what is to be shown of them is in these calls. */
+    tasks: Record<string, ConversationView>;
     /** Questions without an answer, in the order of their coming. */
     approvals: ToolConfirm[];
     /** What servers ask in the middle of calls, in the order of their coming; only with `inputRequests`. */

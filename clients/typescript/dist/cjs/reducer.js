@@ -17,15 +17,43 @@ exports.isSame = isSame;
 exports.OUTPUT_CHARS = 256 * 1024;
 /** A view of nothing. */
 function emptyView() {
-    return { conversations: {}, approvals: [], inputs: [], budgets: [], gap: false };
+    return { conversations: {}, tasks: {}, approvals: [], inputs: [], budgets: [], gap: false };
 }
 /** Returns the view after a frame. */
 function reduce(view, frame) {
-    const now = after(view, frame);
+    const now = frame.taskId === undefined ? after(view, frame) : withinTask(view, frame, frame.taskId);
     if (!now.isRetold || frame.type === "session:error" || frame.type.endsWith("-result"))
         return now;
     const { isRetold: _, ...rest } = now;
     return rest;
+}
+/** Returns the view after a frame of a task, which is shown in the call that began it. */
+function withinTask(view, frame, taskId) {
+    const id = `task:${taskId}`;
+    const known = view.tasks[taskId];
+    // What comes after its end, or before its begin, shows nothing.
+    if (!known && ["chat:state", "chat:stream-end", "tool:background", "tool:port-open"].includes(frame.type))
+        return view;
+    const inside = after({ ...view, conversations: known ? { [id]: known } : {} }, frame);
+    const task = inside.conversations[id];
+    const { [taskId]: _, ...others } = view.tasks;
+    const isOver = frame.type === "chat:stream-end";
+    const tasks = task && !isOver ? { ...others, [taskId]: task } : others;
+    const shown = { ...inside, conversations: view.conversations, tasks };
+    return task && task !== known ? inCall(shown, taskId, task.messages) : shown;
+}
+/** Shows the messages of a task in the call that began it, where that is shown. */
+function inCall(view, taskId, task) {
+    const isIts = (it) => it.type === "tool_call" && it.toolId === taskId;
+    const around = Object.values(view.conversations).find((it) => it.messages.some((one) => one.blocks.some(isIts)));
+    if (!around)
+        return view;
+    return withConversation(view, around.conversationId, (it) => ({
+        ...it,
+        messages: it.messages.map((one) => one.blocks.some(isIts)
+            ? { ...one, blocks: one.blocks.map((block) => (block.type === "tool_call" && isIts(block) ? { ...block, task } : block)) }
+            : one),
+    }));
 }
 function after(view, frame) {
     switch (frame.type) {
@@ -296,7 +324,7 @@ function missed(view) {
             }),
         };
     }
-    return { conversations, approvals: [], inputs: [], budgets: [], gap: true, isRetold: true };
+    return { conversations, tasks: {}, approvals: [], inputs: [], budgets: [], gap: true, isRetold: true };
 }
 /** After a gap, the beginning of an exchange that runs is the last answer of the history, where that is not whole. */
 function continued(view, of) {
