@@ -386,12 +386,12 @@ mod tests {
         spent("p", "turn", 300);
         budget_reached("exchange");
         webhook("delivered");
-        let figures = render(1, Some(1)).unwrap();
+        let figures = render(1, Some(1), Some(true)).unwrap();
         let named: Vec<&str> = figures
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
             .collect();
-        assert_eq!(named.len(), 18 + GAUGES.len() + 2, "{named:?}");
+        assert_eq!(named.len(), 18 + GAUGES.len() + 3, "{named:?}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 43b4cab181875b6a114422abdc1115e0569961e01976416447439e7222b7d62e
+// SHA-256 of it: d8b386b33d445f87c1abb02ce115d551ff0e28e5c141787050526db9606104dc
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -296,6 +296,7 @@ export type GroupBy = "day" | "model" | "provider" | "user" | "conversation" | "
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
+ * - `store_unavailable`: What sessions are kept in does not answer now, or is another daemon's; the message says which.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
  */
@@ -329,6 +330,7 @@ export type SessionCode =
   | "config_invalid"
   | "too_many_tools"
   | "rate_limited"
+  | "store_unavailable"
   | "shutting_down"
   | "internal";
 /**
