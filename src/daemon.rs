@@ -36,6 +36,7 @@ use crate::lifecycle::{self, Signals};
 use crate::mcp::{self, Mcp};
 use crate::message::Severity;
 use crate::notices::Notices;
+use crate::otlp::{self, Exporting};
 use crate::protocol::roles::SocketRole;
 use crate::protocol::{event, word};
 use crate::provider::registry::Providers;
@@ -49,6 +50,8 @@ use crate::session::{self, Daemon, Reloadable, Sessions};
 use crate::spend::Spend;
 use crate::store::{AnyStore, Updates};
 use crate::telemetry::Redactor;
+use crate::telemetry::metrics;
+use crate::telemetry::traces::Ended;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
 use crate::webhooks::Webhooks;
@@ -56,10 +59,10 @@ use crate::webhooks::Webhooks;
 /// How long tasks may take to end once everything was cancelled.
 const LAST_MOMENTS: Duration = Duration::from_secs(3);
 
-/// The same for an editor's agent: an editor kills what does not end soon. Five things are waited for, one after the other.
-const LAST_MOMENTS_OF_AGENT: Duration = Duration::from_millis(350);
+/// The same for an editor's agent: an editor kills what does not end soon. Six things are waited for, one after the other.
+const LAST_MOMENTS_OF_AGENT: Duration = Duration::from_millis(320);
 
-const _: () = assert!(LAST_MOMENTS_OF_AGENT.as_millis() * 5 < 2_000);
+const _: () = assert!(LAST_MOMENTS_OF_AGENT.as_millis() * 6 < 2_000);
 
 /// What the daemon is run with besides its configuration.
 #[derive(Default)]
@@ -84,6 +87,8 @@ pub struct Options {
     pub redactor: Redactor,
     /// What the configuration was read from, to read it again, and each value of it with where it came from.
     pub sources: Option<(Sources, Vec<Shown>)>,
+    /// Spans of the log as they end, where they are to be sent.
+    pub spans: Option<Ended>,
 }
 
 /// Runs the daemon to its end.
@@ -91,13 +96,13 @@ pub struct Options {
 /// # Errors
 ///
 /// [`Fatal`] where it cannot start.
-pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
+pub async fn run(config: Config, mut options: Options) -> Result<(), Fatal> {
     let close = CancellationToken::new();
     let sandboxes = Sandboxes::new(&config, options.home.as_deref());
     let (listener, address) = bind(config.server.address(), options.token.is_some()).await?;
     let (token, made_up) = token(options.token.clone(), address)?;
     sandboxes.confined.keep_off_port(address.port());
-    let built = assemble(config, &options, sandboxes, &token).await?;
+    let built = assemble(config, &mut options, sandboxes, &token).await?;
     let daemon = Arc::clone(&built.daemon);
     let config = daemon.services.config();
     let shared = Arc::new(Shared {
@@ -137,12 +142,12 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
 /// # Errors
 ///
 /// [`Fatal`] where it cannot start.
-pub async fn run_agent(config: Config, options: Options) -> Result<(), Fatal> {
+pub async fn run_agent(config: Config, mut options: Options) -> Result<(), Fatal> {
     let close = CancellationToken::new();
     let sandboxes = Sandboxes::new(&config, options.home.as_deref());
     // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
     let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
-    let built = assemble(config, &options, sandboxes, &token).await?;
+    let built = assemble(config, &mut options, sandboxes, &token).await?;
     let signals = catch_signals()?;
     let sessions = Sessions::new(Arc::clone(&built.daemon));
     let closed = options.stdin_closed.clone();
@@ -189,12 +194,13 @@ struct Built {
     daemon: Arc<Daemon>,
     audit: Audit,
     roots: Result<Arc<Roots>, String>,
+    exporting: Option<Exporting>,
 }
 
 /// Opens what the daemon works with, and builds it.
 async fn assemble(
     config: Config,
-    options: &Options,
+    options: &mut Options,
     sandboxes: Sandboxes,
     token: &SecretString,
 ) -> Result<Built, Fatal> {
@@ -212,7 +218,14 @@ async fn assemble(
     let probing = daemon.sandbox.clone();
     daemon.tasks.spawn(async move { drop(probing.await) });
     require_sandbox(&daemon, options.require_sandbox).await?;
+    let spans = options.spans.take();
+    let exporting = config.otlp.as_ref().map(|otlp| {
+        let store = daemon.store.clone();
+        let families = move || metrics::families(store.as_ref().and_then(AnyStore::log_bytes));
+        otlp::begin(otlp, spans, families)
+    });
     Ok(Built {
+        exporting,
         daemon,
         audit,
         roots,
@@ -233,6 +246,7 @@ impl Built {
             daemon,
             audit,
             roots,
+            exporting,
         } = self;
         // Off the way to ready: each takes as long as it takes.
         daemon.mcp.start(&daemon.services.config().mcp.servers);
@@ -256,8 +270,15 @@ impl Built {
         let why = lifecycle::ending(&mut signals, &options.stdin_closed, parent, reload).await;
         tracing::info!(?why, "shutting down");
         daemon.draining.cancel();
+        let end = async {
+            drain(&daemon, why, &close, moments).await;
+            // Of all that ran, the drain too.
+            if let Some(exporting) = exporting {
+                exporting.finish(moments).await;
+            }
+        };
         tokio::select! {
-            () = drain(&daemon, why, &close, moments) => {}
+            () = end => {}
             () = signals.end() => tracing::warn!("a second signal: ending at once"),
         }
         tokio::task::spawn_blocking(move || audit.flush())

@@ -11,6 +11,7 @@ mod mcp;
 mod project;
 mod providers;
 mod server;
+mod telemetry;
 mod webhooks;
 mod workflows;
 
@@ -122,6 +123,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         audit,
         webhooks: webhooks::check(settings.webhooks, findings),
         store,
+        otlp: telemetry::check(settings.telemetry.otlp, findings),
         shutdown_grace: settings.shutdown.grace.0,
         environment_secrets: keys::in_environment(&findings.sources.environment),
     }

@@ -6,6 +6,7 @@ mod budget;
 mod client;
 mod compaction;
 mod store;
+mod telemetry;
 mod web;
 mod webhooks;
 
@@ -34,6 +35,7 @@ pub use client::{ClientToolsConfig, SkipApproval};
 pub use compaction::{CompactionConfig, NativeCompaction};
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
+pub(crate) use telemetry::{OtlpSettings, TelemetrySettings};
 pub use web::{AskSearch, WebFetchConfig, WebSearchConfig};
 pub use webhooks::{WebhookEvent, WebhooksConfig};
 

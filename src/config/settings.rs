@@ -13,7 +13,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
-use super::sections::{Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Turns, word};
+use super::sections::{
+    Dollars, ProjectConfig, Reserve, Secret, StoreSettings, TelemetrySettings, Turns, word,
+};
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
     CompactionConfig, FileReadConfig, LogConfig, SandboxPolicy, ServerConfig, SessionConfig,
@@ -60,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) audit: AuditConfig,
     /// Another program that is told by HTTP how sessions stand.
     pub(crate) webhooks: WebhooksConfig,
+    /// What is sent to others about how the daemon does.
+    pub(crate) telemetry: TelemetrySettings,
     /// How the daemon ends.
     pub(crate) shutdown: ShutdownSettings,
 }

@@ -141,11 +141,8 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) 
 
 async fn figures(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
-    let tasks = tokio::runtime::Handle::current()
-        .metrics()
-        .num_alive_tasks();
     let store = shared.daemon.store.as_ref();
-    metrics::render(tasks, store.and_then(AnyStore::log_bytes))
+    metrics::render(store.and_then(AnyStore::log_bytes))
         .map(|figures| ([(CONTENT_TYPE, FORM)], figures))
         .map_err(|error| {
             tracing::error!(%error, "figures that cannot be written");

@@ -141,9 +141,16 @@ const STORE_LOG: (&str, &str) = (
     "Bytes of the store's log of changes, after its last commit.",
 );
 
-/// Returns all figures in Prometheus' text form. `tasks` are the runtime's, `store_log` the bytes of the store's log of
-/// changes where there is a store.
-pub fn render(tasks: usize, store_log: Option<u64>) -> prometheus::Result<String> {
+/// Returns all figures in Prometheus' text form. `store_log` are the bytes of the store's log of changes where there is a
+/// store.
+pub fn render(store_log: Option<u64>) -> prometheus::Result<String> {
+    TextEncoder::new().encode_to_string(&families(store_log)?)
+}
+
+/// Returns all figures.
+pub fn families(store_log: Option<u64>) -> prometheus::Result<Vec<MetricFamily>> {
+    let runtime = tokio::runtime::Handle::try_current();
+    let tasks = runtime.map_or(0, |it| it.metrics().num_alive_tasks());
     let mut families = prometheus::gather();
     let tasks = (TASKS.0, TASKS.1, i64::try_from(tasks).unwrap_or(i64::MAX));
     let log = store_log.map(|it| i64::try_from(it).unwrap_or(i64::MAX));
@@ -155,7 +162,7 @@ pub fn render(tasks: usize, store_log: Option<u64>) -> prometheus::Result<String
         families.extend(gauge.collect());
     }
     families.extend(spent_in_all()?);
-    TextEncoder::new().encode_to_string(&families)
+    Ok(families)
 }
 
 /// Counts a socket that was accepted.
@@ -375,7 +382,7 @@ mod tests {
         spent("p", "turn", 300);
         budget_reached("exchange");
         webhook("delivered");
-        let figures = render(1, Some(1)).unwrap();
+        let figures = render(Some(1)).unwrap();
         let named: Vec<&str> = figures
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())

@@ -52,6 +52,7 @@ mod loops;
 mod mcp;
 mod models;
 mod native_compaction;
+mod otlp;
 mod output;
 mod outputs;
 mod projects;

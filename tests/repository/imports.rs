@@ -64,6 +64,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "",
     ),
     (
+        "otlp",
+        &["config", "http", "telemetry"],
+        "spans and figures come as they are; `telemetry` for the queue of spans",
+    ),
+    (
         "permission",
         &["message", "classifier", "units"],
         "`classifier` for the words of a command",
@@ -243,6 +248,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "config",
             "exchange",
             "message",
+            "otlp",
             "store",
             "http",
             "lifecycle",
