@@ -32,7 +32,7 @@ use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::SharedRules;
 use crate::http::Clients;
-use crate::lifecycle::{self, Signals};
+use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
 use crate::message::Severity;
 use crate::notices::Notices;
@@ -45,8 +45,8 @@ use crate::sandbox::paths::Roots;
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, HeldBy, Limits, Mode};
 use crate::server::auth::Gate;
-use crate::server::{self, Shared};
-use crate::session::{self, Daemon, Reloadable, Sessions};
+use crate::server::{self, Node, Shared};
+use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions};
 use crate::spend::Spend;
 use crate::store::{AnyStore, Updates};
 use crate::telemetry::Redactor;
@@ -106,6 +106,7 @@ pub async fn run(config: Config, mut options: Options) -> Result<(), Fatal> {
     let daemon = Arc::clone(&built.daemon);
     let config = daemon.services.config();
     let shared = Arc::new(Shared {
+        node: Node::here(),
         gate: Gate::new(
             tokens(&token, &config),
             config.server.allowed_origins.clone(),
@@ -267,7 +268,11 @@ impl Built {
         // In a task of its own: the end is not waited for until all MCP servers are as they are to be.
         let reload = async || drop(reloading.tasks.spawn(reload(Arc::clone(&reloading))));
         let parent = options.parent_pid;
-        let why = lifecycle::ending(&mut signals, &options.stdin_closed, parent, reload).await;
+        let ending = lifecycle::ending(&mut signals, &options.stdin_closed, parent, reload);
+        let why = tokio::select! {
+            why = ending => why,
+            () = daemon.drain.asked() => Ending::Asked,
+        };
         tracing::info!(?why, "shutting down");
         daemon.draining.cancel();
         let end = async {
@@ -383,6 +388,7 @@ fn build(
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
         tasks,
         draining: CancellationToken::new(),
+        drain: DrainRequest::default(),
         stop,
     })
 }

@@ -21,6 +21,8 @@ pub enum Ending {
     StdinClosed,
     /// The watched process is gone.
     ParentGone,
+    /// An operator asked for it (`outrigger admin drain`).
+    Asked,
 }
 
 /// What a signal is for.

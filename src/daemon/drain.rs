@@ -19,11 +19,12 @@ pub(super) async fn drain(
     close: &CancellationToken,
     moments: Duration,
 ) {
-    let grace = daemon.services.config().shutdown_grace;
+    let grace = daemon.drain.within();
+    let grace = grace.unwrap_or_else(|| daemon.services.config().shutdown_grace);
     let exchanges = &daemon.services.exchanges;
     exchanges.close();
     // With nobody left to see it, an answer is not worth the wait.
-    if matches!(why, Ending::Signal | Ending::TerminalClosed)
+    if matches!(why, Ending::Signal | Ending::TerminalClosed | Ending::Asked)
         && tokio::time::timeout(grace, exchanges.wait()).await.is_err()
     {
         tracing::info!(left = exchanges.len(), "exchanges are cancelled");

@@ -20,6 +20,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::Shared;
+use super::admin;
 use super::auth::Denied;
 use super::console;
 use super::waiting::Place;
@@ -56,6 +57,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/ws", get(upgrade))
         .route("/acp", get(upgrade_to_acp))
         .route("/metrics", get(figures))
+        .merge(admin::router())
         .layer(middleware::from_fn_with_state(
             Arc::clone(&shared),
             need_token,

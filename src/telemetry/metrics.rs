@@ -49,6 +49,11 @@ impl Gauge {
         self.now.fetch_add(1, Ordering::Relaxed);
         Counted(self)
     }
+
+    /// Returns how many there are now.
+    pub fn now(&self) -> usize {
+        usize::try_from(self.now.load(Ordering::Relaxed)).unwrap_or(0)
+    }
 }
 
 impl Drop for Counted {

@@ -15,6 +15,7 @@ mod acp;
 mod support;
 
 mod accounting;
+mod admin;
 mod approval;
 mod approvals;
 mod audit;

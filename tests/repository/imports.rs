@@ -270,8 +270,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "arguments",
-        &["config", "message", "protocol"],
-        "`protocol` for what a session is exported as",
+        &["config", "message", "protocol", "units"],
+        "`protocol` for what a session is exported as, `units` for durations",
     ),
     (
         "commands",
@@ -290,6 +290,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "session",
             "store",
             "plain_text",
+            "units",
         ],
         "the doctor looks at everything that a daemon would use, and starts none of it; `store` for sessions without a daemon, `session` and `plain_text` for how they are shown",
     ),
