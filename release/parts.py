@@ -8,7 +8,7 @@ SOURCE_DATE_EPOCH. TOOLS is the folder that release/build has zig in.
 import argparse, glob, json, os, re, subprocess, sys, time, tomllib, uuid
 
 # Crates that come without the text of their licence, and where it is: another crate of the same repository, or the name of
-# whoever it belongs to, where it may be taken under MIT.
+# whoever it belongs to, where it may be taken under MIT, or Apache 2.0.
 ELSEWHERE = {
     "alloc-stdlib": "alloc-no-stdlib",
     "clipboard-win": "error-code",
@@ -23,6 +23,11 @@ MIT = {
     "standardwebhooks": "the Standard Webhooks authors",
     "uuid-simd": "Nugine",
     "vsimd": "Nugine",
+}
+APACHE = {
+    "opentelemetry": "The OpenTelemetry Authors",
+    "opentelemetry-proto": "The OpenTelemetry Authors",
+    "opentelemetry_sdk": "The OpenTelemetry Authors",
 }
 # Files of a crate that say under what terms it is.
 TERMS = re.compile(r"(?i)(un)?licen[sc]e|copying|notice|copyright")
@@ -133,6 +138,8 @@ def licences(parts, tools):
             found = [text for there in sorted(parts.packages) if there[0] == other for text in texts(parts, there)][:1]
         if not found and (holder := MIT.get(key[0])) and "MIT" in parts.packages[key]["license"].split(" OR "):
             found = [f"Copyright (c) {holder}\n\n{mit}"]
+        if not found and (holder := APACHE.get(key[0])) and "Apache-2.0" in parts.packages[key]["license"].split(" OR "):
+            found = [f"Copyright {holder}\n\n{read('LICENSE-APACHE').strip()}"]
         if not found:
             missing.append(" ".join(key))
         for text in found:

@@ -2,6 +2,7 @@
 //!
 //! A token is never an argument: every user of a machine sees the arguments of its processes.
 
+mod admin;
 mod sessions;
 
 use std::ffi::OsString;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use crate::config::{LogFormat, Override, Sources};
 use crate::message::TrustLevel;
+pub use admin::{AdminArguments, AdminCommand, DrainArguments};
 pub use sessions::{
     BackupArguments, DeleteArguments, ExportArguments, ImportArguments, ListArguments,
     OneArguments, SearchArguments, SessionsCommand, StatsArguments, VacuumArguments,
@@ -93,6 +95,9 @@ pub enum Command {
     /// Look at the sessions that are kept, write them to files and read them back
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Ask a running daemon who works where, what runs and what it costs, or have it end in order
+    #[command(subcommand)]
+    Admin(AdminCommand),
     /// Ask a running daemon whether it is alive (exit code 0 or 1)
     Healthcheck(HealthcheckArguments),
 }

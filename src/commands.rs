@@ -3,6 +3,7 @@
 //!
 //! Each prints what it found and returns an exit code. Nothing here serves anybody.
 
+mod admin;
 mod doctor;
 mod healthcheck;
 mod schema;
@@ -15,6 +16,7 @@ use crate::config::{Loaded, Sources};
 use crate::ready::{complain, exit, print};
 use crate::sandbox::environment::search_path;
 use crate::sandbox::programs::Programs;
+pub use admin::admin;
 pub use doctor::doctor;
 pub use healthcheck::healthcheck;
 pub use schema::schema;

@@ -103,6 +103,8 @@ pub struct Config {
     pub hooks: Vec<HookConfig>,
     /// Where sessions are kept; `None` where they are not.
     pub store: Option<StoreConfig>,
+    /// A collector of OpenTelemetry; `None` where nothing is sent.
+    pub otlp: Option<OtlpConfig>,
     /// How long running exchanges may take to end at shutdown.
     pub shutdown_grace: Duration,
     /// Secrets in the daemon's own environment, whether they are used or something else outranks them.
@@ -149,8 +151,11 @@ impl Config {
         let headers = headers
             .flatten()
             .flat_map(|(name, value)| value.secrets(name));
+        let otlp = self.otlp.iter().flat_map(|it| &it.headers);
+        let otlp = otlp.flat_map(|(name, value)| value.secrets(name));
         let servers = self.mcp.servers.values();
         keys.chain(headers)
+            .chain(otlp)
             .chain(servers.flat_map(McpServerConfig::secrets))
             .chain(self.environment_secrets.iter().cloned())
             .collect()
@@ -165,6 +170,25 @@ fn local_port(url: &str, default: Option<u16>) -> Option<u16> {
     let url = reqwest::Url::parse(url).ok()?;
     let port = url.port_or_known_default().or(default);
     port.filter(|_| crate::http::is_loopback(&url))
+}
+
+/// A collector of OpenTelemetry.
+#[derive(Clone, Debug)]
+pub struct OtlpConfig {
+    /// Its address, without a slash at its end and without `/v1/traces`.
+    pub endpoint: String,
+    /// Headers of each request.
+    pub headers: BTreeMap<String, NamedValue>,
+    /// Whether spans are sent.
+    pub traces: bool,
+    /// Whether figures are sent.
+    pub metrics: bool,
+    /// How often figures are sent.
+    pub interval: Duration,
+    /// What the daemon is called there.
+    pub service: String,
+    /// What else is said of it.
+    pub resource: BTreeMap<String, String>,
 }
 
 /// Where sessions are kept.

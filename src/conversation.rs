@@ -29,7 +29,7 @@ use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::history::{Full, Repairs, bytes_of_parts};
 use crate::exchange::questions::Action;
 use crate::exchange::transcript::Transcript;
-use crate::exchange::{self, Ended, Execute, failure};
+use crate::exchange::{self, Ended, Execute, failure, spans};
 use crate::message::{Message, MessageId, Notice, Severity, ToolId};
 use crate::protocol::answer::Sent;
 use crate::protocol::client_tools::Executing;
@@ -359,6 +359,7 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
             None => remaining.push(said),
         }
     }
+    spans::ended(&span, &ended, context);
     span.in_scope(|| transcript.end(ended, Some(began.elapsed())));
     state.last = Some(Setup {
         content: Vec::new(),

@@ -37,6 +37,7 @@ use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
 use crate::message::Severity;
 use crate::notices::Notices;
+use crate::otlp::{self, Exporting};
 use crate::protocol::roles::SocketRole;
 use crate::protocol::{event, word};
 use crate::provider::registry::Providers;
@@ -45,11 +46,13 @@ use crate::sandbox::paths::Roots;
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, HeldBy, Limits, Mode};
 use crate::server::auth::Gate;
-use crate::server::{self, Shared};
-use crate::session::{self, Daemon, Reloadable, Sessions};
+use crate::server::{self, Node, Shared};
+use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions};
 use crate::spend::Spend;
 use crate::store::{AnyStore, Updates};
 use crate::telemetry::Redactor;
+use crate::telemetry::metrics;
+use crate::telemetry::traces::Ended;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
 use crate::webhooks::Webhooks;
@@ -57,10 +60,10 @@ use crate::webhooks::Webhooks;
 /// How long tasks may take to end once everything was cancelled.
 const LAST_MOMENTS: Duration = Duration::from_secs(3);
 
-/// The same for an editor's agent: an editor kills what does not end soon. Five things are waited for, one after the other.
-const LAST_MOMENTS_OF_AGENT: Duration = Duration::from_millis(350);
+/// The same for an editor's agent: an editor kills what does not end soon. Six things are waited for, one after the other.
+const LAST_MOMENTS_OF_AGENT: Duration = Duration::from_millis(320);
 
-const _: () = assert!(LAST_MOMENTS_OF_AGENT.as_millis() * 5 < 2_000);
+const _: () = assert!(LAST_MOMENTS_OF_AGENT.as_millis() * 6 < 2_000);
 
 /// What the daemon is run with besides its configuration.
 #[derive(Default)]
@@ -85,6 +88,8 @@ pub struct Options {
     pub redactor: Redactor,
     /// What the configuration was read from, to read it again, and each value of it with where it came from.
     pub sources: Option<(Sources, Vec<Shown>)>,
+    /// Spans of the log as they end, where they are to be sent.
+    pub spans: Option<Ended>,
 }
 
 /// Runs the daemon to its end.
@@ -92,17 +97,18 @@ pub struct Options {
 /// # Errors
 ///
 /// [`Fatal`] where it cannot start.
-pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
+pub async fn run(config: Config, mut options: Options) -> Result<(), Fatal> {
     let close = CancellationToken::new();
     let sandboxes = Sandboxes::new(&config, options.home.as_deref());
     let bound = bind(config.server.address(), options.token.is_some())?;
     let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
     sandboxes.confined.keep_off_port(address.port());
-    let built = assemble(config, &options, sandboxes, &token).await?;
+    let built = assemble(config, &mut options, sandboxes, &token).await?;
     let daemon = Arc::clone(&built.daemon);
     let config = daemon.services.config();
     let shared = Arc::new(Shared {
+        node: Node::here(),
         gate: Gate::new(
             tokens(&token, &config),
             config.server.allowed_origins.clone(),
@@ -140,12 +146,12 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
 /// # Errors
 ///
 /// [`Fatal`] where it cannot start.
-pub async fn run_agent(config: Config, options: Options) -> Result<(), Fatal> {
+pub async fn run_agent(config: Config, mut options: Options) -> Result<(), Fatal> {
     let close = CancellationToken::new();
     let sandboxes = Sandboxes::new(&config, options.home.as_deref());
     // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
     let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
-    let built = assemble(config, &options, sandboxes, &token).await?;
+    let built = assemble(config, &mut options, sandboxes, &token).await?;
     let signals = catch_signals()?;
     let sessions = Sessions::new(Arc::clone(&built.daemon));
     let closed = options.stdin_closed.clone();
@@ -192,12 +198,13 @@ struct Built {
     daemon: Arc<Daemon>,
     audit: Audit,
     roots: Result<Arc<Roots>, String>,
+    exporting: Option<Exporting>,
 }
 
 /// Opens what the daemon works with, and builds it.
 async fn assemble(
     config: Config,
-    options: &Options,
+    options: &mut Options,
     sandboxes: Sandboxes,
     token: &SecretString,
 ) -> Result<Built, Fatal> {
@@ -215,7 +222,18 @@ async fn assemble(
     let probing = daemon.sandbox.clone();
     daemon.tasks.spawn(async move { drop(probing.await) });
     require_sandbox(&daemon, options.require_sandbox).await?;
+    let spans = options.spans.take();
+    let exporting = config.otlp.as_ref().map(|otlp| {
+        let store = daemon.store.clone();
+        let families = move || {
+            let store = store.as_ref();
+            let is_up = store.map(|store| store.failing().is_none());
+            metrics::families(store.and_then(AnyStore::log_bytes), is_up)
+        };
+        otlp::begin(otlp, spans, families)
+    });
     Ok(Built {
+        exporting,
         daemon,
         audit,
         roots,
@@ -236,6 +254,7 @@ impl Built {
             daemon,
             audit,
             roots,
+            exporting,
         } = self;
         // Off the way to ready: each takes as long as it takes.
         daemon.mcp.start(&daemon.services.config().mcp.servers);
@@ -256,15 +275,26 @@ impl Built {
         // In a task of its own: the end is not waited for until all MCP servers are as they are to be.
         let reload = async || drop(reloading.tasks.spawn(reload(Arc::clone(&reloading))));
         let parent = options.parent_pid;
-        let why = lifecycle::ending(&mut signals, &options.stdin_closed, parent, reload).await;
+        let ending = lifecycle::ending(&mut signals, &options.stdin_closed, parent, reload);
+        let why = tokio::select! {
+            why = ending => why,
+            () = daemon.drain.asked() => Ending::Asked,
+        };
         tracing::info!(?why, "shutting down");
         let moments = match why {
             Ending::Hurried => moments.min(LAST_MOMENTS_OF_AGENT),
             _ => moments,
         };
         daemon.draining.cancel();
+        let end = async {
+            drain(&daemon, why, &close, moments).await;
+            // Of all that ran, the drain too.
+            if let Some(exporting) = exporting {
+                exporting.finish(moments).await;
+            }
+        };
         tokio::select! {
-            () = drain(&daemon, why, &close, moments) => {}
+            () = end => {}
             () = signals.end() => tracing::warn!("a second signal: ending at once"),
         }
         tokio::task::spawn_blocking(move || audit.flush())
@@ -371,6 +401,7 @@ fn build(
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
         tasks,
         draining: CancellationToken::new(),
+        drain: DrainRequest::default(),
         stop,
     })
 }

@@ -27,6 +27,7 @@ pub(crate) mod output;
 pub(crate) mod questions;
 pub(crate) mod recording;
 pub(crate) mod searches;
+pub(crate) mod spans;
 pub(crate) mod tasks;
 pub(crate) mod transcript;
 mod turn;
@@ -43,6 +44,7 @@ use crate::message::{Message, Part, ToolId};
 use crate::permission::ApprovalPolicy;
 use crate::protocol::event::{ChatError, Event, State, StateName, StopReason};
 use crate::provider::{Stop, ToolChoice};
+use crate::telemetry::traces;
 use crate::tool::Metadata;
 
 use crate::runtime::Stopwatch;
@@ -217,7 +219,9 @@ impl Exchange<'_> {
                 Err(leave) => return leave,
             }
             let span = tracing::info_span!("turn", turn);
-            match self.turn(request).instrument(span).await {
+            let went = self.turn(request).instrument(span.clone()).await;
+            traces::ended(&span);
+            match went {
                 Ok(()) => {}
                 Err(Leave::Finish(stop)) => return self.answer_without_tools(turn, stop).await,
                 Err(leave) => return leave,
@@ -287,7 +291,9 @@ impl Exchange<'_> {
     async fn answer_without_tools(&mut self, first: u32, stop: StopReason) -> Leave {
         for turn in first..first.saturating_add(MAX_FINAL_TURNS) {
             let span = tracing::info_span!("turn", turn, forced = true);
-            match self.final_turn(turn).instrument(span).await {
+            let went = self.final_turn(turn).instrument(span.clone()).await;
+            traces::ended(&span);
+            match went {
                 Ok(Stop::Pause) => {}
                 Ok(_) => break,
                 Err(leave) => return leave,

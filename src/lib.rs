@@ -68,6 +68,7 @@ pub mod config;
 pub mod daemon;
 mod json_schema;
 pub mod lifecycle;
+mod otlp;
 mod packed;
 mod plain_text;
 pub mod process;

@@ -23,6 +23,8 @@ pub enum Ending {
     StdinClosed,
     /// The watched process is gone.
     ParentGone,
+    /// An operator asked for it (`outrigger admin drain`).
+    Asked,
 }
 
 impl Ending {
@@ -30,7 +32,7 @@ impl Ending {
     /// where the system ends the process soon, what was said has to be kept before.
     pub fn leaves_time(self) -> bool {
         match self {
-            Self::Signal | Self::TerminalClosed => true,
+            Self::Signal | Self::TerminalClosed | Self::Asked => true,
             Self::Hurried | Self::StdinClosed | Self::ParentGone => false,
         }
     }

@@ -16,7 +16,7 @@ use outrigger::process::EnvironmentBlock;
 use outrigger::ready::{Fatal, complain, exit};
 use outrigger::sandbox::Mode;
 use outrigger::sandbox::environment::is_secret;
-use outrigger::telemetry::{self, LogGuard, Redactor};
+use outrigger::telemetry::{self, LogGuard, Redactor, traces};
 use outrigger::{chat, commands, lifecycle, process};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => commands::schema(&arguments),
         Command::Config(ConfigCommand::Show(arguments)) => commands::show(&arguments),
         Command::Sessions(command) => commands::sessions(&command),
+        Command::Admin(command) => commands::admin(&command),
         Command::Healthcheck(arguments) => commands::healthcheck(&arguments),
     }
 }
@@ -89,22 +90,24 @@ fn told(
     }
 }
 
-/// Reads the configuration and begins to log.
+/// Reads the configuration and begins to log; returns the spans that end too, where they are to be sent.
 fn begin(
     sources: &Sources,
     redactor: &Redactor,
     log: &mut Option<LogGuard>,
-) -> Result<Loaded, Fatal> {
+) -> Result<(Loaded, Option<traces::Ended>), Fatal> {
     let loaded = load(sources).map_err(|errors| Fatal::configuration(errors.to_string(), HINT))?;
     let level = std::env::var("RUST_LOG").unwrap_or_else(|_| loaded.config.log.level.clone());
     let format = loaded.config.log.format;
-    let begun = telemetry::init(&level, format, redactor.clone())
+    let sends_traces = loaded.config.otlp.as_ref().is_some_and(|it| it.traces);
+    let (sink, ended) = sends_traces.then(traces::queue).unzip();
+    let begun = telemetry::init(&level, format, redactor.clone(), sink)
         .map_err(|error| Fatal::configuration(error.to_string(), "change log.level or RUST_LOG"))?;
     *log = Some(begun);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    Ok(loaded)
+    Ok((loaded, ended))
 }
 
 fn serve(
@@ -115,7 +118,7 @@ fn serve(
     let mut sources = Sources::of_process();
     arguments.apply(&mut sources);
     let redactor = Redactor::default();
-    let loaded = begin(&sources, &redactor, log)?;
+    let (loaded, spans) = begin(&sources, &redactor, log)?;
     let stdin_token = arguments.token_stdin.then(token_from_stdin).transpose()?;
     let stdin_closed = CancellationToken::new();
     if lifecycle::stdin_is_a_pipe() {
@@ -139,6 +142,7 @@ fn serve(
         home: sources.home.clone(),
         redactor,
         sources: Some((sources, loaded.origins)),
+        spans,
     };
     run(block, daemon::run(loaded.config, options))
 }
@@ -152,12 +156,13 @@ fn acp(
     let mut sources = Sources::of_process();
     arguments.apply(&mut sources);
     let redactor = Redactor::default();
-    let loaded = begin(&sources, &redactor, log)?;
+    let (loaded, spans) = begin(&sources, &redactor, log)?;
     let options = Options {
         environment: environment(),
         home: sources.home.clone(),
         redactor,
         sources: Some((sources, loaded.origins)),
+        spans,
         ..Options::default()
     };
     run(block, daemon::run_agent(loaded.config, options))

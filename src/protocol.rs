@@ -4,6 +4,7 @@
 //! one and the other into text; [`schema`] and [`asyncapi`] tell other programs. Nothing here runs. The words are
 //! explained in `docs/protocol.md`.
 
+pub mod admin;
 pub mod answer;
 pub mod asyncapi;
 pub mod budget;

@@ -4,6 +4,7 @@
 //! here: heads that never end are given up after `HEAD_TIMEOUT`, and the task of an upgraded socket
 //! is tracked from before the upgrade, since a graceful shutdown does not wait for it.
 
+mod admin;
 pub(crate) mod auth;
 mod console;
 mod routes;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::LastActivity;
 use crate::session::{Daemon, Sessions};
+pub(crate) use admin::Node;
 use auth::Gate;
 use waiting::Place;
 pub(crate) use waiting::Waiting;
@@ -39,6 +41,8 @@ const HEAD_BYTES: usize = 16 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Shared {
+    /// Which daemon this is, for operators.
+    pub node: Node,
     pub gate: Gate,
     pub sessions: Arc<Sessions>,
     pub daemon: Arc<Daemon>,

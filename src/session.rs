@@ -20,6 +20,7 @@ mod kept;
 pub(crate) mod live;
 pub mod log;
 mod mcp;
+mod overview;
 mod project_files;
 mod projects;
 mod providers;
@@ -63,6 +64,7 @@ use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Money, Notice, Severity};
 use crate::notices::Notices;
 use crate::protocol::RequestId;
+use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, Ready};
 use crate::protocol::roles::SessionRoles;
 use crate::runtime::sleep_until;
@@ -81,6 +83,7 @@ pub(crate) use feed::Feed;
 use handle::Message;
 pub use handle::{AttachRefused, Attachment, Entrance, Handle};
 pub(crate) use kept::piece;
+pub(crate) use overview::DrainRequest;
 pub(crate) use project_files::ProjectFiles;
 pub(crate) use reader::Reader;
 use reading::Reading;
@@ -156,6 +159,8 @@ struct Session {
     ends_at: Option<Instant>,
     /// Whether it ends as soon as nothing runs unless a socket comes.
     ends_when_idle: bool,
+    /// Since when it lives here.
+    began: Timestamp,
     cancel: CancellationToken,
 }
 
@@ -244,6 +249,7 @@ impl Session {
             first_end,
             ends_at: None,
             ends_when_idle: false,
+            began: Timestamp::now(),
             cancel: daemon.stop.child_token(),
             daemon,
             sessions,
@@ -356,6 +362,7 @@ impl Session {
                 Some(Message::AddServer(wanted, reply)) => {
                     drop(reply.send(self.add_own_server(*wanted)));
                 }
+                Some(Message::Row(node, reply)) => drop(reply.send(self.row(&node))),
                 Some(Message::Spent(reply)) => drop(reply.send(self.shared.account.spent())),
                 // Somebody came back meanwhile.
                 Some(Message::MakeRoom) if self.is_used() => {}

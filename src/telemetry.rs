@@ -1,10 +1,11 @@
-//! Logging to stderr, figures, and the removal of secrets from whatever leaves the daemon as text.
+//! Logging to stderr, figures, spans, and the removal of secrets from whatever leaves the daemon as text.
 //!
 //! Nothing here decides what is logged, and nothing is ever written to stdout. Secrets are taken
 //! out of each line by a [`Redactor`], which is as good for tool results and errors.
 
 pub mod metrics;
 mod redact;
+pub mod traces;
 mod writer;
 
 use std::io::IsTerminal;
@@ -12,12 +13,12 @@ use std::io::IsTerminal;
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 pub use self::redact::{MASK, Redactor, Stream, Unit};
 pub use self::writer::LogGuard;
@@ -79,11 +80,13 @@ pub fn filter(text: &str) -> Result<EnvFilter, ParseError> {
 
 /// Sets up logging to stderr for the whole process, once.
 ///
-/// Lines are written by a thread of their own; dropping the guard waits shortly for those that are left.
+/// Lines are written by a thread of their own; dropping the guard waits shortly for those that are left. Spans go to
+/// `traces` as well, where somebody wants them.
 pub fn init(
     level: &str,
     format: LogFormat,
     redactor: Redactor,
+    traces: Option<traces::Sink>,
 ) -> Result<LogGuard, TelemetryError> {
     let filter = filter(level).map_err(|source| TelemetryError::Filter {
         filter: level.to_owned(),
@@ -91,14 +94,24 @@ pub fn init(
     })?;
     let is_terminal = std::io::stderr().is_terminal();
     let (lines, guard) = writer::start(std::io::stderr(), redactor)?;
-    let registry = tracing_subscriber::registry().with(filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(lines);
-    if format == LogFormat::Human || (format == LogFormat::Auto && is_terminal) {
+    let layer = if format == LogFormat::Human || (format == LogFormat::Auto && is_terminal) {
         // The fields of the spans at the end, without their names: a line stays a line.
         let layer = layer.compact().with_target(false).with_timer(TimeOfDay);
-        registry.with(layer.with_ansi(is_terminal)).try_init()?;
+        layer.with_ansi(is_terminal).boxed()
     } else {
-        registry.with(layer.json().flatten_event(true)).try_init()?;
+        layer.json().flatten_event(true).boxed()
+    };
+    match traces {
+        None => tracing_subscriber::registry()
+            .with(layer)
+            .with(filter)
+            .try_init()?,
+        // What is not to be in the log may be in a span all the same.
+        Some(sink) => tracing_subscriber::registry()
+            .with(layer.with_filter(filter))
+            .with(traces::layer(sink))
+            .try_init()?,
     }
     Ok(guard)
 }

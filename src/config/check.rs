@@ -12,6 +12,7 @@ mod mcp;
 mod project;
 mod providers;
 mod server;
+mod telemetry;
 mod webhooks;
 mod workflows;
 
@@ -130,6 +131,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         webhooks: webhooks::check(settings.webhooks, findings),
         hooks: hooks::check(settings.hooks, findings),
         store,
+        otlp: telemetry::check(settings.telemetry.otlp, findings),
         shutdown_grace: settings.shutdown.grace.0,
         environment_secrets: keys::in_environment(&findings.sources.environment),
     }

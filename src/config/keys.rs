@@ -17,6 +17,9 @@ use super::presets::{self, Preset};
 const MAX_SECRET_BYTES: u64 = 16 << 10;
 pub(crate) const TOKEN_VARIABLE: &str = "OUTRIGGER_TOKEN";
 pub(crate) const BRAVE_VARIABLE: &str = "BRAVE_API_KEY";
+/// Where programs find their collector of OpenTelemetry, and what it asks for.
+pub(crate) const OTLP_ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+pub(crate) const OTLP_HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 /// What a secret may consist of, for error messages.
 pub(crate) const SECRET_FORM: &str = "a key or token is printable ASCII without spaces";
 

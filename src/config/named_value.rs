@@ -21,6 +21,14 @@ pub struct NamedValue {
 }
 
 impl NamedValue {
+    /// Takes a value for a secret, whatever it looks like.
+    pub(super) fn secret(text: String) -> Self {
+        Self {
+            text: SecretString::from(text),
+            secret: Some(true),
+        }
+    }
+
     /// Lists what of it is a secret, under this name; nothing where it is an ordinary value.
     pub fn secrets(&self, name: &str) -> Vec<SecretString> {
         secret::in_value(name, self.text.expose_secret(), self.secret)

@@ -42,12 +42,14 @@ pub(crate) fn is_secret(path: &[&str]) -> bool {
     match path {
         // Whether a value is one.
         ["providers", _, "headers", _, "secret"]
-        | ["mcp", "servers", _, "env" | "headers", _, "secret"] => false,
+        | ["mcp", "servers", _, "env" | "headers", _, "secret"]
+        | ["telemetry", "otlp", "headers", _, "secret"] => false,
         [.., "api_key" | "brave_api_key"]
         | ["webhooks", "secret"]
         | ["store", "url"]
         | ["server", "approver_token" | "observer_token"]
         | ["providers", _, "headers", ..]
+        | ["telemetry", "otlp", "headers", ..]
         | ["mcp", "servers", _, "env" | "headers", ..] => true,
         _ => false,
     }

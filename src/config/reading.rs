@@ -131,6 +131,12 @@ fn secrets(config: &Config) -> BTreeMap<String, SecretString> {
             add(&path, value.expose_secret());
         }
     }
+    for (name, value) in config.otlp.iter().flat_map(|it| &it.headers) {
+        add(
+            &["telemetry", "otlp", "headers", name],
+            value.expose_secret(),
+        );
+    }
     let server = &config.server;
     let webhooks = config.webhooks.as_ref();
     let brave = config.tools.web_search.brave_api_key.as_ref();

@@ -8,6 +8,7 @@ mod compaction;
 mod hooks;
 mod store;
 mod tasks;
+mod telemetry;
 mod web;
 mod webhooks;
 
@@ -38,6 +39,7 @@ pub use hooks::{HookConfig, HookPoint, HookTarget, OnFailure};
 pub(crate) use store::StoreSettings;
 pub use store::StoreSync;
 pub use tasks::{EXPLORE, TasksConfig};
+pub(crate) use telemetry::{OtlpSettings, TelemetrySettings};
 pub use web::{AskSearch, WebFetchConfig, WebSearchConfig};
 pub use webhooks::{WebhookEvent, WebhooksConfig};
 

@@ -13,7 +13,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
-use super::sections::{Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Turns, word};
+use super::sections::{
+    Dollars, ProjectConfig, Reserve, Secret, StoreSettings, TelemetrySettings, Turns, word,
+};
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
     CompactionConfig, FileReadConfig, HookPoint, LogConfig, OnFailure, SandboxPolicy, ServerConfig,
@@ -67,6 +69,8 @@ pub(crate) struct Settings {
     pub(crate) webhooks: WebhooksConfig,
     /// Programs and endpoints of yours that are asked at certain points, by name.
     pub(crate) hooks: BTreeMap<String, HookSettings>,
+    /// What is sent to others about how the daemon does.
+    pub(crate) telemetry: TelemetrySettings,
     /// How the daemon ends.
     pub(crate) shutdown: ShutdownSettings,
 }

@@ -13,6 +13,17 @@ pub(crate) fn for_tests() -> Config {
     load(&sources).expect("defaults are valid").config
 }
 
+/// Returns what is wrong with these variables alone.
+pub(super) fn refused(pairs: &[(&str, &str)]) -> String {
+    let sources = Sources {
+        working_directory: PathBuf::from("/nonexistent"),
+        home: Some(PathBuf::from("/nonexistent/home")),
+        environment: pairs.iter().copied().collect::<Environment>(),
+        ..Sources::default()
+    };
+    load(&sources).expect_err("something is wrong").to_string()
+}
+
 /// Returns what is read of these variables alone, with each value as it is shown, but for what names the folder.
 pub(super) fn loaded(pairs: &[(&str, &str)]) -> (Config, Vec<Shown>) {
     let folder = tempfile::tempdir().expect("a folder");

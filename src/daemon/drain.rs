@@ -22,7 +22,8 @@ pub(super) async fn drain(
     close: &CancellationToken,
     moments: Duration,
 ) {
-    let grace = daemon.services.config().shutdown_grace;
+    let grace = daemon.drain.within();
+    let grace = grace.unwrap_or_else(|| daemon.services.config().shutdown_grace);
     let exchanges = &daemon.services.exchanges;
     exchanges.close();
     if why.leaves_time() && tokio::time::timeout(grace, exchanges.wait()).await.is_err() {

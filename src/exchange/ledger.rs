@@ -117,6 +117,11 @@ impl Spent {
 pub(crate) struct Totals(Mutex<Spent>);
 
 impl Totals {
+    /// Returns what was used so far.
+    pub(crate) fn usage(&self) -> Usage {
+        self.0.lock().usage
+    }
+
     /// Writes what was used to the log, where something was.
     pub(crate) fn log(&self) {
         let Spent { usage, cost, .. } = *self.0.lock();

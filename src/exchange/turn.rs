@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::accumulator::{Accumulator, Turn};
 use super::budget::{Shares, estimate_head, estimate_reply, text_tokens};
 use super::calls::cancelled;
 use super::context::{Context, Setup};
-use super::{Exchange, Leave, failure, window};
+use super::{Exchange, Leave, failure, spans, window};
 use crate::message::{Message, ToolCategory, ToolId, ToolSpec, Usage};
 use crate::protocol::event::{
     Delta, Event, State, StateName, StopReason, ToolInputDelta, TurnDiscarded, TurnUsage,
@@ -131,10 +132,18 @@ impl Exchange<'_> {
         loop {
             self.ledger.reserved = Some(self.afford(request).await?);
             let mut admitted = self.admit(request).await?;
-            match self.attempt(request).await {
+            let span = spans::of_request("turn", provider, &self.setup.model);
+            let attempt = self.attempt(request).instrument(span.clone()).await;
+            match &attempt {
+                Attempt::Whole(_) => {}
+                Attempt::Broken(_, error) => spans::failed(&span, error),
+                Attempt::Cancelled(_) => spans::cancelled(&span),
+            }
+            match attempt {
                 Attempt::Whole(received) => {
                     metrics::provider_answered(provider, "ok");
                     let turn = self.finish_turn(request, received);
+                    spans::answered(&span, turn.stop, &turn.usage);
                     if let Usage {
                         input: Some(input),
                         output: Some(output),

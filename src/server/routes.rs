@@ -20,6 +20,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::Shared;
+use super::admin;
 use super::auth::Denied;
 use super::console;
 use super::waiting::Place;
@@ -56,6 +57,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/ws", get(upgrade))
         .route("/acp", get(upgrade_to_acp))
         .route("/metrics", get(figures))
+        .merge(admin::router())
         .layer(middleware::from_fn_with_state(
             Arc::clone(&shared),
             need_token,
@@ -141,12 +143,9 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) 
 
 async fn figures(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
-    let tasks = tokio::runtime::Handle::current()
-        .metrics()
-        .num_alive_tasks();
     let store = shared.daemon.store.as_ref();
     let is_up = store.map(|store| store.failing().is_none());
-    metrics::render(tasks, store.and_then(AnyStore::log_bytes), is_up)
+    metrics::render(store.and_then(AnyStore::log_bytes), is_up)
         .map(|figures| ([(CONTENT_TYPE, FORM)], figures))
         .map_err(|error| {
             tracing::error!(%error, "figures that cannot be written");

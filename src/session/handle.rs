@@ -10,6 +10,7 @@ use super::Feed;
 use crate::exchange::executions::Executions;
 use crate::message::{Money, SessionId, ToolId};
 use crate::protocol::Request;
+use crate::protocol::admin::SessionRow;
 use crate::protocol::answer::McpServer;
 use crate::protocol::command::McpAdd;
 use crate::protocol::event::{Ready, SessionError};
@@ -45,6 +46,8 @@ pub(super) enum Message {
     ),
     /// What it has cost.
     Spent(oneshot::Sender<Money>),
+    /// What an operator sees of it, on the node of this name.
+    Row(String, oneshot::Sender<SessionRow>),
     Discard,
     /// Ends it where nobody has come back to it.
     MakeRoom,
@@ -166,6 +169,11 @@ impl Handle {
     /// Returns what the session has cost; `None` where it ended.
     pub(crate) async fn spent(&self) -> Option<Money> {
         self.ask(Message::Spent).await
+    }
+
+    /// Returns what an operator sees of it; `node` is where it is. `None` where it ended.
+    pub(super) async fn row(&self, node: &str) -> Option<SessionRow> {
+        self.ask(|reply| Message::Row(node.to_owned(), reply)).await
     }
 
     /// Returns what is kept of a call.

@@ -16,7 +16,9 @@ use super::log::Log;
 use super::reload::Reloadable;
 use super::resolve::LAYERS;
 use super::tasks::SessionTools;
-use super::{Feed, Handle, INBOX, Message, ProjectFiles, Session, projects, providers};
+use super::{
+    DrainRequest, Feed, Handle, INBOX, Message, ProjectFiles, Session, projects, providers,
+};
 use crate::config::{Config, ExposePolicy};
 use crate::exchange::context::Services;
 use crate::exchange::executions::Executions;
@@ -75,6 +77,8 @@ pub struct Daemon {
     pub(crate) tasks: TaskTracker,
     /// Cancelled when nothing new is begun.
     pub(crate) draining: CancellationToken,
+    /// Whether an operator wants that.
+    pub(crate) drain: DrainRequest,
     /// Cancelled when everything has to end.
     pub(crate) stop: CancellationToken,
 }
@@ -340,6 +344,11 @@ impl Sessions {
         self.live.lock().get(id).cloned()
     }
 
+    /// Returns those that live.
+    pub(super) fn all(&self) -> Vec<Handle> {
+        self.live.lock().values().cloned().collect()
+    }
+
     /// Returns what is known of the calls of a session that lives.
     pub(super) fn executions_of(&self, id: &SessionId) -> Option<Arc<Executions>> {
         let live = self.live.lock();
@@ -348,7 +357,7 @@ impl Sessions {
 
     /// Returns how many calls run in all sessions, and how many wait.
     pub(super) fn open_calls(&self) -> (usize, usize) {
-        let live: Vec<_> = self.live.lock().values().cloned().collect();
+        let live = self.all();
         let open = live.iter().map(|session| session.executions.open_now());
         open.fold((0, 0), |(running, queued), (runs, waits)| {
             (running + runs, queued + waits)

@@ -134,6 +134,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         side_requests: Arc::new(Semaphore::new(MAX_SIDE_REQUESTS)),
         tasks,
         draining: CancellationToken::new(),
+        drain: DrainRequest::default(),
         stop: CancellationToken::new(),
     })
 }

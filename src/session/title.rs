@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use tokio::sync::watch;
+use tracing::Instrument as _;
 
 use super::Session;
 use crate::exchange::budget::text_tokens;
 use crate::exchange::context::{Services, SessionContext};
 use crate::exchange::failure;
 use crate::exchange::ledger::{Answered, Kind, count};
+use crate::exchange::spans;
 use crate::message::{ConversationId, Message, Model, Part, Thinking, Usage};
 use crate::protocol::event::{Event, StopReason};
 use crate::protocol::word;
 use crate::provider::registry::Instance;
-use crate::provider::{Chunk, ErrorKind, Provider, ProviderError, Request, ToolChoice};
+use crate::provider::{Chunk, ErrorKind, Provider, ProviderError, Request, Stop, ToolChoice};
 use crate::spend::{Expected, Owners};
 use crate::store;
 use crate::telemetry::metrics;
@@ -230,25 +232,30 @@ async fn ask(
         while let Some(chunk) = stream.next().await {
             match chunk? {
                 Chunk::Text(more) => text.push_str(&more),
-                Chunk::End(end) => return Ok((text, end.usage)),
+                Chunk::End(end) => return Ok((text, end.usage, end.stop)),
                 _ => {}
             }
             if text.len() > MAX_BYTES {
-                return Ok((text, Usage::default()));
+                return Ok((text, Usage::default(), Stop::MaxTokens));
             }
         }
         let problem = "the answer ended before its end marker";
         Err(ProviderError::new(ErrorKind::IncompleteStream, problem))
     };
-    let answered = answered.await;
+    let span = spans::of_request("title", id, model);
+    let answered = answered.instrument(span.clone()).await;
     match &answered {
-        Ok((text, usage)) => {
+        Ok((text, usage, stop)) => {
+            spans::answered(&span, *stop, usage);
             metrics::provider_answered(id, "ok");
             count(usage, text.len());
         }
-        Err(error) => metrics::provider_answered(id, &word(&failure::meaning(error.kind).0)),
+        Err(error) => {
+            spans::failed(&span, error);
+            metrics::provider_answered(id, &word(&failure::meaning(error.kind).0));
+        }
     }
-    answered.map(|(text, _)| text)
+    answered.map(|(text, ..)| text)
 }
 
 /// Returns an answer without what models put around a title: quotation marks, emphasis, the mark of a heading.

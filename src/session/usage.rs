@@ -28,7 +28,7 @@ const USUAL: SignedDuration = SignedDuration::from_hours(30 * 24);
 const LONGEST: SignedDuration = SignedDuration::from_hours(800 * 24);
 
 /// The name of the daemon's one user.
-const USER: &str = "default";
+pub(super) const USER: &str = "default";
 
 /// Returns the account of a session, and what each of its conversations spent before.
 pub(super) fn restored(

@@ -49,6 +49,11 @@ impl Gauge {
         self.now.fetch_add(1, Ordering::Relaxed);
         Counted(self)
     }
+
+    /// Returns how many there are now.
+    pub fn now(&self) -> usize {
+        usize::try_from(self.now.load(Ordering::Relaxed)).unwrap_or(0)
+    }
 }
 
 impl Drop for Counted {
@@ -147,13 +152,19 @@ const STORE_UP: (&str, &str) = (
     "1 while the store keeps what is said, 0 while it does not.",
 );
 
-/// Returns all figures in Prometheus' text form. `tasks` are the runtime's, `store_log` the bytes of the store's log of
-/// changes where it has one, `store_up` whether it keeps what is said where there is a store.
-pub fn render(
-    tasks: usize,
+/// Returns all figures in Prometheus' text form. `store_log` are the bytes of the store's log of changes where it has one,
+/// `store_up` whether it keeps what is said where there is a store.
+pub fn render(store_log: Option<u64>, store_up: Option<bool>) -> prometheus::Result<String> {
+    TextEncoder::new().encode_to_string(&families(store_log, store_up)?)
+}
+
+/// Returns all figures.
+pub fn families(
     store_log: Option<u64>,
     store_up: Option<bool>,
-) -> prometheus::Result<String> {
+) -> prometheus::Result<Vec<MetricFamily>> {
+    let runtime = tokio::runtime::Handle::try_current();
+    let tasks = runtime.map_or(0, |it| it.metrics().num_alive_tasks());
     let mut families = prometheus::gather();
     let tasks = (TASKS.0, TASKS.1, i64::try_from(tasks).unwrap_or(i64::MAX));
     let log = store_log.map(|it| i64::try_from(it).unwrap_or(i64::MAX));
@@ -166,7 +177,7 @@ pub fn render(
         families.extend(gauge.collect());
     }
     families.extend(spent_in_all()?);
-    TextEncoder::new().encode_to_string(&families)
+    Ok(families)
 }
 
 /// Counts a socket that was accepted.
@@ -386,7 +397,7 @@ mod tests {
         spent("p", "turn", 300);
         budget_reached("exchange");
         webhook("delivered");
-        let figures = render(1, Some(1), Some(true)).unwrap();
+        let figures = render(Some(1), Some(true)).unwrap();
         let named: Vec<&str> = figures
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())

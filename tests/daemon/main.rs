@@ -15,6 +15,7 @@ mod acp;
 mod support;
 
 mod accounting;
+mod admin;
 mod approval;
 mod approvals;
 mod audit;
@@ -53,6 +54,7 @@ mod loops;
 mod mcp;
 mod models;
 mod native_compaction;
+mod otlp;
 mod output;
 mod outputs;
 mod projects;

@@ -21,7 +21,7 @@ pub(crate) async fn get(daemon: &Daemon, path: &str, token: &str) -> String {
 }
 
 /// The value of a figure, whose labels are written as Prometheus does.
-fn figure(text: &str, name: &str) -> f64 {
+pub(crate) fn figure(text: &str, name: &str) -> f64 {
     let line = text.lines().find(|line| {
         line.strip_prefix(name)
             .is_some_and(|rest| rest.starts_with(' '))
@@ -32,10 +32,10 @@ fn figure(text: &str, name: &str) -> f64 {
     }
 }
 
-const SECRET: &str = "test-key-0123456789";
+pub(crate) const SECRET: &str = "test-key-0123456789";
 
 /// An exchange with an approved call and one of a tool that there is not.
-async fn exchange(daemon: &Daemon, provider: &Provider) {
+pub(crate) async fn exchange(daemon: &Daemon, provider: &Provider) {
     provider
         .then(Turn::calls(&[
             (

@@ -69,6 +69,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "`tool` for how a program is run in the project's folder",
     ),
     (
+        "otlp",
+        &["config", "http", "telemetry"],
+        "spans and figures come as they are; `telemetry` for the queue of spans",
+    ),
+    (
         "permission",
         &["message", "classifier", "units"],
         "`classifier` for the words of a command",
@@ -251,6 +256,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "config",
             "exchange",
             "message",
+            "otlp",
             "store",
             "http",
             "lifecycle",
@@ -272,8 +278,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "arguments",
-        &["config", "message", "protocol"],
-        "`protocol` for what a session is exported as",
+        &["config", "message", "protocol", "units"],
+        "`protocol` for what a session is exported as, `units` for durations",
     ),
     (
         "commands",
@@ -292,6 +298,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "session",
             "store",
             "plain_text",
+            "units",
         ],
         "the doctor looks at everything that a daemon would use, and starts none of it; `store` for sessions without a daemon, `session` and `plain_text` for how they are shown",
     ),

@@ -12,6 +12,7 @@ import { Inputs } from "./inputs.js";
 import { Inspector } from "./inspector.js";
 import { showMessages, showPast } from "./messages.js";
 import { Money } from "./money.js";
+import { Operator } from "./operator.js";
 import { exchangeOf, find } from "./places.js";
 import { Waiting } from "./queue.js";
 import { Roles, lastWords, readJoined } from "./roles.js";
@@ -117,6 +118,7 @@ const roles = new Roles(byId("roles"), joined, () => void ask("session:take-over
   void ask("session:configure", wanted(ready)).catch(complain);
   if (ready) void settings.begin(ready);
   sessions.changed();
+  void operator.begin();
 });
 const queued = new Waiting(
   byId("waiting"),
@@ -131,6 +133,7 @@ const clientCalls = new ClientCalls(byId("clientcalls"), (output) => ask("chat:t
 const clientTools = new ClientTools(byId("clienttools"), ask, () => toggle("clienttools", false));
 const frames = new Inspector(byId("frames"), () => toggle("frames", false));
 const executions = new Executions(byId("executions"), ask, () => toggle("executions", false));
+const operator = new Operator(byId("operator"), byId("operator-button"), () => token, () => toggle("operator", false));
 const settings = new Settings(byId("settings"), ask, () => toggle("settings", false), (now) => {
   setText(byId("model"), [now.provider, now.model, now.trustLevel].filter(Boolean).join(" · "));
 });
@@ -770,7 +773,7 @@ function archive(messages, why) {
 
 // --- panels --------------------------------------------------------------------------------------
 
-const panels = { sessions, settings, clienttools: clientTools, executions, frames };
+const panels = { sessions, settings, clienttools: clientTools, executions, operator, frames };
 
 function toggle(/** @type {string} */ name, /** @type {boolean | undefined} */ wanted) {
   const isOpen = wanted ?? byId(name).hidden;
@@ -975,6 +978,7 @@ function greeted(/** @type {any} */ it) {
   if (roles.mayDrive) {
     void ask("session:configure", wanted(it)).catch((error) => error.code === "forbidden" || complain(error));
     void clientTools.begin().catch(complain);
+    void operator.begin();
   }
   const settled = moved?.settings ? carryOver(moved.settings).catch(complain) : Promise.resolve();
   void settled.then(() => settings.begin(it));

@@ -86,6 +86,7 @@ export async function spent(ask) {
   }
 }
 
-function dollars(/** @type {number} */ amount) {
+/** @param {number} amount */
+export function dollars(amount) {
   return `$${amount.toFixed(amount < 0.1 ? 4 : 2)}`;
 }

@@ -110,6 +110,8 @@ fn the_compiled_in_file_holds_exactly_the_keys_of_the_settings() {
     let expected: BTreeSet<String> = all_keys()
         .iter()
         .filter(|key| !key.section.iter().any(|part| part == "NAME"))
+        // Nobody has a header by default: an empty table has no key to be seen.
+        .filter(|key| key.kind != "table of secrets")
         .map(|key| format!("{}.{}", key.section.join("."), key.name))
         .collect();
     let mut found = BTreeSet::new();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::known;
 use super::shown::{parts_of, text_of};
@@ -22,7 +23,7 @@ use crate::protocol::event::{Event, ResultStatus, State, StateName, ToolOutcome}
 use crate::protocol::record::{Approval, ExecutionRecord, ExecutionStatus, Resources};
 use crate::protocol::{json_bytes, word};
 use crate::store::files::Author;
-use crate::telemetry::{Redactor, metrics};
+use crate::telemetry::{Redactor, metrics, traces};
 use crate::tool::undo::Keep;
 use crate::tool::{Metadata, Output, Tool};
 use crate::units::millis;
@@ -130,7 +131,11 @@ impl Exchange<'_> {
         ran: Option<Duration>,
     ) -> ToolResult {
         let name = (&call.id, call.name.as_str());
-        settle(self.context, &self.setup.message_id, name, output, ran)
+        let outcome = (word(&status(&output)), output.is_error);
+        let result = settle(self.context, &self.setup.message_id, name, output, ran);
+        // Whoever settles a call is in its span.
+        traces::settled(&Span::current(), &outcome.0, outcome.1);
+        result
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt;
+use tracing::Instrument as _;
 
 use super::cut::Cut;
 use super::{Attempt, Compactor, summary};
@@ -10,6 +11,7 @@ use crate::exchange::budget::{estimate, text_tokens};
 use crate::exchange::context::{Context, Setup};
 use crate::exchange::failure;
 use crate::exchange::ledger::Kind;
+use crate::exchange::spans;
 use crate::exchange::turn::{ToolOffer, jitter};
 use crate::message::{Message, Model, Notice, Pricing, Severity, Usage};
 use crate::protocol::event::Event;
@@ -97,8 +99,14 @@ impl Compactor<'_, '_> {
             let admitted = self.cancel.run_until_cancelled(entry.admitted()).await;
             let admitted = admitted.ok_or(NoSummary::Cancelled)?;
             let has_begun = AtomicBool::new(false);
-            let answer = answer(&*setup.provider, request, &has_begun);
+            let span = spans::of_request("compaction", &setup.provider_id, request.model);
+            let answer = answer(&*setup.provider, request, &has_begun).instrument(span.clone());
             let answered = self.cancel.run_until_cancelled(answer).await;
+            match &answered {
+                Some(Ok(answer)) => spans::answered(&span, answer.end.stop, &answer.end.usage),
+                Some(Err(error)) => spans::failed(&span, error),
+                None => spans::cancelled(&span),
+            }
             let has_failed = matches!(answered, Some(Err(_)));
             if answered.is_none() || (has_failed && has_begun.load(Ordering::Relaxed)) {
                 // It is billed, and nobody says how much.

@@ -1,0 +1,86 @@
+// What an operator sees: the sessions of all, how they stand and what they cost; read anew as long as it is open.
+import { compact, el, setText } from "./dom.js";
+import { dollars } from "./money.js";
+import { exposed } from "./visible.js";
+
+/** How often it is read, in milliseconds. */
+const EVERY = 2000;
+
+export class Operator {
+  /** @param {HTMLElement} element @param {HTMLElement} button that opens it @param {() => string | null} token @param {() => void} close */
+  constructor(element, button, token, close) {
+    this.element = element;
+    this.button = button;
+    this.token = token;
+    this.timer = 0;
+    this.nodes = el("p", { class: "aside", role: "status" });
+    this.rows = el("tbody");
+    this.note = el("p", { class: "aside" });
+    const head = ["User", "Session", "State", "Project", "Node", "Sockets", "Tokens", "Cost", "Since"];
+    this.close = el("button", { type: "button", class: "quiet", "aria-label": "Close operator", onclick: close }, "✕");
+    element.append(
+      el("div", { class: "panel-head" }, el("h2", {}, "Operator"), this.close),
+      this.nodes,
+      el(
+        "div",
+        { class: "table grow", tabindex: "0", "aria-label": "Sessions of all" },
+        el("table", {}, el("thead", {}, el("tr", {}, ...head.map((it) => el("th", { scope: "col" }, it)))), this.rows),
+      ),
+      this.note,
+    );
+  }
+
+  /** Shows the way to it to whom the daemon answers: its token says who may operate. */
+  async begin() {
+    this.button.hidden = !(await this.#ask("nodes").then(() => true, () => false));
+  }
+
+  open() {
+    void this.load();
+    this.close.focus();
+  }
+
+  async load() {
+    clearTimeout(this.timer);
+    try {
+      const [{ nodes }, { sessions, unanswered }] = await Promise.all([this.#ask("nodes"), this.#ask("sessions")]);
+      setText(this.nodes, nodes.map(node).join(" · "));
+      this.rows.replaceChildren(...sessions.map(row));
+      setText(this.note, unanswered ? `${unanswered} more did not answer in time.` : "");
+    } catch (error) {
+      setText(this.note, /** @type {Error} */ (error).message);
+    }
+    // Not before the answer is there: a slow daemon is not asked the faster.
+    if (!this.element.hidden) this.timer = window.setTimeout(() => void (this.element.hidden || this.load()), EVERY);
+  }
+
+  /** @param {string} what */
+  async #ask(what) {
+    const answer = await fetch(`/admin/${what}`, { headers: { Authorization: `Bearer ${this.token() ?? ""}` } });
+    const body = await answer.json();
+    if (!answer.ok) throw new Error(body.message);
+    return body;
+  }
+}
+
+function node(/** @type {any} */ it) {
+  const state = it.state === "ready" ? "" : ", draining";
+  return `${exposed(it.node)} ${it.version}: ${it.sessions} ${it.sessions === 1 ? "session" : "sessions"}, ${it.running} running${state}`;
+}
+
+function row(/** @type {any} */ it) {
+  const folder = it.project?.split(/[\\/]/).at(-1) ?? "";
+  return el(
+    "tr",
+    { "data-session": it.sessionId },
+    el("td", {}, exposed(it.user)),
+    el("td", { title: it.sessionId }, it.sessionId.slice(0, 8)),
+    el("td", {}, it.state.replace("_", " ")),
+    el("td", { title: exposed(it.project ?? "") }, exposed(folder)),
+    el("td", {}, exposed(it.node)),
+    el("td", {}, String(it.sockets)),
+    el("td", {}, `${compact(it.inputTokens)} / ${compact(it.outputTokens)}`),
+    el("td", {}, dollars(it.spentUsd)),
+    el("td", {}, new Date(it.since).toLocaleTimeString()),
+  );
+}

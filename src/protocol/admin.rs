@@ -1,0 +1,125 @@
+//! What operators are answered over HTTP, below `/admin/`: who works where, and what that costs. It has no words of users.
+
+use serde::{Deserialize, Serialize};
+
+use super::status::SessionStateName;
+use crate::message::{Money, SessionId};
+
+/// Answer to `GET /admin/sessions`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionsReport {
+    /// Sessions that live, the oldest first.
+    pub sessions: Vec<SessionRow>,
+    /// How many there are besides that did not answer in time.
+    #[serde(default)]
+    pub unanswered: usize,
+}
+
+/// A session that lives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRow {
+    /// Its id.
+    pub session_id: SessionId,
+    /// Whose it is; `default` where the daemon knows one user.
+    pub user: String,
+    /// The node that has it.
+    pub node: String,
+    /// The folder that it works in; absent where it has no project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// How it stands.
+    pub state: SessionStateName,
+    /// How many sockets are on it.
+    pub sockets: usize,
+    /// How many conversations live in it.
+    pub conversations: usize,
+    /// Tokens of input since `since`, as providers counted them.
+    pub input_tokens: u64,
+    /// Likewise of output.
+    pub output_tokens: u64,
+    /// What it has cost in all, by the prices that are known.
+    pub spent_usd: Money,
+    /// Since when it lives on this node, in UTC: it was begun then, or begun anew.
+    pub since: String,
+}
+
+/// Answer to `GET /admin/users`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UsersReport {
+    /// Users with sessions that live, by their names.
+    pub users: Vec<UserRow>,
+}
+
+/// What a user's sessions that live come to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserRow {
+    /// Whose.
+    pub user: String,
+    /// How many sessions.
+    pub sessions: usize,
+    /// How many of them run or wait for an answer.
+    pub running: usize,
+    /// Tokens of input of these sessions.
+    pub input_tokens: u64,
+    /// Tokens of output.
+    pub output_tokens: u64,
+    /// What they have cost.
+    pub spent_usd: Money,
+}
+
+/// Answer to `GET /admin/nodes`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodesReport {
+    /// The nodes; one where the daemon is alone.
+    pub nodes: Vec<NodeRow>,
+}
+
+/// A node: one daemon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeRow {
+    /// Its name: that of its machine, or of its pod.
+    pub node: String,
+    /// Its version.
+    pub version: String,
+    /// Whether it takes new work.
+    pub state: NodeState,
+    /// How many sessions live there.
+    pub sessions: usize,
+    /// How many exchanges run there.
+    pub running: usize,
+    /// Since when it runs, in UTC.
+    pub since: String,
+}
+
+/// Whether a node takes new work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeState {
+    /// It does.
+    Ready,
+    /// It lets what runs come to its end, and then ends.
+    Draining,
+}
+
+/// Body of `POST /admin/drain`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DrainWanted {
+    /// How long what runs may take, in milliseconds, up to a day; `shutdown.grace` where it is absent.
+    #[serde(default)]
+    pub within_ms: Option<u64>,
+}
+
+/// Answer to `POST /admin/drain`. The first that asks says how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Draining {
+    /// How long what runs may take from the first such request on, in milliseconds.
+    pub within_ms: u64,
+    /// How many exchanges run now.
+    pub running: usize,
+}

@@ -1,0 +1,212 @@
+//! Routes for operators: who works where, what runs, what it costs; and to have the daemon end in order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+
+use super::Shared;
+use super::auth::Denied;
+use crate::message::Money;
+use crate::protocol::admin::{
+    DrainWanted, Draining, NodeRow, NodeState, NodesReport, SessionRow, SessionsReport, UserRow,
+    UsersReport,
+};
+use crate::protocol::envelope::Timestamp;
+use crate::protocol::roles::SocketRole;
+use crate::protocol::status::SessionStateName;
+use crate::telemetry::metrics;
+
+/// The longest that somebody may have the daemon wait for what runs.
+const MAX_DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Which daemon this is.
+pub(crate) struct Node {
+    name: String,
+    since: String,
+}
+
+impl Node {
+    /// Returns this machine's, from now on.
+    pub(crate) fn here() -> Self {
+        Self {
+            name: machine(),
+            since: Timestamp::now().to_string(),
+        }
+    }
+}
+
+/// Returns what this machine is called; in a pod, what the pod is.
+#[cfg(unix)]
+fn machine() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+/// Returns a name for this machine.
+#[cfg(not(unix))]
+fn machine() -> String {
+    "localhost".to_owned()
+}
+
+pub(super) fn router() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/admin/sessions", get(sessions))
+        .route("/admin/users", get(users))
+        .route("/admin/nodes", get(nodes))
+        .route("/admin/drain", post(drain))
+}
+
+/// Whether whoever has this role may look at all sessions, and end the daemon. The one place that says so.
+fn may_operate(role: SocketRole) -> Result<(), Denied> {
+    match role {
+        SocketRole::Driver => Ok(()),
+        SocketRole::Approver | SocketRole::Observer => Err(Denied {
+            status: StatusCode::FORBIDDEN,
+            code: "forbidden",
+            message: format!(
+                "this token is for the role `{}`, and operators have the daemon's own token",
+                role.word()
+            ),
+        }),
+    }
+}
+
+async fn sessions(
+    State(shared): State<Arc<Shared>>,
+    Extension(role): Extension<SocketRole>,
+) -> Result<Json<SessionsReport>, Denied> {
+    may_operate(role)?;
+    Ok(Json(shared.sessions.report(&shared.node.name).await))
+}
+
+async fn users(
+    State(shared): State<Arc<Shared>>,
+    Extension(role): Extension<SocketRole>,
+) -> Result<Json<UsersReport>, Denied> {
+    may_operate(role)?;
+    let report = shared.sessions.report(&shared.node.name).await;
+    Ok(Json(by_user(&report.sessions)))
+}
+
+async fn nodes(
+    State(shared): State<Arc<Shared>>,
+    Extension(role): Extension<SocketRole>,
+) -> Result<Json<NodesReport>, Denied> {
+    may_operate(role)?;
+    let node = NodeRow {
+        node: shared.node.name.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        state: match shared.daemon.draining.is_cancelled() {
+            true => NodeState::Draining,
+            false => NodeState::Ready,
+        },
+        sessions: metrics::SESSIONS.now(),
+        running: metrics::EXCHANGES.now(),
+        since: shared.node.since.clone(),
+    };
+    Ok(Json(NodesReport { nodes: vec![node] }))
+}
+
+async fn drain(
+    State(shared): State<Arc<Shared>>,
+    Extension(role): Extension<SocketRole>,
+    wanted: Option<Json<DrainWanted>>,
+) -> Result<Response, Denied> {
+    may_operate(role)?;
+    let usual = shared.daemon.services.config().shutdown_grace;
+    let wanted = wanted.and_then(|Json(wanted)| wanted.within_ms);
+    let within = wanted.map_or(usual, |ms| Duration::from_millis(ms).min(MAX_DRAIN));
+    let within = shared.daemon.drain.ask(within);
+    tracing::info!(?within, "an operator asked the daemon to end");
+    let draining = Draining {
+        within_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX),
+        running: metrics::EXCHANGES.now(),
+    };
+    Ok((StatusCode::ACCEPTED, Json(draining)).into_response())
+}
+
+/// Adds sessions up by their users.
+fn by_user(sessions: &[SessionRow]) -> UsersReport {
+    let mut users: BTreeMap<&str, UserRow> = BTreeMap::new();
+    for session in sessions {
+        let row = users.entry(&session.user).or_insert_with(|| UserRow {
+            user: session.user.clone(),
+            sessions: 0,
+            running: 0,
+            input_tokens: 0,
+            output_tokens: 0,
+            spent_usd: Money::ZERO,
+        });
+        let runs = matches!(
+            session.state,
+            SessionStateName::Running | SessionStateName::RequiresAction
+        );
+        row.sessions += 1;
+        row.running += usize::from(runs);
+        row.input_tokens = row.input_tokens.saturating_add(session.input_tokens);
+        row.output_tokens = row.output_tokens.saturating_add(session.output_tokens);
+        row.spent_usd = row.spent_usd.plus(session.spent_usd);
+    }
+    UsersReport {
+        users: users.into_values().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::SessionId;
+
+    #[test]
+    fn only_the_daemons_own_token_operates() {
+        for (role, expected) in [
+            (SocketRole::Driver, true),
+            (SocketRole::Approver, false),
+            (SocketRole::Observer, false),
+        ] {
+            assert_eq!(may_operate(role).is_ok(), expected, "{role:?}");
+        }
+    }
+
+    #[test]
+    fn sessions_are_added_up_by_user() {
+        let row = |user: &str, state, micros| SessionRow {
+            session_id: SessionId::new("s"),
+            user: user.to_owned(),
+            node: "n".to_owned(),
+            project: None,
+            state,
+            sockets: 1,
+            conversations: 1,
+            input_tokens: 10,
+            output_tokens: 1,
+            spent_usd: Money::from_micros(micros),
+            since: String::new(),
+        };
+        let report = by_user(&[
+            row("b", SessionStateName::Idle, 1),
+            row("a", SessionStateName::Running, 2),
+            row("b", SessionStateName::RequiresAction, 4),
+        ]);
+        let users = report.users.iter();
+        let users: Vec<_> = users
+            .map(|it| {
+                let money = it.spent_usd.micros();
+                (
+                    it.user.as_str(),
+                    it.sessions,
+                    it.running,
+                    it.input_tokens,
+                    money,
+                )
+            })
+            .collect();
+        assert_eq!(users, [("a", 1, 1, 10, 2), ("b", 2, 1, 20, 5)]);
+    }
+}
