@@ -3,6 +3,7 @@
 //! A token is never an argument: every user of a machine sees the arguments of its processes.
 
 mod sessions;
+mod token;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub use sessions::{
     BackupArguments, DeleteArguments, ExportArguments, ImportArguments, ListArguments,
     OneArguments, SearchArguments, SessionsCommand, StatsArguments, VacuumArguments,
 };
+pub use token::{CreateArguments, KeyArguments, TokenCommand};
 
 /// A headless daemon beside a chat frontend.
 #[derive(Debug, Parser)]
@@ -93,6 +95,9 @@ pub enum Command {
     /// Look at the sessions that are kept, write them to files and read them back
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Make tokens for users, and the key that they are signed with
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Ask a running daemon whether it is alive (exit code 0 or 1)
     Healthcheck(HealthcheckArguments),
 }

@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => commands::schema(&arguments),
         Command::Config(ConfigCommand::Show(arguments)) => commands::show(&arguments),
         Command::Sessions(command) => commands::sessions(&command),
+        Command::Token(command) => commands::token(&command),
         Command::Healthcheck(arguments) => commands::healthcheck(&arguments),
     }
 }

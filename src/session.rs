@@ -38,6 +38,7 @@ mod sessions;
 mod settings;
 mod status;
 mod title;
+mod told;
 mod tools;
 mod transfer;
 mod usage;
@@ -56,7 +57,7 @@ use crate::config::Detached;
 use crate::conversation;
 use crate::exchange::context::{Ids, Services, SessionContext};
 use crate::exchange::history::History;
-use crate::exchange::memory::{ConversationMemory, Memory};
+use crate::exchange::memory::{ConversationMemory, Memory, SharedRules};
 use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Money, Notice, Severity};
 use crate::notices::Notices;
@@ -72,6 +73,7 @@ use crate::tool::Registry;
 use crate::tool::locks::Away;
 use crate::tool::workspace::Workspace;
 use crate::units::millis;
+use crate::users::Grant;
 
 use client_tools::ClientTools;
 use defaults::Defaults;
@@ -86,7 +88,7 @@ pub(crate) use reload::Reloadable;
 use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
-pub use sessions::{Daemon, Sessions};
+pub use sessions::{Daemon, Sessions, UserSessions};
 pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS};
 pub(crate) use title::MAX_TITLES;
 use transfer::Transfers;
@@ -107,6 +109,10 @@ struct Session {
     daemon: Arc<Daemon>,
     /// The others.
     sessions: Weak<Sessions>,
+    /// What they may do who asked last for something that is run or set.
+    grant: Arc<Grant>,
+    /// What its user has said that counts in all its sessions.
+    rules: SharedRules,
     ready: Ready,
     feed: Arc<Feed>,
     inbox: mpsc::Receiver<Message>,
@@ -179,10 +185,11 @@ impl Session {
         let journal = feed.journal.clone();
         let ids = restored.map_or(0, |restored| restored.ids);
         let (account, spent) = usage::restored(restored, &daemon.services.config());
+        let rules = daemon.rules.of(&handle.grant.user);
         let memory = Memory::new(
             ready.session_id.clone(),
             journal.clone(),
-            daemon.rules.clone(),
+            rules.clone(),
             projects::folder(&workspace),
             daemon.services.config().approval.remember,
         );
@@ -211,6 +218,10 @@ impl Session {
             services: Services {
                 // Outputs of other sessions are not pushed out by this one's.
                 spill: daemon.services.spill.for_another(),
+                spend: daemon
+                    .services
+                    .spend
+                    .of(&handle.grant.user, handle.grant.day),
                 ..daemon.services.clone()
             },
             conversations: HashMap::new(),
@@ -233,6 +244,8 @@ impl Session {
             cancel: daemon.stop.child_token(),
             daemon,
             sessions,
+            grant: Arc::clone(&handle.grant),
+            rules,
             ready,
             feed,
             inbox,
@@ -248,20 +261,21 @@ impl Session {
         let mut notices = self.daemon.notices.subscribe();
         let mut own_notices = self.own_notices.subscribe();
         let are_read = self.await_rules().await;
-        let mut updates = self.daemon.updates.subscribe();
+        let mut updates = self.daemon.updates.of(&self.grant.user).subscribe();
         let is_restored = restored.is_some();
         if let Some(restored) = restored {
             self.restore(restored).await;
         }
         self.at_begin.extend(self.unread(are_read));
         if let Some(problem) = self.daemon.store.as_ref().and_then(AnyStore::failing) {
-            self.at_begin.push(Notice {
+            let notice = Notice {
                 severity: Severity::Error,
-                code: "store_failed".to_owned(),
+                code: told::STORE_FAILED.to_owned(),
                 message: format!(
                     "what is said is not safe now: the store does not take it ({problem})"
                 ),
-            });
+            };
+            self.at_begin.extend(told::to(&self.grant, notice));
         }
         // The client of a session of before asks for a resync, in which they would be lost.
         if !is_restored {
@@ -293,7 +307,7 @@ impl Session {
                 }
                 // One that came too fast to be read is missed; `mcp:list` has how things stand.
                 notice = notices.recv() => {
-                    if let Ok(notice) = notice {
+                    if let Some(notice) = notice.ok().and_then(|it| told::to(&self.grant, it)) {
                         self.shared.events.emit(Event::SessionNotice(notice));
                     }
                     continue;
@@ -311,7 +325,7 @@ impl Session {
                 }
                 update = updates.recv() => {
                     // As with notices: `session:list` has how things stand.
-                    if let Ok(update) = update {
+                    if let Some(update) = update {
                         self.shared.events.emit(Event::SessionUpdated(update));
                     }
                     continue;
@@ -325,18 +339,20 @@ impl Session {
                 }
             };
             match message {
-                Some(Message::Request(request, from)) => {
-                    if let Some(request) = self.admitted(*request, from) {
+                Some(Message::Request(request, from, grant)) => {
+                    if let Some(request) = self.admitted(*request, from, grant) {
                         self.handle(request).await;
                     }
                 }
-                Some(Message::Attach(entrance, reply)) => drop(reply.send(self.attach(entrance))),
+                Some(Message::Attach(entrance, grant, reply)) => {
+                    drop(reply.send(self.attach(entrance, grant)));
+                }
                 Some(Message::Resync(after, socket, reply)) => {
                     reply.send(self.resync(after, socket).await).ok();
                     self.say_at_begin();
                 }
-                Some(Message::AddServer(wanted, reply)) => {
-                    drop(reply.send(self.add_own_server(*wanted)));
+                Some(Message::AddServer(wanted, grant, reply)) => {
+                    drop(reply.send(self.add_own_server(*wanted, &grant)));
                 }
                 Some(Message::Spent(reply)) => drop(reply.send(self.shared.account.spent())),
                 // Somebody came back meanwhile.
@@ -360,7 +376,7 @@ impl Session {
         self.inbox.close();
         self.refuse_unread();
         while let Some(message) = self.inbox.recv().await {
-            if let Message::Request(request, _) = message
+            if let Message::Request(request, ..) = message
                 && self.daemon.stop.is_cancelled()
             {
                 let error = Event::SessionError(shutting_down());

@@ -13,7 +13,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
-use super::sections::{Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Turns, word};
+use super::sections::{
+    AuthSettings, Dollars, ProjectConfig, Reserve, Secret, StoreSettings, Turns, word,
+};
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
     CompactionConfig, FileReadConfig, LogConfig, SandboxPolicy, ServerConfig, SessionConfig,
@@ -31,6 +33,8 @@ const HOUR: u64 = 60 * 60 * 1000;
 pub(crate) struct Settings {
     /// Where and to whom the daemon listens.
     pub(crate) server: ServerConfig,
+    /// Users beside the one who has the daemon's own token, each with sessions of its own. See [users.md](users.md).
+    pub(crate) auth: AuthSettings,
     /// The folder the model works in.
     pub(crate) project: ProjectConfig,
     /// What a session keeps.

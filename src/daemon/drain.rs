@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use crate::lifecycle::Ending;
 use crate::sandbox;
 use crate::session::Daemon;
-use crate::store::{self, Store as _};
+use crate::store;
 
 /// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when
 /// their clients can know.

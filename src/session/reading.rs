@@ -20,6 +20,7 @@ use crate::protocol::content::Content;
 use crate::protocol::event::{ChatError, Event, SessionError};
 use crate::protocol::queue::ChatQueue;
 use crate::protocol::{ChatCode, RequestId, SessionCode};
+use crate::users::Grant;
 
 /// Requests of a session that are read or wait behind one that is: each may be as large as a frame.
 const MAX_UNREAD: usize = 16;
@@ -57,13 +58,15 @@ struct BeingRead {
     is_send: bool,
     id: Option<RequestId>,
     defaults: Defaults,
+    grant: Arc<Grant>,
 }
 
 struct Behind {
     command: Command,
     id: Option<RequestId>,
-    /// What the client had configured when it asked.
+    /// What the client had configured when it asked, and what it may do.
     defaults: Defaults,
+    grant: Arc<Grant>,
 }
 
 /// What is done once its documents are read.
@@ -191,6 +194,7 @@ impl Session {
             is_send,
             id: id.cloned(),
             defaults: self.defaults.clone(),
+            grant: Arc::clone(&self.grant),
         });
     }
 
@@ -209,6 +213,7 @@ impl Session {
             command,
             id: id.cloned(),
             defaults: self.defaults.clone(),
+            grant: Arc::clone(&self.grant),
         });
     }
 
@@ -223,6 +228,7 @@ impl Session {
         };
         let id = read.id.as_ref();
         let now = std::mem::replace(&mut self.defaults, read.defaults);
+        let grant = std::mem::replace(&mut self.grant, read.grant);
         match outcome {
             Some((Unfinished::Send(send, digest), Ok(()))) => {
                 // With their text, so that they are not read again after a restart.
@@ -237,7 +243,7 @@ impl Session {
                 self.answer(id, Event::SessionError(problem));
             }
         }
-        self.defaults = now;
+        (self.defaults, self.grant) = (now, grant);
         self.go_on(&conversation).await;
     }
 
@@ -248,6 +254,7 @@ impl Session {
         }
         while let Some(next) = self.reading.take_behind(conversation) {
             let now = std::mem::replace(&mut self.defaults, next.defaults);
+            let grant = std::mem::replace(&mut self.grant, next.grant);
             let id = next.id.as_ref();
             match next.command {
                 Command::ChatSend(send) => self.send(*send, id).await,
@@ -257,7 +264,7 @@ impl Session {
                 // Nothing else waits.
                 _ => {}
             }
-            self.defaults = now;
+            (self.defaults, self.grant) = (now, grant);
         }
         if !self.reading.is_reading(conversation) {
             self.note_live(conversation).await;

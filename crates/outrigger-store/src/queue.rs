@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::{Change, Done};
+use crate::{Change, Done, User};
 
 /// The most bytes of changes that wait, those included that the disk does not take: what a thousand sessions say in a
 /// minute. Beyond it a session's changes are refused, and all further ones of that session. What alone is larger, as a
@@ -17,6 +17,7 @@ const MAX_WAITING: usize = 64 * 1024 * 1024;
 pub(crate) const NO_ROOM: &str = "more waits to be written than the store holds";
 
 pub(crate) struct Job {
+    pub(crate) user: User,
     pub(crate) session: String,
     pub(crate) changes: Vec<Change>,
     pub(crate) done: Done,
@@ -35,8 +36,14 @@ pub(crate) enum Lasts {
 }
 
 impl Job {
-    pub(crate) fn new(session: &str, changes: Vec<Change>, lasts: Lasts, done: Done) -> Self {
+    pub(crate) fn new(
+        (user, session): (&User, &str),
+        changes: Vec<Change>,
+        lasts: Lasts,
+        done: Done,
+    ) -> Self {
         Self {
+            user: user.clone(),
             session: session.to_owned(),
             changes,
             done,

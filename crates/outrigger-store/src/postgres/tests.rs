@@ -6,6 +6,7 @@ mod server_of_tests;
 #[path = "../testing/suite/mod.rs"]
 mod suite;
 mod trouble;
+mod walls;
 
 use super::*;
 use server_of_tests as servers;
@@ -21,8 +22,9 @@ struct Place {
 }
 
 impl Place {
+    /// As a role that the policies of tables hold for, as they do not for a superuser.
     fn url(&self) -> String {
-        self.server.url("tester", &self.database)
+        self.server.url("plain", &self.database)
     }
 
     fn sql(&self, sql: &str) -> String {

@@ -27,18 +27,18 @@ use crate::held::HeldSessions;
 use crate::queue::{HealthState, Job, Lasts, NO_ROOM, Room, bytes_of};
 use crate::slices::Slice;
 use crate::upkeep::{EVERY, Tell, Upkeep};
-use crate::{Change, Done, Error, Limits};
+use crate::{Change, Done, Error, Limits, User};
 use transaction::{COMMIT, TRANSACTION, Trouble, silent};
 
 /// What each connection that writes says first. A transaction of before, whose connection was lost, must not be waited for
 /// long.
-const SETTINGS: &str = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'; \
+const SETTINGS: &str = "SET outrigger.everyone = 'on'; SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'; \
                         SET statement_timeout = '60s'";
 
 pub(super) enum Work {
     Job(Job),
     /// Counts the epoch of a session; returns its key.
-    Open(String, oneshot::Sender<Result<Option<i64>, Error>>),
+    Open(User, String, oneshot::Sender<Result<Option<i64>, Error>>),
     /// Writes a slice of a session that is imported, in a transaction of its own.
     Slice(Slice, oneshot::Sender<Result<(), Error>>),
     /// The import of a session goes no further.
@@ -76,6 +76,7 @@ pub(super) struct Writer {
 
 /// A job that waits; `done` is gone once it was told that it fails.
 struct Waiting {
+    user: User,
     session: String,
     changes: Vec<Change>,
     done: Option<Done>,
@@ -167,6 +168,7 @@ impl Writer {
             let other = loop {
                 match next {
                     Work::Job(job) => self.backlog.push(Waiting {
+                        user: job.user,
                         session: job.session,
                         changes: job.changes,
                         done: Some(job.done),
@@ -184,7 +186,9 @@ impl Writer {
             };
             self.commit().await;
             match other {
-                Some(Work::Open(session, reply)) => drop(reply.send(self.open(&session).await)),
+                Some(Work::Open(user, session, reply)) => {
+                    drop(reply.send(self.open(&user, &session).await));
+                }
                 Some(Work::Slice(slice, reply)) => drop(reply.send(self.slice(&slice).await)),
                 Some(Work::BreakOff(session)) => {
                     self.imports.remove(&session);

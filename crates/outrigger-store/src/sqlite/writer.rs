@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::held::HeldSessions;
 use crate::queue::{Gate, HealthState, Job, Lasts, NO_ROOM, Room, bytes_of};
 use crate::upkeep::{EVERY, Upkeep};
-use crate::{Change, Done, Error};
+use crate::{Change, Done, Error, User};
 pub(super) use connect::connect;
 use log::Log;
 
@@ -101,6 +101,7 @@ struct Writer {
 
 /// A job that waits; `done` is gone once it was told that it fails.
 struct Waiting {
+    user: User,
     session: String,
     changes: Vec<Change>,
     done: Option<Done>,
@@ -150,12 +151,14 @@ impl Writer {
             let other = loop {
                 match next {
                     Work::Job(Job {
+                        user,
                         session,
                         changes,
                         done,
                         lasts,
                     }) => {
                         self.backlog.push(Waiting {
+                            user,
                             session,
                             changes,
                             done: Some(done),
@@ -174,7 +177,9 @@ impl Writer {
             };
             self.commit();
             match other {
-                Some(Work::Open(session, reply)) => drop(reply.send(self.open(&session))),
+                Some(Work::Open(user, session, reply)) => {
+                    drop(reply.send(self.open(&user, &session)));
+                }
                 Some(Work::Read(read)) => {
                     if let Some(connection) = &self.connection {
                         read(connection);
@@ -323,12 +328,12 @@ impl Writer {
         });
     }
 
-    fn open(&mut self, session: &str) -> Result<Option<i64>, Error> {
+    fn open(&mut self, user: &User, session: &str) -> Result<Option<i64>, Error> {
         self.is_well()?;
         let Some(connection) = &self.connection else {
             return Err(Error::Failing("it is not open".to_owned()));
         };
-        apply::open(connection, session).map_err(|error| problem(&self.path, &error))
+        apply::open(connection, user, session).map_err(|error| problem(&self.path, &error))
     }
 
     fn connect(&mut self) -> Result<(), String> {
@@ -381,9 +386,13 @@ fn write(
     let mut refused = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
         let savepoint = transaction.savepoint()?;
-        let applied = apply::all(&savepoint, &job.session, &job.changes);
+        let applied = apply::all(&savepoint, (&job.user, &job.session), &job.changes);
         let dated = applied.and_then(|()| match behind {
-            Some(at_ms) => Ok(apply::changed(&savepoint, &job.session, at_ms)?),
+            Some(at_ms) => Ok(apply::changed(
+                &savepoint,
+                (&job.user, &job.session),
+                at_ms,
+            )?),
             None => Ok(()),
         });
         match dated {
