@@ -4,6 +4,7 @@
 
 mod admin;
 mod sessions;
+mod token;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub use sessions::{
     BackupArguments, DeleteArguments, ExportArguments, ImportArguments, ListArguments,
     OneArguments, SearchArguments, SessionsCommand, StatsArguments, VacuumArguments,
 };
+pub use token::{CreateArguments, KeyArguments, TokenCommand};
 
 /// A headless daemon beside a chat frontend.
 #[derive(Debug, Parser)]
@@ -98,6 +100,9 @@ pub enum Command {
     /// Ask a running daemon who works where, what runs and what it costs, or have it end in order
     #[command(subcommand)]
     Admin(AdminCommand),
+    /// Make tokens for users, and the key that they are signed with
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Ask a running daemon whether it is alive (exit code 0 or 1)
     Healthcheck(HealthcheckArguments),
 }

@@ -9,6 +9,7 @@ mod healthcheck;
 mod schema;
 mod sessions;
 mod show;
+mod token;
 
 use std::process::ExitCode;
 
@@ -22,6 +23,7 @@ pub use healthcheck::healthcheck;
 pub use schema::schema;
 pub use sessions::sessions;
 pub use show::show;
+pub use token::token;
 
 fn exit_code(is_well: bool) -> ExitCode {
     ExitCode::from(match is_well {

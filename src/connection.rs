@@ -26,7 +26,7 @@ use crate::protocol::envelope;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::block_in_place_if_large;
-use crate::session::{AttachRefused, Entrance, Handle, Reader, Sessions, shutting_down};
+use crate::session::{AttachRefused, Entrance, Handle, Reader, UserSessions, shutting_down};
 use crate::telemetry::metrics;
 pub use activity::LastActivity;
 use place::{Attached, NoPlace};
@@ -70,7 +70,7 @@ pub struct UpgradeOptions {
 pub async fn serve(
     socket: WebSocket,
     activity: Arc<LastActivity>,
-    sessions: Arc<Sessions>,
+    sessions: UserSessions,
     options: UpgradeOptions,
     stop: CancellationToken,
 ) {
@@ -86,7 +86,9 @@ pub async fn serve(
                 }
                 NoPlace::Refused(AttachRefused::Late) => (close::TAKEN_OVER, "taken_over"),
                 NoPlace::Refused(AttachRefused::Full) => (close::TRY_LATER, "too many sockets"),
-                NoPlace::Gone => (close::SESSION_ENDED, "session_not_found"),
+                NoPlace::Refused(AttachRefused::Elsewhere) | NoPlace::Gone => {
+                    (close::SESSION_ENDED, "session_not_found")
+                }
                 NoPlace::TooMany => (close::TRY_LATER, "too many sessions"),
             };
             return close(&mut sink, code, why).await;
@@ -105,7 +107,7 @@ pub async fn serve(
     loop {
         let taken_over = connection.attached.attachment.taken_over.clone();
         let too_slow = connection.attached.attachment.too_slow.clone();
-        let sessions = Arc::clone(&connection.sessions);
+        let sessions = connection.sessions.clone();
         let session = connection.attached.session.clone();
         let mut writer = Writer {
             sink: &mut sink,
@@ -125,6 +127,10 @@ pub async fn serve(
             () = too_slow.cancelled() => DisconnectReason::Ended(close::TRY_LATER, "too slow"),
             () = sessions.lost(&session) => {
                 DisconnectReason::Ended(close::SESSION_ENDED, "session_ended")
+            }
+            over = sessions.grant().over() => {
+                let (code, reason) = over.close();
+                DisconnectReason::Ended(code, reason)
             }
             () = stop.cancelled() => DisconnectReason::Ended(close::AWAY, "shutdown"),
         };
@@ -160,7 +166,7 @@ enum DisconnectReason {
 }
 
 struct Connection<'a> {
-    sessions: Arc<Sessions>,
+    sessions: UserSessions,
     attached: Attached,
     activity: Arc<LastActivity>,
     /// As what it comes to each of its sessions.

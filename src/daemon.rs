@@ -30,7 +30,7 @@ use crate::audit::Audit;
 use crate::config::{Config, Current, ProviderKind, Shown, Sources};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
-use crate::exchange::memory::SharedRules;
+use crate::exchange::memory::RulesOfUsers;
 use crate::hooks::Hooks;
 use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
@@ -53,6 +53,7 @@ use crate::store::{AnyStore, Updates};
 use crate::telemetry::Redactor;
 use crate::telemetry::metrics;
 use crate::telemetry::traces::Ended;
+use crate::token::Tokens;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
 use crate::webhooks::Webhooks;
@@ -62,6 +63,9 @@ const LAST_MOMENTS: Duration = Duration::from_secs(3);
 
 /// The same for an editor's agent: an editor kills what does not end soon. Six things are waited for, one after the other.
 const LAST_MOMENTS_OF_AGENT: Duration = Duration::from_millis(320);
+
+/// How often it is looked whether tokens were taken back.
+const LOOK: Duration = Duration::from_secs(2);
 
 const _: () = assert!(LAST_MOMENTS_OF_AGENT.as_millis() * 6 < 2_000);
 
@@ -107,13 +111,15 @@ pub async fn run(config: Config, mut options: Options) -> Result<(), Fatal> {
     let built = assemble(config, &mut options, sandboxes, &token).await?;
     let daemon = Arc::clone(&built.daemon);
     let config = daemon.services.config();
+    let users = users(&config)?;
+    let gate = Gate::new(
+        tokens(&token, &config),
+        config.server.allowed_origins.clone(),
+        config.server.allowed_hosts.clone(),
+    );
     let shared = Arc::new(Shared {
         node: Node::here(),
-        gate: Gate::new(
-            tokens(&token, &config),
-            config.server.allowed_origins.clone(),
-            config.server.allowed_hosts.clone(),
-        ),
+        gate: gate.for_users(users.clone(), config.auth.header.clone()),
         sessions: Sessions::new(Arc::clone(&daemon)),
         daemon: Arc::clone(&daemon),
         stop: close.clone(),
@@ -135,7 +141,7 @@ pub async fn run(config: Config, mut options: Options) -> Result<(), Fatal> {
         false => line.print()?,
     }
     built
-        .until_end(&options, signals, close, LAST_MOMENTS)
+        .until_end(&options, signals, users, close, LAST_MOMENTS)
         .await;
     drop((serving, ready_file));
     Ok(())
@@ -153,14 +159,38 @@ pub async fn run_agent(config: Config, mut options: Options) -> Result<(), Fatal
     let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
     let built = assemble(config, &mut options, sandboxes, &token).await?;
     let signals = catch_signals()?;
-    let sessions = Sessions::new(Arc::clone(&built.daemon));
+    let sessions = Sessions::new(Arc::clone(&built.daemon)).of(Arc::default());
     let closed = options.stdin_closed.clone();
     let tasks = &built.daemon.tasks;
     tasks.spawn(acp::stdio(sessions, closed, close.clone()));
     built
-        .until_end(&options, signals, close, LAST_MOMENTS_OF_AGENT)
+        .until_end(&options, signals, None, close, LAST_MOMENTS_OF_AGENT)
         .await;
     Ok(())
+}
+
+/// Returns what tokens of users are checked by, where there are such; sees to it that what is taken back counts.
+fn users(config: &Config) -> Result<Option<Arc<Tokens>>, Fatal> {
+    let Some(jwt) = &config.auth.jwt else {
+        return Ok(None);
+    };
+    let tokens = Tokens::new(jwt).map_err(|problem| {
+        let hint = "auth.jwt.keys and auth.jwt.revoked name files that are there, or nothing";
+        Fatal::configuration(format!("users cannot be let in: {problem}"), hint)
+    })?;
+    let tokens = Arc::new(tokens);
+    let looking = Arc::downgrade(&tokens);
+    // Not among the tasks that are waited for: it ends with the port.
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let Some(tokens) = looking.upgrade() else {
+                return;
+            };
+            tokens.look_at_revoked().await;
+        }
+    });
+    Ok(Some(tokens))
 }
 
 /// Returns the tokens that open the port, with what their sockets may do.
@@ -247,6 +277,7 @@ impl Built {
         self,
         options: &Options,
         mut signals: Signals,
+        users: Option<Arc<Tokens>>,
         close: CancellationToken,
         moments: Duration,
     ) {
@@ -273,7 +304,15 @@ impl Built {
         tokio::spawn(sandbox::take_in_orphans());
         let reloading = Arc::clone(&daemon);
         // In a task of its own: the end is not waited for until all MCP servers are as they are to be.
-        let reload = async || drop(reloading.tasks.spawn(reload(Arc::clone(&reloading))));
+        let reload = async || {
+            let (daemon, users) = (Arc::clone(&reloading), users.clone());
+            drop(reloading.tasks.spawn(async move {
+                if let Some(users) = users {
+                    users.reload().await;
+                }
+                reload(daemon).await;
+            }));
+        };
         let parent = options.parent_pid;
         let ending = lifecycle::ending(&mut signals, &options.stdin_closed, parent, reload);
         let why = tokio::select! {
@@ -375,7 +414,7 @@ fn build(
         mcp: Arc::new(Mcp::new(servers, tasks.clone())),
         reloadable,
         notices,
-        rules: SharedRules::new(store.is_ok()),
+        rules: RulesOfUsers::new(store.is_ok()),
         store: store.ok(),
         not_kept,
         updates,

@@ -78,7 +78,9 @@ pub mod runtime;
 mod spend;
 pub mod telemetry;
 pub mod terminal_text;
+pub mod token;
 pub mod units;
+pub mod users;
 mod webhooks;
 
 pub mod chat;

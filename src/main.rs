@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Command::Config(ConfigCommand::Show(arguments)) => commands::show(&arguments),
         Command::Sessions(command) => commands::sessions(&command),
         Command::Admin(command) => commands::admin(&command),
+        Command::Token(command) => commands::token(&command),
         Command::Healthcheck(arguments) => commands::healthcheck(&arguments),
     }
 }

@@ -11,6 +11,7 @@ mod routes;
 mod waiting;
 mod watched;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,10 @@ pub(crate) struct Shared {
     pub waiting: Arc<Waiting>,
 }
 
+/// The address that a connection comes from.
+#[derive(Clone, Copy, Debug)]
+struct Peer(IpAddr);
+
 /// Serves until `stop` is cancelled: while the daemon drains, whoever asks gets an error that says so.
 ///
 /// Connections without the token have places of their own, see `waiting`; those with it are sockets,
@@ -66,8 +71,8 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
             accepted = listener.accept() => accepted,
             () = shared.stop.cancelled() => return,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok((stream, address)) => (stream, Peer(address.ip())),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -80,12 +85,12 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         shared
             .daemon
             .tasks
-            .spawn(connect(stream, service, place, stop));
+            .spawn(connect((stream, peer), service, place, stop));
     }
 }
 
 async fn connect(
-    stream: TcpStream,
+    (stream, peer): (TcpStream, Peer),
     service: TowerToHyperService<axum::Router>,
     place: Arc<Place>,
     stop: CancellationToken,
@@ -98,6 +103,7 @@ async fn connect(
     let stream = Watched::new(stream, Arc::clone(&activity));
     let service = service_fn(move |mut request: Request<Incoming>| {
         let extensions = request.extensions_mut();
+        extensions.insert(peer);
         extensions.insert(Arc::clone(&place));
         extensions.insert(Arc::clone(&activity));
         service.call(request)

@@ -40,6 +40,7 @@ mod settings;
 mod status;
 mod tasks;
 mod title;
+mod told;
 mod tools;
 mod transfer;
 mod usage;
@@ -58,7 +59,7 @@ use crate::config::Detached;
 use crate::conversation;
 use crate::exchange::context::{Ids, Services, SessionContext};
 use crate::exchange::history::History;
-use crate::exchange::memory::{ConversationMemory, Memory};
+use crate::exchange::memory::{ConversationMemory, Memory, SharedRules};
 use crate::exchange::tasks::{BeginTask, DESK};
 use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Money, Notice, Severity};
@@ -76,6 +77,7 @@ use crate::tool::Registry;
 use crate::tool::locks::Away;
 use crate::tool::workspace::Workspace;
 use crate::units::millis;
+use crate::users::Grant;
 
 use client_tools::ClientTools;
 use defaults::Defaults;
@@ -91,7 +93,7 @@ pub(crate) use reload::Reloadable;
 use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
-pub use sessions::{Daemon, Sessions};
+pub use sessions::{Daemon, Sessions, UserSessions};
 pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS};
 use tasks::{EndedTasks, SessionTools};
 pub(crate) use title::MAX_TITLES;
@@ -113,6 +115,10 @@ struct Session {
     daemon: Arc<Daemon>,
     /// The others.
     sessions: Weak<Sessions>,
+    /// What they may do who asked last for something that is run or set.
+    grant: Arc<Grant>,
+    /// What its user has said that counts in all its sessions.
+    rules: SharedRules,
     ready: Ready,
     feed: Arc<Feed>,
     inbox: mpsc::Receiver<Message>,
@@ -192,10 +198,11 @@ impl Session {
         let journal = feed.journal.clone();
         let ids = restored.map_or(0, |restored| restored.ids);
         let (account, spent) = usage::restored(restored, &daemon.services.config());
+        let rules = daemon.rules.of(&handle.grant.user);
         let memory = Memory::new(
             ready.session_id.clone(),
             journal.clone(),
-            daemon.rules.clone(),
+            rules.clone(),
             projects::folder(&workspace),
             daemon.services.config().approval.remember,
         );
@@ -227,6 +234,10 @@ impl Session {
             services: Services {
                 // Outputs of other sessions are not pushed out by this one's.
                 spill: daemon.services.spill.for_another(),
+                spend: daemon
+                    .services
+                    .spend
+                    .of(&handle.grant.user, handle.grant.day),
                 ..daemon.services.clone()
             },
             conversations: HashMap::new(),
@@ -253,6 +264,8 @@ impl Session {
             cancel: daemon.stop.child_token(),
             daemon,
             sessions,
+            grant: Arc::clone(&handle.grant),
+            rules,
             ready,
             feed,
             inbox,
@@ -268,20 +281,21 @@ impl Session {
         let mut notices = self.daemon.notices.subscribe();
         let mut own_notices = self.own_notices.subscribe();
         let are_read = self.await_rules().await;
-        let mut updates = self.daemon.updates.subscribe();
+        let mut updates = self.daemon.updates.of(&self.grant.user).subscribe();
         let is_restored = restored.is_some();
         if let Some(restored) = restored {
             self.restore(restored).await;
         }
         self.at_begin.extend(self.unread(are_read));
         if let Some(problem) = self.daemon.store.as_ref().and_then(AnyStore::failing) {
-            self.at_begin.push(Notice {
+            let notice = Notice {
                 severity: Severity::Error,
-                code: "store_failed".to_owned(),
+                code: told::STORE_FAILED.to_owned(),
                 message: format!(
                     "what is said is not safe now: the store does not take it ({problem})"
                 ),
-            });
+            };
+            self.at_begin.extend(told::to(&self.grant, notice));
         }
         // The client of a session of before asks for a resync, in which they would be lost.
         if !is_restored {
@@ -317,7 +331,7 @@ impl Session {
                 }
                 // One that came too fast to be read is missed; `mcp:list` has how things stand.
                 notice = notices.recv() => {
-                    if let Ok(notice) = notice {
+                    if let Some(notice) = notice.ok().and_then(|it| told::to(&self.grant, it)) {
                         self.shared.events.emit(Event::SessionNotice(notice));
                     }
                     continue;
@@ -335,7 +349,7 @@ impl Session {
                 }
                 update = updates.recv() => {
                     // As with notices: `session:list` has how things stand.
-                    if let Ok(update) = update {
+                    if let Some(update) = update {
                         self.shared.events.emit(Event::SessionUpdated(update));
                     }
                     continue;
@@ -349,18 +363,20 @@ impl Session {
                 }
             };
             match message {
-                Some(Message::Request(request, from)) => {
-                    if let Some(request) = self.admitted(*request, from) {
+                Some(Message::Request(request, from, grant)) => {
+                    if let Some(request) = self.admitted(*request, from, grant) {
                         self.handle(request).await;
                     }
                 }
-                Some(Message::Attach(entrance, reply)) => drop(reply.send(self.attach(entrance))),
+                Some(Message::Attach(entrance, grant, reply)) => {
+                    drop(reply.send(self.attach(entrance, grant)));
+                }
                 Some(Message::Resync(after, socket, reply)) => {
                     reply.send(self.resync(after, socket).await).ok();
                     self.say_at_begin();
                 }
-                Some(Message::AddServer(wanted, reply)) => {
-                    drop(reply.send(self.add_own_server(*wanted)));
+                Some(Message::AddServer(wanted, grant, reply)) => {
+                    drop(reply.send(self.add_own_server(*wanted, &grant)));
                 }
                 Some(Message::Row(node, reply)) => drop(reply.send(self.row(&node))),
                 Some(Message::Spent(reply)) => drop(reply.send(self.shared.account.spent())),
@@ -385,7 +401,7 @@ impl Session {
         self.inbox.close();
         self.refuse_unread();
         while let Some(message) = self.inbox.recv().await {
-            if let Message::Request(request, _) = message
+            if let Message::Request(request, ..) = message
                 && self.daemon.stop.is_cancelled()
             {
                 let error = Event::SessionError(shutting_down());

@@ -12,12 +12,14 @@ mod days;
 mod expected;
 mod sums;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use jiff::Timestamp;
+use outrigger_store::User;
+use parking_lot::Mutex;
 
 use crate::config::{BudgetConfig, OnReach, Unpriced};
 use crate::message::{BudgetScope, Money};
@@ -30,22 +32,29 @@ pub(crate) use sums::Raise;
 /// Tells the time. Tests have one that they set.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What was spent since a time, by provider instance.
+/// What was spent since a time, by provider instance: by one user, or by all where none is named.
 pub(crate) type Since =
-    Box<dyn FnOnce(Timestamp) -> BoxFuture<'static, Vec<(String, Money)>> + Send>;
+    Arc<dyn Fn(Option<User>, Timestamp) -> BoxFuture<'static, Vec<(String, Money)>> + Send + Sync>;
 
-/// What all sessions of the daemon share; clones share it.
+/// The most users whose day is remembered though none of their sessions is there: then what the store has counts.
+const MAX_USERS: usize = 10_000;
+
+/// What all sessions of the daemon share, and those of one user; clones share it.
 #[derive(Clone)]
 pub(crate) struct Spend {
     shared: Arc<DayAccounts>,
-    restored: Shared<BoxFuture<'static, ()>>,
+    user: Arc<Account>,
+    restored: Restored,
 }
+
+type Restored = Shared<BoxFuture<'static, ()>>;
 
 struct DayAccounts {
     config: BudgetConfig,
     days: Days,
     clock: Clock,
-    user: Arc<Account>,
+    since: Since,
+    users: Mutex<HashMap<User, (Arc<Account>, Restored)>>,
     daemon: Arc<Account>,
     /// Of the instances that have a cap.
     providers: BTreeMap<String, Arc<Account>>,
@@ -67,7 +76,8 @@ impl Spend {
         let providers = config.provider.iter();
         let shared = Arc::new(DayAccounts {
             days: Days::new(config.zone.clone()),
-            user: Arc::new(Account::limited(config.user_day)),
+            since,
+            users: Mutex::default(),
             daemon: Arc::new(Account::limited(config.daemon_day)),
             providers: providers
                 .filter_map(|(name, budget)| {
@@ -81,14 +91,57 @@ impl Spend {
         let restored = async move {
             if begun.has_caps() {
                 let now = (begun.clock)();
-                let spent = since(begun.days.start(now)).await;
+                let spent = (begun.since)(None, begun.days.start(now)).await;
                 begun.restore(&spent, begun.days.day(now));
             }
         };
-        Self {
+        let all = Self {
             shared,
+            user: Arc::default(),
             restored: restored.boxed().shared(),
+        };
+        all.of(&User::default(), None)
+    }
+
+    /// Returns what sessions of a user share, who may spend this much in a day beside what the configuration says.
+    pub(crate) fn of(&self, user: &User, most: Option<Money>) -> Self {
+        let mut users = self.shared.users.lock();
+        if users.len() >= MAX_USERS {
+            users.retain(|_, (account, _)| Arc::strong_count(account) > 2);
         }
+        let (account, restored) = users.entry(user.clone()).or_insert_with(|| {
+            let account = Arc::<Account>::default();
+            let own = Arc::clone(&account);
+            let (shared, user) = (Arc::downgrade(&self.shared), user.clone());
+            let all = self.restored.clone();
+            let restored = async move {
+                all.await;
+                let is_capped = |shared: &DayAccounts| {
+                    user != User::default() || shared.config.user_day.is_some()
+                };
+                if let Some(shared) = shared.upgrade().filter(|it| is_capped(it)) {
+                    let now = (shared.clock)();
+                    let spent = (shared.since)(Some(user), shared.days.start(now)).await;
+                    let spent = spent.into_iter().map(|(_, amount)| amount).sum();
+                    own.add_at(Some(shared.days.day(now)), spent);
+                }
+            };
+            (account, restored.boxed().shared())
+        });
+        let spend = Self {
+            shared: Arc::clone(&self.shared),
+            user: Arc::clone(account),
+            restored: restored.clone(),
+        };
+        drop(users);
+        spend.limit_day(most);
+        spend
+    }
+
+    /// Has the user spend no more in a day than this, and what the configuration says.
+    pub(crate) fn limit_day(&self, most: Option<Money>) {
+        let caps = [self.shared.config.user_day, most];
+        self.user.set_limit(caps.into_iter().flatten().min());
     }
 
     /// Waits until what was spent today is known.
@@ -123,7 +176,7 @@ impl Spend {
                 "budget.conversation",
             ),
             own(BudgetScope::Session, Some(owners.session), "budget.session"),
-            Some(of_day(BudgetScope::User, &shared.user)),
+            Some(of_day(BudgetScope::User, &self.user)),
             Some(of_day(BudgetScope::Daemon, &shared.daemon)),
             provider.map(|account| of_day(BudgetScope::Provider, account)),
         ];
@@ -147,14 +200,13 @@ impl Spend {
 
 impl DayAccounts {
     fn has_caps(&self) -> bool {
-        let (user, daemon) = (self.config.user_day, self.config.daemon_day);
-        user.is_some() || daemon.is_some() || !self.providers.is_empty()
+        self.config.daemon_day.is_some() || !self.providers.is_empty()
     }
 
     fn restore(&self, spent: &[(String, Money)], day: days::Day) {
         for (provider, amount) in spent {
             let provider = self.providers.get(provider);
-            let accounts = [Some(&self.user), Some(&self.daemon), provider];
+            let accounts = [Some(&self.daemon), provider];
             for account in accounts.into_iter().flatten() {
                 account.add_at(Some(day), *amount);
             }
@@ -168,7 +220,7 @@ pub(crate) mod testing {
 
     /// Returns one without caps, by the clock of the machine.
     pub(crate) fn unlimited(config: &BudgetConfig) -> Spend {
-        let nothing: Since = Box::new(|_| std::future::ready(Vec::new()).boxed());
+        let nothing: Since = Arc::new(|_, _| std::future::ready(Vec::new()).boxed());
         Spend::new(config, Arc::new(Timestamp::now), nothing)
     }
 }

@@ -31,9 +31,9 @@ pub(crate) use labels::labels;
 pub(crate) use outrigger_store::postgres::{self, Postgres};
 pub(crate) use outrigger_store::sqlite::{Checkup, Reader, check_up, vacuum};
 pub use outrigger_store::sqlite::{Sqlite, Sync};
-pub use outrigger_store::{AnyStore, Error, Growth, Health, Limits};
+pub use outrigger_store::{AnyStore, Error, Growth, Health, Limits, UserStore};
 pub(crate) use outrigger_store::{Held, Store};
-pub(crate) use updates::{Updates, update, updated};
+pub(crate) use updates::{Updates, UserUpdates, update, updated};
 
 use crate::message::{ConversationId, Message, MessageId, SessionId};
 use crate::protocol::RequestId;
@@ -84,7 +84,7 @@ impl fmt::Debug for Journal {
 impl Journal {
     /// Returns the journal of a session; `more` is told whenever more of it is safe.
     pub(crate) fn new(
-        (store, updates): (Arc<dyn Store>, Updates),
+        (store, updates): (Arc<dyn Store>, UserUpdates),
         session: &SessionId,
         known: Known,
         more: Arc<Notify>,

@@ -17,7 +17,7 @@ use crate::message::SessionId;
 use crate::protocol::SessionCode;
 use crate::protocol::command::SessionList;
 use crate::runtime::block_in_place_if_large;
-use crate::session::Sessions;
+use crate::session::UserSessions;
 
 /// The version of the protocol that is spoken, whichever is asked for.
 const PROTOCOL_VERSION: u16 = 1;
@@ -31,7 +31,7 @@ pub(super) const INCOMING: usize = 16;
 /// Orders that wait for a session.
 const ORDERS: usize = 64;
 
-/// Sessions of a page of `session/list`.
+/// UserSessions of a page of `session/list`.
 const PAGE: usize = 50;
 
 /// The longest line is longer than this daemon takes.
@@ -75,7 +75,7 @@ impl Out {
 pub(super) type Live = Arc<Mutex<HashMap<String, mpsc::Sender<Order>>>>;
 
 struct Agent {
-    sessions: Arc<Sessions>,
+    sessions: UserSessions,
     out: Out,
     /// What the client can do; `None` before it said so.
     client: Option<wire::Capabilities>,
@@ -87,7 +87,7 @@ struct Agent {
 
 /// Serves a connection until the client ends it or `stop` does; its sessions live on for their grace period.
 pub(super) async fn serve(
-    sessions: Arc<Sessions>,
+    sessions: UserSessions,
     mut lines: mpsc::Receiver<Result<String, TooLong>>,
     out: mpsc::Sender<String>,
     stop: CancellationToken,
@@ -228,7 +228,7 @@ impl Agent {
         let wanted: wire::Open = wire::params(params)?;
         let (own, inbox) = mpsc::channel(ORDERS);
         let start = Start {
-            sessions: Arc::clone(&self.sessions),
+            sessions: self.sessions.clone(),
             out: self.out.clone(),
             client: self.client.unwrap_or_default(),
             id,
@@ -245,7 +245,7 @@ impl Agent {
 
     fn list(&self, id: Id, params: Value) -> Result<(), RpcError> {
         let wanted: wire::List = wire::params(params)?;
-        let (sessions, out) = (Arc::clone(&self.sessions), self.out.clone());
+        let (sessions, out) = (self.sessions.clone(), self.out.clone());
         self.tasks.spawn(async move {
             let project = match &wanted.cwd {
                 Some(cwd) => match open::real(cwd).await {
@@ -285,7 +285,7 @@ impl Agent {
 
     fn delete(&self, id: Id, params: Value) -> Result<(), RpcError> {
         let wanted: wire::Named = wire::params(params)?;
-        let (sessions, out) = (Arc::clone(&self.sessions), self.out.clone());
+        let (sessions, out) = (self.sessions.clone(), self.out.clone());
         self.tasks.spawn(async move {
             let deleted = sessions.delete(&SessionId::new(wanted.session_id)).await;
             let outcome = match deleted {
@@ -301,7 +301,7 @@ impl Agent {
     /// Puts a session away, or takes it back.
     fn archive(&self, id: Id, params: Value, archived: bool) -> Result<(), RpcError> {
         let wanted: wire::Named = wire::params(params)?;
-        let (sessions, out) = (Arc::clone(&self.sessions), self.out.clone());
+        let (sessions, out) = (self.sessions.clone(), self.out.clone());
         self.tasks.spawn(async move {
             let session = SessionId::new(wanted.session_id);
             let done = sessions.archive(&session, archived).await;
@@ -314,7 +314,7 @@ impl Agent {
     /// Says whether a session is open, or only kept; changes nothing.
     fn status(&self, id: Id, params: Value) -> Result<(), RpcError> {
         let wanted: wire::Named = wire::params(params)?;
-        let (sessions, out) = (Arc::clone(&self.sessions), self.out.clone());
+        let (sessions, out) = (self.sessions.clone(), self.out.clone());
         self.tasks.spawn(async move {
             let session = SessionId::new(wanted.session_id);
             let outcome = match sessions.find(&session) {

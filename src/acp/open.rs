@@ -20,7 +20,7 @@ use crate::message::SessionId;
 use crate::protocol::answer::Configured;
 use crate::protocol::command::{Command, Configure, Layer, ModelList};
 use crate::protocol::event::Event;
-use crate::session::{Attachment, Handle, Sessions};
+use crate::session::{Attachment, Handle, UserSessions};
 
 /// The conversation of a session that the protocol sees.
 pub(super) const CONVERSATION: &str = "default";
@@ -40,7 +40,7 @@ pub(super) enum Opening {
 
 /// What a session begins with.
 pub(super) struct Start {
-    pub sessions: Arc<Sessions>,
+    pub sessions: UserSessions,
     pub out: Out,
     pub client: Capabilities,
     /// The request that is answered when the session is there.
@@ -183,7 +183,7 @@ fn named(wanted: &wire::Open) -> Result<SessionId, RpcError> {
 }
 
 /// Fails where a further folder may not be worked in.
-fn check_further(sessions: &Sessions, wanted: &wire::Open) -> Result<(), RpcError> {
+fn check_further(sessions: &UserSessions, wanted: &wire::Open) -> Result<(), RpcError> {
     let known = sessions.daemon().services.config().tools.bash.further();
     for folder in &wanted.additional_directories {
         if !known
@@ -221,10 +221,7 @@ fn check_project(in_force: &Configured, cwd: &str) -> Result<(), RpcError> {
     }
 }
 
-async fn create(
-    sessions: &Arc<Sessions>,
-    cwd: &str,
-) -> Result<(Handle, Attachment, u64), RpcError> {
+async fn create(sessions: &UserSessions, cwd: &str) -> Result<(Handle, Attachment, u64), RpcError> {
     let full = || {
         RpcError::internal(
             "there are too many sessions",
@@ -238,7 +235,7 @@ async fn create(
 
 /// Goes on in a session that lives or is kept, from how it stands now.
 async fn find(
-    sessions: &Arc<Sessions>,
+    sessions: &UserSessions,
     id: &SessionId,
 ) -> Result<(Handle, Attachment, u64), RpcError> {
     let unknown = || RpcError::no_session(id.as_str());

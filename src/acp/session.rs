@@ -27,7 +27,7 @@ use crate::protocol::command::{ChatCancel, Command};
 use crate::protocol::event::Event;
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::sleep_until;
-use crate::session::{Attachment, Handle, ProjectFiles, Reader, Sessions};
+use crate::session::{Attachment, Handle, ProjectFiles, Reader, UserSessions};
 
 /// Bytes of events that are taken at once, before the client's orders are looked at again.
 const BATCH: usize = 32 * 1024;
@@ -71,7 +71,7 @@ pub(super) enum Order {
 
 /// What a session is made of.
 pub(super) struct Parts {
-    pub sessions: Arc<Sessions>,
+    pub sessions: UserSessions,
     pub handle: Handle,
     pub attachment: Attachment,
     /// The number of the last event that is of no interest.
@@ -86,7 +86,7 @@ pub(super) struct Parts {
 }
 
 pub(super) struct AcpSession {
-    pub(super) sessions: Arc<Sessions>,
+    pub(super) sessions: UserSessions,
     pub(super) handle: Handle,
     attachment: Attachment,
     pub(super) reader: Reader,
@@ -166,7 +166,7 @@ impl AcpSession {
             self.take(frame).await;
         }
         let feed = Arc::clone(&self.handle.feed);
-        let (sessions, handle) = (Arc::clone(&self.sessions), self.handle.clone());
+        let (sessions, handle) = (self.sessions.clone(), self.handle.clone());
         let taken_over = self.attachment.taken_over.clone();
         loop {
             // Before the look, so that nothing that comes after it is missed.

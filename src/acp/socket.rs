@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{Message, WebSocket};
+use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures::{SinkExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::{self, INCOMING, OUTGOING, TooLong};
 use crate::connection::LastActivity;
-use crate::session::Sessions;
+use crate::session::UserSessions;
 use crate::telemetry::metrics;
 
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -22,7 +22,7 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(crate) async fn socket(
     socket: WebSocket,
     activity: Arc<LastActivity>,
-    sessions: Arc<Sessions>,
+    sessions: UserSessions,
     stop: CancellationToken,
 ) {
     metrics::connected();
@@ -32,6 +32,7 @@ pub(crate) async fn socket(
     let (out, mut to_write) = mpsc::channel::<String>(OUTGOING);
     // Ends the other two where one of them ends.
     let ended = stop.child_token();
+    let granted = sessions.clone();
     let stopping = ended.clone();
     let reading = async move {
         loop {
@@ -64,6 +65,13 @@ pub(crate) async fn socket(
                     None => break,
                 },
                 _ = ping.tick() => sink.send(Message::Ping(bytes::Bytes::new())).await,
+                over = granted.grant().over() => {
+                    let (code, reason) = over.close();
+                    let reason = reason.into();
+                    let frame = CloseFrame { code, reason };
+                    sink.send(Message::Close(Some(frame))).await.ok();
+                    break;
+                }
             };
             if sent.is_err() {
                 break;

@@ -1,7 +1,6 @@
 //! The protocol on stdin and stdout: a line for each message, and nothing else.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -9,14 +8,14 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::{self, INCOMING, OUTGOING, TooLong};
-use crate::session::Sessions;
+use crate::session::UserSessions;
 
 /// How long the last lines may take.
 const CLOSING: Duration = Duration::from_millis(500);
 
 /// Serves whoever started this process, until stdin ends, which cancels `closed`, or `stop` is cancelled.
 pub(crate) async fn stdio(
-    sessions: Arc<Sessions>,
+    sessions: UserSessions,
     closed: CancellationToken,
     stop: CancellationToken,
 ) {

@@ -26,6 +26,7 @@ use crate::protocol::command::SessionFormat;
 use crate::ready::exit;
 use crate::store::transfer::{Export, Import, MAX_BYTES};
 use crate::store::{self, AnyStore, Error, Postgres, Reader, Sqlite, Store as _, Sync};
+use crate::users::User;
 
 /// How many sessions are named where an id is the beginning of several.
 const NAMED: usize = 5;
@@ -244,6 +245,7 @@ fn import(wanted: &ImportArguments) -> Result<String, Refused> {
     let id = SessionId::random();
     let id = id.ok_or_else(|| failed("there are no random numbers for an id".to_owned()))?;
     change(&store, async |store| {
+        let store = store.of(&User::default());
         store.import(id.as_str(), Box::new(changes)).await
     })?;
     Ok(format!("{id}\n"))
@@ -257,7 +259,11 @@ fn delete(wanted: &DeleteArguments) -> Result<String, Refused> {
     drop(reader);
     change(&store, async |store| {
         for session in &found {
-            store.attempt(&session.id, vec![Change::Delete]).await?;
+            // It may have been deleted meanwhile.
+            if let Some(user) = store.owner(&session.id).await? {
+                let store = store.of(&user);
+                store.attempt(&session.id, vec![Change::Delete]).await?;
+            }
         }
         Ok(())
     })?;
@@ -276,8 +282,8 @@ fn change(
         Err(problem) => return Err(problem.into()),
     }
     let store = match &config.place {
-        StorePlace::File(path) => AnyStore::File(Sqlite::start(path, Sync::Full)?),
-        StorePlace::Database(url) => AnyStore::Database(Postgres::start(url.expose_secret())?),
+        StorePlace::File(path) => AnyStore::from(Sqlite::start(path, Sync::Full)?),
+        StorePlace::Database(url) => AnyStore::from(Postgres::start(url.expose_secret())?),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let done = runtime.block_on(async {

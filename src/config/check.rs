@@ -3,6 +3,7 @@
 //! Looks at the file system (paths that must exist) and at the environment that was handed in;
 //! opens no socket and creates nothing.
 
+mod auth;
 mod custom;
 mod endpoint;
 mod findings;
@@ -90,6 +91,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         );
     }
     let server = server::server(settings.server, findings);
+    let auth = auth::check(settings.auth, findings);
     let audit_path = settings.audit.path.to_string_lossy().trim().to_owned();
     let audit = (!audit_path.is_empty()).then(|| AuditConfig {
         path: findings.absolute(audit_path),
@@ -115,6 +117,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
     folders::check(&mut tools.bash, &project, own, findings);
     Config {
         server,
+        auth,
         project,
         session,
         chat,

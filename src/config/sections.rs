@@ -2,6 +2,7 @@
 //!
 //! The doc comments are the text of `docs/configuration.md`; defaults are in `config/default.toml`.
 
+mod auth;
 mod budget;
 mod client;
 mod compaction;
@@ -31,6 +32,7 @@ use crate::sandbox::paths::Reach;
 use crate::telemetry::LogFormat;
 use crate::units::{DAY, KIB, MIB, Number, Percent, Size, Span};
 
+pub(crate) use auth::{AuthSettings, HeaderSettings, JwtSettings};
 pub(crate) use budget::Dollars;
 pub use budget::{BudgetConfig, OnReach, ProviderBudget, Unpriced};
 pub use client::{ClientToolsConfig, SkipApproval};

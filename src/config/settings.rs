@@ -14,7 +14,8 @@ use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
 use super::sections::{
-    Dollars, ProjectConfig, Reserve, Secret, StoreSettings, TelemetrySettings, Turns, word,
+    AuthSettings, Dollars, ProjectConfig, Reserve, Secret, StoreSettings, TelemetrySettings, Turns,
+    word,
 };
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
@@ -36,6 +37,8 @@ const HOOK: u64 = 5 * 60 * 1000;
 pub(crate) struct Settings {
     /// Where and to whom the daemon listens.
     pub(crate) server: ServerConfig,
+    /// Users beside the one who has the daemon's own token, each with sessions of its own. See [users.md](users.md).
+    pub(crate) auth: AuthSettings,
     /// The folder the model works in.
     pub(crate) project: ProjectConfig,
     /// What a session keeps.

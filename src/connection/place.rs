@@ -1,7 +1,5 @@
 //! How a socket comes to its session: a new one, one that it goes on with, or why not.
 
-use std::sync::Arc;
-
 use axum::extract::ws::Utf8Bytes;
 
 use super::UpgradeOptions;
@@ -11,7 +9,7 @@ use crate::protocol::envelope::{self, Stamp, Timestamp};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::roles::SocketRole;
 use crate::protocol::{RequestId, SessionCode};
-use crate::session::{AttachRefused, Attachment, Entrance, Handle, Sessions};
+use crate::session::{AttachRefused, Attachment, Entrance, Handle, UserSessions};
 
 /// A socket's session and its place in the log.
 pub(super) struct Attached {
@@ -27,7 +25,7 @@ pub(super) struct Attached {
 impl Attached {
     /// Goes on with the session asked for, or with a new one.
     pub(super) async fn find(
-        sessions: &Arc<Sessions>,
+        sessions: &UserSessions,
         options: UpgradeOptions,
     ) -> Result<Self, NoPlace> {
         let entrance = options.entrance;
@@ -59,7 +57,7 @@ impl Attached {
     }
 
     pub(super) async fn resume(
-        sessions: &Arc<Sessions>,
+        sessions: &UserSessions,
         resume: &Resume,
         entrance: Entrance,
         reply_to: Option<&RequestId>,
@@ -135,6 +133,10 @@ impl From<Unopened> for SessionError {
             Unopened::Refused(AttachRefused::Driven) => (
                 SessionCode::Forbidden,
                 "another socket drives that session; connect to it with `takeOver=1`, or as an observer",
+            ),
+            Unopened::Refused(AttachRefused::Elsewhere) => (
+                SessionCode::Forbidden,
+                "that session works in a folder that this socket's token is not for",
             ),
             Unopened::Refused(AttachRefused::Late) => (
                 SessionCode::Forbidden,

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use crate::lifecycle::Ending;
 use crate::sandbox;
 use crate::session::Daemon;
-use crate::store::{self, AnyStore, Store as _};
+use crate::store::{self, AnyStore};
 
 /// How many sessions are named whose last words are lost.
 const NAMED: usize = 20;

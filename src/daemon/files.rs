@@ -70,7 +70,7 @@ pub(super) fn store(
             // Whoever named it does not want a daemon without it. It is waited for, which others need not do.
             let store = block_in_place(|| Postgres::start(url.expose_secret()));
             let store = store.map_err(|problem| Fatal::database(&problem))?;
-            return Ok(Ok(AnyStore::Database(store)));
+            return Ok(Ok(store.into()));
         }
     };
     if is_reached(path, roots) {
@@ -87,7 +87,7 @@ pub(super) fn store(
         StoreSync::Normal => store::Sync::Normal,
     };
     match Sqlite::start(path, sync) {
-        Ok(store) => Ok(Ok(AnyStore::File(store))),
+        Ok(store) => Ok(Ok(store.into())),
         Err(problem) if config.is_named => Err(Fatal::store(&problem)),
         Err(problem @ store::Error::Newer { .. }) => Err(Fatal::store(&problem)),
         Err(problem) => {
@@ -137,6 +137,7 @@ pub(super) fn limit(store: &AnyStore, config: &StoreConfig, notices: &Notices, u
     let (notices, updates) = (notices.clone(), updates.clone());
     store.limit(config.limits, move |growth| match growth {
         Growth::Deleted {
+            user,
             session,
             updated_ms,
             is_old,
@@ -145,7 +146,7 @@ pub(super) fn limit(store: &AnyStore, config: &StoreConfig, notices: &Notices, u
             let why = if is_old { "store.keep" } else { "store.max_bytes" };
             let session_id = SessionId::new(session);
             tracing::warn!(%session_id, why, "a session was deleted that changed at {changed:.3} last");
-            updates.send(SessionUpdated {
+            updates.of(&user).send(SessionUpdated {
                 deleted: true,
                 ..store::updated(&session_id)
             });

@@ -1,5 +1,7 @@
 //! What was spent today, as the store has it.
 
+use std::sync::Arc;
+
 use futures::FutureExt as _;
 use outrigger_store::{UsageBy, UsageQuery};
 
@@ -9,7 +11,8 @@ use crate::store::{AnyStore, Store as _};
 
 /// Asks the store what was spent since a time; nothing is known without one.
 pub(super) fn since(store: Option<AnyStore>) -> Since {
-    Box::new(move |at| {
+    Arc::new(move |user, at| {
+        let store = store.clone();
         async move {
             let Some(store) = store else {
                 return Vec::new();
@@ -20,7 +23,11 @@ pub(super) fn since(store: Option<AnyStore>) -> Since {
                 by: UsageBy::Provider,
                 limit: usize::MAX,
             };
-            let sums = store.usage(wanted).await.unwrap_or_else(|error| {
+            let sums = match user {
+                Some(user) => store.of(&user).usage(wanted).await,
+                None => store.usage_of_all(wanted).await,
+            };
+            let sums = sums.unwrap_or_else(|error| {
                 tracing::error!(%error, "what was spent today is not known; caps of a day begin anew");
                 Vec::new()
             });

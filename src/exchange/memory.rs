@@ -4,8 +4,9 @@
 //! of them at once, and is gone from all of them when it is revoked. Whatever changes here is written to the journal of the
 //! session in which it was said.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use data_encoding::BASE32_DNSSEC;
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 use crate::message::{ConversationId, SessionId};
 use crate::permission::rule::{Call, Key, Place, Remember, Rule, Said, said};
 use crate::store::{Journal, Store, now, restored};
+use crate::users::User;
 
 /// The most answers in a session and its conversations, in one project, and for everything; after that a further one is for
 /// its call alone.
@@ -29,12 +31,24 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// After how long the store is asked again that could not say.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The answers that are no session's; clones share them.
+/// The answers of each user that are no session's.
+#[derive(Debug)]
+pub(crate) struct RulesOfUsers {
+    has_store: bool,
+    /// Those of the daemon's one user, which stay; those of others as long as one of their sessions does.
+    own: SharedRules,
+    others: Mutex<HashMap<User, Weak<Shared>>>,
+}
+
+/// The answers of a user that are no session's; clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct SharedRules {
+pub(crate) struct SharedRules(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     /// Held for a look at them, and for a change with its way into the journal.
-    rules: Arc<Mutex<Vec<Rule>>>,
-    reading: Arc<watch::Sender<Reading>>,
+    rules: Mutex<Vec<Rule>>,
+    reading: watch::Sender<Reading>,
 }
 
 /// How far the answers of the store are read.
@@ -91,22 +105,49 @@ pub(crate) struct Listed {
     pub in_force: bool,
 }
 
-impl SharedRules {
+impl RulesOfUsers {
     /// Returns those of a daemon: read of the store first, where there is one.
+    pub(crate) fn new(has_store: bool) -> Self {
+        Self {
+            has_store,
+            own: SharedRules::new(has_store),
+            others: Mutex::default(),
+        }
+    }
+
+    /// Returns those of a user.
+    pub(crate) fn of(&self, user: &User) -> SharedRules {
+        if *user == User::default() {
+            return self.own.clone();
+        }
+        let mut others = self.others.lock();
+        // There are as many as have sessions.
+        others.retain(|_, rules| rules.strong_count() > 0);
+        if let Some(known) = others.get(user).and_then(Weak::upgrade) {
+            return SharedRules(known);
+        }
+        let rules = SharedRules::new(self.has_store);
+        others.insert(user.clone(), Arc::downgrade(&rules.0));
+        rules
+    }
+}
+
+impl SharedRules {
+    /// Returns those of a user: read of the store first, where there is one.
     pub(crate) fn new(has_store: bool) -> Self {
         let reading = match has_store {
             true => Reading::Not,
             false => Reading::Done,
         };
-        Self {
-            rules: Arc::default(),
-            reading: Arc::new(watch::Sender::new(reading)),
-        }
+        Self(Arc::new(Shared {
+            rules: Mutex::default(),
+            reading: watch::Sender::new(reading),
+        }))
     }
 
     /// Returns whether nobody reads or has read them yet: whoever is told so calls [`read`](Self::read).
     pub(crate) fn begin(&self) -> bool {
-        self.reading.send_if_modified(|reading| {
+        self.0.reading.send_if_modified(|reading| {
             let is_first = *reading == Reading::Not;
             if is_first {
                 *reading = Reading::Begun;
@@ -129,23 +170,23 @@ impl SharedRules {
             }
             tokio::time::sleep(PAUSE).await;
         };
-        let mut rules = self.rules.lock();
+        let mut rules = self.0.rules.lock();
         // What was said meanwhile is there already.
         let mut known = restored::rules(&kept, &Place::Always);
         known.retain(|kept| !rules.iter().any(|rule| rule.id == kept.id));
         known.append(&mut rules);
         *rules = known;
-        self.reading.send_replace(Reading::Done) == Reading::Late
+        self.0.reading.send_replace(Reading::Done) == Reading::Late
     }
 
     /// Waits until they are read, for two seconds at most; returns whether they are.
     pub(crate) async fn are_read_soon(&self) -> bool {
-        let mut reading = self.reading.subscribe();
+        let mut reading = self.0.reading.subscribe();
         let read = reading.wait_for(|reading| *reading == Reading::Done);
         if tokio::time::timeout(PATIENCE, read).await.is_ok() {
             return true;
         }
-        self.reading.send_if_modified(|reading| {
+        self.0.reading.send_if_modified(|reading| {
             let is_late = *reading != Reading::Done;
             if is_late {
                 *reading = Reading::Late;
@@ -156,7 +197,7 @@ impl SharedRules {
     }
 
     fn are_read(&self) -> bool {
-        *self.reading.borrow() == Reading::Done
+        *self.0.reading.borrow() == Reading::Done
     }
 }
 
@@ -213,7 +254,7 @@ impl Memory {
     /// Returns all that may count in the session, in the order in which it was said.
     pub(crate) fn list(&self) -> Vec<Listed> {
         let mut rules = self.own.lock().clone();
-        let shared = self.shared.rules.lock();
+        let shared = self.shared.0.rules.lock();
         rules.extend(shared.iter().filter(|it| self.is_here(it)).cloned());
         drop(shared);
         rules.sort_by_key(|rule| rule.given_ms);
@@ -227,7 +268,7 @@ impl Memory {
     /// Has answers count no more, of those that are listed; returns their ids.
     pub(crate) fn revoke(&self, which: impl Fn(&Rule) -> bool) -> Vec<String> {
         let mut revoked = Vec::new();
-        for (rules, here) in [(&self.own, true), (&self.shared.rules, false)] {
+        for (rules, here) in [(&*self.own, true), (&self.shared.0.rules, false)] {
             let mut rules = rules.lock();
             let gone = rules.extract_if(.., |it| (here || self.is_here(it)) && which(it));
             let gone: Vec<String> = gone.map(|it| it.id).collect();
@@ -285,7 +326,7 @@ impl ConversationMemory {
             _ => true,
         };
         let own = memory.own.lock();
-        let shared = memory.shared.rules.lock();
+        let shared = memory.shared.0.rules.lock();
         // While they are held: what is read in between counts.
         let are_read = memory.shared.are_read();
         let shared = shared.iter().filter(|it| memory.is_here(it));
@@ -331,8 +372,8 @@ impl ConversationMemory {
         };
         let rule = rule.bounded();
         let (rules, most) = match reach {
-            Remember::Project | Remember::Always => (&memory.shared.rules, MOST_SHARED),
-            _ => (&memory.own, MOST),
+            Remember::Project | Remember::Always => (&memory.shared.0.rules, MOST_SHARED),
+            _ => (&*memory.own, MOST),
         };
         let mut rules = rules.lock();
         if !self.is_open.load(Ordering::Relaxed) {

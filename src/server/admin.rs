@@ -21,6 +21,7 @@ use crate::protocol::envelope::Timestamp;
 use crate::protocol::roles::SocketRole;
 use crate::protocol::status::SessionStateName;
 use crate::telemetry::metrics;
+use crate::users::Grant;
 
 /// The longest that somebody may have the daemon wait for what runs.
 const MAX_DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
@@ -62,43 +63,41 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/admin/drain", post(drain))
 }
 
-/// Whether whoever has this role may look at all sessions, and end the daemon. The one place that says so.
-fn may_operate(role: SocketRole) -> Result<(), Denied> {
-    match role {
-        SocketRole::Driver => Ok(()),
-        SocketRole::Approver | SocketRole::Observer => Err(Denied {
+/// Whether whoever was granted this may look at all sessions, and end the daemon. The one place that says so.
+fn may_operate(grant: &Grant) -> Result<(), Denied> {
+    match grant.is_operator && grant.role == SocketRole::Driver {
+        true => Ok(()),
+        false => Err(Denied {
             status: StatusCode::FORBIDDEN,
             code: "forbidden",
-            message: format!(
-                "this token is for the role `{}`, and operators have the daemon's own token",
-                role.word()
-            ),
+            message: "this is for operators: it takes the daemon's own token, or a user's with the role `operator`"
+                .to_owned(),
         }),
     }
 }
 
 async fn sessions(
     State(shared): State<Arc<Shared>>,
-    Extension(role): Extension<SocketRole>,
+    Extension(grant): Extension<Arc<Grant>>,
 ) -> Result<Json<SessionsReport>, Denied> {
-    may_operate(role)?;
+    may_operate(&grant)?;
     Ok(Json(shared.sessions.report(&shared.node.name).await))
 }
 
 async fn users(
     State(shared): State<Arc<Shared>>,
-    Extension(role): Extension<SocketRole>,
+    Extension(grant): Extension<Arc<Grant>>,
 ) -> Result<Json<UsersReport>, Denied> {
-    may_operate(role)?;
+    may_operate(&grant)?;
     let report = shared.sessions.report(&shared.node.name).await;
     Ok(Json(by_user(&report.sessions)))
 }
 
 async fn nodes(
     State(shared): State<Arc<Shared>>,
-    Extension(role): Extension<SocketRole>,
+    Extension(grant): Extension<Arc<Grant>>,
 ) -> Result<Json<NodesReport>, Denied> {
-    may_operate(role)?;
+    may_operate(&grant)?;
     let node = NodeRow {
         node: shared.node.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -115,10 +114,10 @@ async fn nodes(
 
 async fn drain(
     State(shared): State<Arc<Shared>>,
-    Extension(role): Extension<SocketRole>,
+    Extension(grant): Extension<Arc<Grant>>,
     wanted: Option<Json<DrainWanted>>,
 ) -> Result<Response, Denied> {
-    may_operate(role)?;
+    may_operate(&grant)?;
     let usual = shared.daemon.services.config().shutdown_grace;
     let wanted = wanted.and_then(|Json(wanted)| wanted.within_ms);
     let within = wanted.map_or(usual, |ms| Duration::from_millis(ms).min(MAX_DRAIN));
@@ -164,13 +163,18 @@ mod tests {
     use crate::message::SessionId;
 
     #[test]
-    fn only_the_daemons_own_token_operates() {
-        for (role, expected) in [
-            (SocketRole::Driver, true),
-            (SocketRole::Approver, false),
-            (SocketRole::Observer, false),
+    fn only_operators_operate() {
+        for (role, is_operator, expected) in [
+            (SocketRole::Driver, true, true),
+            (SocketRole::Driver, false, false),
+            (SocketRole::Approver, true, false),
+            (SocketRole::Observer, true, false),
         ] {
-            assert_eq!(may_operate(role).is_ok(), expected, "{role:?}");
+            let grant = Grant {
+                is_operator,
+                ..Grant::of_the_daemon(role)
+            };
+            assert_eq!(may_operate(&grant).is_ok(), expected, "{role:?}");
         }
     }
 

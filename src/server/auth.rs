@@ -1,8 +1,11 @@
-//! Who may talk to the daemon: host, origin and token, checked before anything else of a request. Pure.
+//! Who may talk to the daemon: host, origin and token, checked before anything else of a request.
 //!
 //! WebSockets are exempt from the same-origin policy, so any page in the user's browser can reach a
 //! loopback port; what keeps it out is here. Hosts and origins are parsed and compared whole, never
 //! by prefix. See `SECURITY.md`.
+
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
@@ -10,12 +13,14 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::config::HeaderConfig;
 use crate::protocol::roles::SocketRole;
+use crate::token::{MAX_NAME, Refused, Tokens};
+use crate::users::{Grant, User};
 
 /// What the subprotocol that carries a token begins with.
 const BEARER_PROTOCOL: &str = "bearer.";
 
-#[derive(Debug)]
 pub(crate) struct Gate {
     /// Tokens with what their sockets may do at most.
     tokens: Vec<(SocketRole, SecretString)>,
@@ -23,6 +28,10 @@ pub(crate) struct Gate {
     origins: Vec<String>,
     /// Hosts accepted besides loopback ones, without port.
     hosts: Vec<String>,
+    /// Users with tokens of their own.
+    users: Option<Arc<Tokens>>,
+    /// Users of a proxy.
+    header: Option<HeaderConfig>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +54,21 @@ impl Gate {
             tokens,
             origins,
             hosts,
+            users: None,
+            header: None,
+        }
+    }
+
+    /// Opens it for users, too: with tokens, and of a proxy.
+    pub(crate) fn for_users(
+        self,
+        users: Option<Arc<Tokens>>,
+        header: Option<HeaderConfig>,
+    ) -> Self {
+        Self {
+            users,
+            header,
+            ..self
         }
     }
 
@@ -68,9 +92,53 @@ impl Gate {
         }
     }
 
-    /// Checks the token, which `/ws` and `/metrics` need; returns what it is for.
-    pub(crate) fn check_token(&self, uri: &Uri, headers: &HeaderMap) -> Result<SocketRole, Denied> {
+    /// Checks who it is that wants `/ws`, `/acp` or `/metrics`, which comes from this address; returns what that grants.
+    ///
+    /// What a proxy says counts before what a client has: it has asked the client.
+    pub(crate) async fn check(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        from: IpAddr,
+    ) -> Result<Arc<Grant>, Denied> {
+        if let Some(grant) = self.of_proxy(headers, from)? {
+            return Ok(Arc::new(grant));
+        }
         let given = credential(uri, headers).ok_or_else(unauthorized)?;
+        match (self.check_token(&given), &self.users) {
+            (Some(role), _) => Ok(Arc::new(Grant::of_the_daemon(role))),
+            (None, Some(users)) => users
+                .grant(&given)
+                .await
+                .map_err(|refused| not_let_in(&refused)),
+            (None, None) => Err(unauthorized()),
+        }
+    }
+
+    /// Returns what the user may that a trusted proxy names; `None` where none does.
+    fn of_proxy(&self, headers: &HeaderMap, from: IpAddr) -> Result<Option<Grant>, Denied> {
+        let Some(config) = self.header.as_ref().filter(|it| it.is_trusted(from)) else {
+            return Ok(None);
+        };
+        let mut values = headers.get_all(config.name.as_str()).iter();
+        let (name, other) = (values.next(), values.next());
+        let Some(name) = name else {
+            return Ok(None);
+        };
+        let name = name.to_str().unwrap_or_default().trim();
+        let is_name = (1..=MAX_NAME).contains(&name.chars().count());
+        if other.is_some() || !is_name {
+            return Err(unauthorized());
+        }
+        Ok(Some(Grant {
+            user: User::new(name),
+            is_operator: config.operators.contains(name),
+            ..Grant::default()
+        }))
+    }
+
+    /// Checks a token of the daemon's own; returns what it is for.
+    fn check_token(&self, given: &str) -> Option<SocketRole> {
         // Digests have one length whatever was given, so the comparison tells nothing of the token's.
         let given = Sha256::digest(given.as_bytes());
         let is_given = |token: &SecretString| {
@@ -78,11 +146,10 @@ impl Gate {
             bool::from(given.as_slice().ct_eq(wanted.as_slice()))
         };
         // All are compared, so that the time tells nothing of which one it was.
-        let found = self.tokens.iter().fold(None, |found, (role, token)| {
+        self.tokens.iter().fold(None, |found, (role, token)| {
             let is_it = is_given(token);
             found.max(is_it.then_some(*role))
-        });
-        found.ok_or_else(unauthorized)
+        })
     }
 
     fn host_is_allowed(&self, host: &str) -> bool {
@@ -171,6 +238,17 @@ fn unauthorized() -> Denied {
         status: StatusCode::UNAUTHORIZED,
         code: "unauthorized",
         message: "the token is missing or wrong; send it as `Authorization: Bearer TOKEN`, as subprotocol `bearer.TOKEN`, or, outside of browsers, as `?token=TOKEN`".to_owned(),
+    }
+}
+
+fn not_let_in(refused: &Refused) -> Denied {
+    let wrong = unauthorized();
+    match refused {
+        Refused::Wrong => wrong,
+        refused => Denied {
+            message: refused.to_string(),
+            ..wrong
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! The routes, each behind the gate it needs.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -19,11 +20,11 @@ use serde::de::IgnoredAny;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use super::Shared;
 use super::admin;
 use super::auth::Denied;
 use super::console;
 use super::waiting::Place;
+use super::{Peer, Shared};
 use crate::acp;
 use crate::connection::{self, LastActivity, UpgradeOptions};
 use crate::message::SessionId;
@@ -34,6 +35,7 @@ use crate::protocol::roles::{SocketId, SocketRole};
 use crate::session::Entrance;
 use crate::store::AnyStore;
 use crate::telemetry::metrics;
+use crate::users::Grant;
 
 /// Bytes that a socket's write buffer may hold: what is handed over is flushed batch by batch, so
 /// this only has to be more than the largest single frame, a whole history.
@@ -102,9 +104,13 @@ async fn need_token(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match shared.gate.check_token(request.uri(), request.headers()) {
-        Ok(role) => {
-            request.extensions_mut().insert(role);
+    let from = request.extensions().get::<Peer>().map(|peer| peer.0);
+    // It is always there.
+    let from = from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let (uri, headers) = (request.uri().clone(), request.headers().clone());
+    match shared.gate.check(&uri, &headers, from).await {
+        Ok(grant) => {
+            request.extensions_mut().insert(grant);
             if let Some(place) = request.extensions().get::<Arc<Place>>() {
                 place.admit();
             }
@@ -141,7 +147,20 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) 
     }
 }
 
-async fn figures(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
+async fn figures(
+    State(shared): State<Arc<Shared>>,
+    Extension(grant): Extension<Arc<Grant>>,
+) -> Response {
+    // They are sums of all users.
+    if !grant.is_operator {
+        let denied = Denied {
+            status: StatusCode::FORBIDDEN,
+            code: "forbidden",
+            message: "the daemon's figures are for operators, and this token is none of theirs"
+                .to_owned(),
+        };
+        return denied.into_response();
+    }
     const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
     let store = shared.daemon.store.as_ref();
     let is_up = store.map(|store| store.failing().is_none());
@@ -151,6 +170,7 @@ async fn figures(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
             tracing::error!(%error, "figures that cannot be written");
             StatusCode::INTERNAL_SERVER_ERROR
         })
+        .into_response()
 }
 
 /// The schema of every frame, unpacked at the first request.
@@ -238,7 +258,6 @@ impl Wanted {
         }
         Ok(Entrance {
             role,
-            allowed,
             take_over: self.take_over.as_deref() == Some("1"),
             socket: SocketId::new(self.client.as_deref()),
         })
@@ -248,7 +267,7 @@ impl Wanted {
 async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
-    Extension(allowed): Extension<SocketRole>,
+    Extension(grant): Extension<Arc<Grant>>,
     Query(wanted): Query<Wanted>,
     Query(names): Query<BTreeMap<String, IgnoredAny>>,
     upgrade: WebSocketUpgrade,
@@ -258,6 +277,7 @@ async fn upgrade(
         let message = format!("there is no parameter `{name}`; did you mean `{near}`?");
         return refused("unknown_parameter", &message);
     }
+    let allowed = grant.role;
     let entrance = match wanted.entrance(allowed) {
         Ok(entrance) => entrance,
         Err(message) => return refused("invalid_role", &message),
@@ -300,7 +320,8 @@ async fn upgrade(
             text,
             entrance,
         };
-        let (sessions, stop) = (Arc::clone(&shared.sessions), shared.stop.child_token());
+        let sessions = Arc::clone(&shared.sessions).of(grant);
+        let stop = shared.stop.child_token();
         connection::serve(socket, activity, sessions, options, stop).await;
     })
 }
@@ -334,10 +355,10 @@ fn prepared(shared: &Shared, upgrade: WebSocketUpgrade) -> Result<WebSocketUpgra
 async fn upgrade_to_acp(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
-    Extension(allowed): Extension<SocketRole>,
+    Extension(grant): Extension<Arc<Grant>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if allowed < SocketRole::Driver {
+    if grant.role < SocketRole::Driver {
         return refused(
             "invalid_role",
             "an editor drives its sessions, and this token is for less",
@@ -355,7 +376,8 @@ async fn upgrade_to_acp(
         let Ok(_place) = place else {
             return turn_away(socket).await;
         };
-        let (sessions, stop) = (Arc::clone(&shared.sessions), shared.stop.child_token());
+        let sessions = Arc::clone(&shared.sessions).of(grant);
+        let stop = shared.stop.child_token();
         acp::socket(socket, activity, sessions, stop).await;
     });
     // Nothing is asked for by it; clients want to know it.

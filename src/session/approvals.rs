@@ -18,12 +18,12 @@ use crate::telemetry::Redactor;
 impl Session {
     /// Waits for the answers of the store, which the first session has read, but not long. Returns whether they are read.
     pub(super) async fn await_rules(&self) -> bool {
-        let daemon = Arc::clone(&self.daemon);
-        if daemon.rules.begin()
-            && let Some(store) = daemon.store.clone()
+        let (daemon, rules) = (Arc::clone(&self.daemon), self.rules.clone());
+        if rules.begin()
+            && let Some(store) = self.store()
         {
             self.daemon.tasks.spawn(async move {
-                let read = daemon.rules.read(&store);
+                let read = rules.read(&store);
                 if daemon.stop.run_until_cancelled(read).await == Some(true) {
                     let message =
                         "what was remembered for projects and always is read now, and counts";
@@ -33,7 +33,7 @@ impl Session {
                 }
             });
         }
-        self.daemon.rules.are_read_soon().await
+        self.rules.are_read_soon().await
     }
 
     /// Returns what to say where it is not known what was denied.

@@ -23,7 +23,7 @@ use crate::protocol::event::{Event, SessionError, WholeMessage};
 use crate::protocol::{RequestId, SessionCode};
 use crate::sandbox::paths::Roots;
 use crate::store::files::{Author, Known, What};
-use crate::store::{AnyStore, Store as _};
+use crate::store::{Store as _, UserStore};
 use crate::telemetry::Redactor;
 use crate::tool::Claim;
 use crate::tool::locks::{Holder, Locks};
@@ -139,7 +139,7 @@ struct Revert {
 impl Revert {
     async fn run(
         &self,
-        store: &AnyStore,
+        store: &UserStore,
         wanted: FilesRevert,
     ) -> Result<FilesReverted, SessionError> {
         let FilesRevert {
@@ -284,7 +284,7 @@ fn nothing(message: Option<&MessageId>, tool: Option<&ToolId>) -> SessionError {
 
 /// Puts one file back, as far as can be; returns why not further, where that is so.
 async fn put_back(
-    store: &AnyStore,
+    store: &UserStore,
     roots: &Arc<Roots>,
     step: &Step,
     keeper: &Arc<Keeper>,

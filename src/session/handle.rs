@@ -16,12 +16,15 @@ use crate::protocol::command::McpAdd;
 use crate::protocol::event::{Ready, SessionError};
 use crate::protocol::record::ExecutionRecord;
 use crate::protocol::roles::{SocketId, SocketRole};
+use crate::users::Grant;
 
-/// A way to one session.
+/// A way to one session, for whoever has been granted it.
 #[derive(Clone, Debug)]
 pub struct Handle {
     /// Its id.
     pub id: SessionId,
+    /// Whose it is, and what they may do who have this.
+    pub(super) grant: Arc<Grant>,
     /// Its events.
     pub(crate) feed: Arc<Feed>,
     pub(super) executions: Arc<Executions>,
@@ -35,13 +38,18 @@ pub struct Handle {
 #[derive(Debug)]
 pub(super) enum Message {
     /// A request, and the socket that asks where it has a name.
-    Request(Box<Request>, Option<SocketId>),
-    Attach(Entrance, oneshot::Sender<Result<Attachment, AttachRefused>>),
+    Request(Box<Request>, Option<SocketId>, Arc<Grant>),
+    Attach(
+        Entrance,
+        Arc<Grant>,
+        oneshot::Sender<Result<Attachment, AttachRefused>>,
+    ),
     /// Resyncs a reader that has everything up to this number.
     Resync(u64, Option<SocketId>, oneshot::Sender<u64>),
     /// Starts an MCP server for the client on it.
     AddServer(
         Box<McpAdd>,
+        Arc<Grant>,
         oneshot::Sender<Result<McpServer, SessionError>>,
     ),
     /// What it has cost.
@@ -58,8 +66,6 @@ pub(super) enum Message {
 pub struct Entrance {
     /// The role that it asks for. One that asks for none drives, and throws out the driver before.
     pub role: Option<SocketRole>,
-    /// The role that its token allows.
-    pub allowed: SocketRole,
     /// Whether it drives also where another one does, which approves from then on.
     pub take_over: bool,
     /// Its connection. A client with a role that comes again takes the place of its own socket.
@@ -82,7 +88,6 @@ impl Default for Entrance {
     fn default() -> Self {
         Self {
             role: None,
-            allowed: SocketRole::Driver,
             take_over: false,
             socket: SocketId::new(None),
         }
@@ -98,6 +103,8 @@ pub enum AttachRefused {
     Full,
     /// The one that has its place was asked for later.
     Late,
+    /// The session works in a folder that its token is not for.
+    Elsewhere,
 }
 
 /// A socket's place on a session.
@@ -126,7 +133,9 @@ impl Handle {
         &self,
         entrance: Entrance,
     ) -> Option<Result<Attachment, AttachRefused>> {
-        self.ask(|reply| Message::Attach(entrance, reply)).await
+        let grant = Arc::clone(&self.grant);
+        self.ask(|reply| Message::Attach(entrance, grant, reply))
+            .await
     }
 
     /// Returns the number of the last event.
@@ -142,7 +151,11 @@ impl Handle {
     /// The same of a socket that may have a name.
     pub(crate) async fn request_of(&self, request: Request, from: Option<SocketId>) -> bool {
         self.inbox
-            .send(Message::Request(Box::new(request), from))
+            .send(Message::Request(
+                Box::new(request),
+                from,
+                Arc::clone(&self.grant),
+            ))
             .await
             .is_ok()
     }
@@ -162,7 +175,8 @@ impl Handle {
         &self,
         wanted: McpAdd,
     ) -> Option<Result<McpServer, SessionError>> {
-        self.ask(|reply| Message::AddServer(Box::new(wanted), reply))
+        let grant = Arc::clone(&self.grant);
+        self.ask(|reply| Message::AddServer(Box::new(wanted), grant, reply))
             .await
     }
 

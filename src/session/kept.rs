@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use outrigger_store::{Change, Cursor, Listing, TitleBy};
 
 use super::resolve::invalid;
-use super::{Daemon, Session, Sessions};
+use super::{Daemon, Session, UserSessions};
 use crate::message::{ConversationId, SessionId};
 use crate::protocol::command::{
     SessionArchive, SessionDelete, SessionFork, SessionLabel, SessionList, SessionRename,
 };
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer};
-use crate::store::{self, AnyStore, Store as _, Updates, now};
+use crate::store::{self, Store as _, UserStore, UserUpdates, now};
 
 /// Sessions of a page where the request does not say, and the most.
 const PAGE: usize = 50;
@@ -28,7 +28,7 @@ const BEFORE: usize = 40;
 
 impl Session {
     pub(super) fn list_sessions(&self, wanted: SessionList, id: Option<&RequestId>) {
-        let sessions = self.sessions.clone();
+        let sessions = self.others();
         self.with_store(id, async move |store| {
             let page = list(store, sessions.upgrade(), wanted).await?;
             Ok(Event::SessionListResult(page))
@@ -86,7 +86,7 @@ impl Session {
             let problem = "session:delete: field `sessionId` names this session; delete it from another one, such as a new socket's";
             return self.answer(id, Event::SessionError(invalid(problem)));
         }
-        let (sessions, updates) = (self.sessions.clone(), self.daemon.updates.clone());
+        let (sessions, updates) = (self.others(), self.updates());
         self.with_store(id, async move |store| {
             delete(&store, sessions.upgrade(), &updates, &session_id).await?;
             Ok(Event::SessionDeleteResult(answer::SessionDeleted {
@@ -102,7 +102,7 @@ impl Session {
             return self.answer(id, Event::SessionError(invalid(problem)));
         }
         let from = self.or_this(wanted.session_id.clone());
-        let updates = self.daemon.updates.clone();
+        let updates = self.updates();
         self.with_store(id, async move |store| {
             let session_id = fork(&store, &updates, &from, &wanted).await?;
             Ok(Event::SessionForkResult(answer::SessionForked {
@@ -124,7 +124,7 @@ impl Session {
         answer: impl FnOnce(answer::SessionChanged) -> Event + Send + 'static,
     ) {
         let session_id = self.or_this(named);
-        let (sessions, updates) = (self.sessions.clone(), self.daemon.updates.clone());
+        let (sessions, updates) = (self.others(), self.updates());
         self.with_store(id, async move |store| {
             exists(&store, &session_id).await?;
             if let (Change::Title { .. }, Some(sessions)) = (&change, sessions.upgrade())
@@ -138,12 +138,23 @@ impl Session {
         });
     }
 
+    /// Returns the store as the session's user has it, where there is one.
+    pub(super) fn store(&self) -> Option<UserStore> {
+        let store = self.daemon.store.as_ref();
+        store.map(|store| store.of(&self.grant.user))
+    }
+
+    /// Returns the way to all sessions of the session's user.
+    pub(super) fn updates(&self) -> UserUpdates {
+        self.daemon.updates.of(&self.grant.user)
+    }
+
     /// Answers later, with what the store says.
-    pub(super) fn with_store<F>(&self, id: Option<&RequestId>, work: impl FnOnce(AnyStore) -> F)
+    pub(super) fn with_store<F>(&self, id: Option<&RequestId>, work: impl FnOnce(UserStore) -> F)
     where
         F: Future<Output = Result<Event, SessionError>> + Send + 'static,
     {
-        let Some(store) = self.daemon.store.clone() else {
+        let Some(store) = self.store() else {
             let error = Event::SessionError(not_kept(&self.daemon));
             return self.answer(id, error);
         };
@@ -155,19 +166,18 @@ impl Session {
     }
 }
 
-impl Sessions {
+impl UserSessions {
     /// Lists kept sessions, for who is on none.
     pub(crate) async fn list(
-        self: &Arc<Self>,
+        &self,
         wanted: SessionList,
     ) -> Result<answer::SessionPage, SessionError> {
-        list(self.store()?, Some(Arc::clone(self)), wanted).await
+        list(self.store()?, Some(self.clone()), wanted).await
     }
 
     /// Deletes a kept session, with all that runs in it, for who is on none.
-    pub(crate) async fn delete(self: &Arc<Self>, id: &SessionId) -> Result<(), SessionError> {
-        let updates = &self.daemon().updates;
-        delete(&self.store()?, Some(Arc::clone(self)), updates, id).await
+    pub(crate) async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
+        delete(&self.store()?, Some(self.clone()), &self.updates(), id).await
     }
 
     /// Puts a kept session away, or takes it back, for who is on none.
@@ -175,13 +185,7 @@ impl Sessions {
         let store = self.store()?;
         exists(&store, id).await?;
         let at_ms = archived.then(now);
-        let changed = write(
-            &store,
-            &self.daemon().updates,
-            id,
-            Change::Archived { at_ms },
-        )
-        .await;
+        let changed = write(&store, &self.updates(), id, Change::Archived { at_ms }).await;
         changed.map_err(|error| unchanged(&error))
     }
 
@@ -192,13 +196,19 @@ impl Sessions {
 
     /// Makes a session of what was said in another one, all of it.
     pub(crate) async fn fork(&self, from: &SessionId) -> Result<SessionId, SessionError> {
-        let updates = &self.daemon().updates;
-        fork(&self.store()?, updates, from, &SessionFork::default()).await
+        let all = SessionFork::default();
+        fork(&self.store()?, &self.updates(), from, &all).await
     }
 
-    fn store(&self) -> Result<AnyStore, SessionError> {
+    fn store(&self) -> Result<UserStore, SessionError> {
         let daemon = self.daemon();
-        daemon.store.clone().ok_or_else(|| not_kept(daemon))
+        let store = daemon.store.as_ref();
+        let store = store.map(|store| store.of(self.user()));
+        store.ok_or_else(|| not_kept(daemon))
+    }
+
+    fn updates(&self) -> UserUpdates {
+        self.daemon().updates.of(self.user())
     }
 }
 
@@ -208,8 +218,8 @@ fn not_kept(daemon: &Daemon) -> SessionError {
 }
 
 async fn list(
-    store: AnyStore,
-    sessions: Option<Arc<Sessions>>,
+    store: UserStore,
+    sessions: Option<UserSessions>,
     wanted: SessionList,
 ) -> Result<answer::SessionPage, SessionError> {
     let limit = wanted.limit.unwrap_or(PAGE);
@@ -247,9 +257,9 @@ async fn list(
 
 /// Deletes a session. What runs in it is cancelled first.
 async fn delete(
-    store: &AnyStore,
-    sessions: Option<Arc<Sessions>>,
-    updates: &Updates,
+    store: &UserStore,
+    sessions: Option<UserSessions>,
+    updates: &UserUpdates,
     id: &SessionId,
 ) -> Result<(), SessionError> {
     exists(store, id).await?;
@@ -273,8 +283,8 @@ async fn delete(
 }
 
 async fn fork(
-    store: &AnyStore,
-    updates: &Updates,
+    store: &UserStore,
+    updates: &UserUpdates,
     from: &SessionId,
     wanted: &SessionFork,
 ) -> Result<SessionId, SessionError> {
@@ -302,7 +312,7 @@ async fn fork(
     Ok(session_id)
 }
 
-async fn exists(store: &AnyStore, id: &SessionId) -> Result<(), SessionError> {
+async fn exists(store: &UserStore, id: &SessionId) -> Result<(), SessionError> {
     match store
         .has(id.as_str())
         .await
@@ -322,8 +332,8 @@ pub(super) fn unknown(id: &SessionId) -> SessionError {
 
 /// Writes a change now or never, waits until it is safe, and tells those who show lists.
 async fn write(
-    store: &AnyStore,
-    updates: &Updates,
+    store: &UserStore,
+    updates: &UserUpdates,
     id: &SessionId,
     change: Change,
 ) -> Result<(), store::Error> {

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use secrecy::ExposeSecret as _;
 
 use super::Session;
+use super::roles::not_an_operator;
 use crate::config::{self, HttpServer, McpServerConfig, McpTransport, NamedValue, StdioServer};
 use crate::mcp::{self, McpError};
 use crate::protocol::answer::McpServer;
 use crate::protocol::command::{McpAdd, McpGetPrompt, McpReadResource};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode};
+use crate::users::Grant;
 
 impl Session {
     /// Starts a server that a client names, where the operator lets clients.
@@ -26,7 +28,15 @@ impl Session {
     }
 
     /// Starts one for the client that is on the session now, and for the session alone. It works in the session's project.
-    pub(super) fn add_own_server(&self, wanted: McpAdd) -> Result<McpServer, SessionError> {
+    pub(super) fn add_own_server(
+        &self,
+        wanted: McpAdd,
+        grant: &Grant,
+    ) -> Result<McpServer, SessionError> {
+        // It is a program of the client's choice, outside of what confines commands.
+        if !grant.is_operator {
+            return Err(not_an_operator());
+        }
         let name = wanted.name.clone();
         let workspace = &self.shared.workspace;
         let cwd = workspace.project().ok().map(|project| project.root.clone());

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::usage::USER;
+use super::usage::shown;
 use super::{Session, Sessions, projects};
 use crate::message::Usage;
 use crate::protocol::admin::{SessionRow, SessionsReport};
@@ -47,7 +47,7 @@ impl Session {
         let Usage { input, output, .. } = self.shared.totals.usage();
         SessionRow {
             session_id: self.ready.session_id.clone(),
-            user: USER.to_owned(),
+            user: shown(&self.grant.user),
             node: node.to_owned(),
             project: projects::root(&self.shared.workspace),
             state: self.feed.log().status().state,
@@ -64,7 +64,7 @@ impl Session {
 impl Sessions {
     /// Returns a row for each session that lives; `node` is where they are.
     pub(crate) async fn report(&self, node: &str) -> SessionsReport {
-        let all = self.all();
+        let all = self.live();
         let rows = all.iter().map(|it| timeout(PATIENCE, it.row(node)));
         let rows = join_all(rows).await;
         let unanswered = rows.iter().filter(|it| it.is_err()).count();

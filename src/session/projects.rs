@@ -1,5 +1,6 @@
 //! The project of a session: the daemon's own, or one that a client names.
 
+use std::path::{Component, Path};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,31 +12,51 @@ use crate::protocol::SessionCode;
 use crate::protocol::event::{Project, SessionError};
 use crate::tool::client;
 use crate::tool::workspace::{NotOpened, Workspace};
+use crate::users::Grant;
 
 /// How long a folder may take to be opened: a file system on a network may never answer.
 const OPENING: Duration = Duration::from_secs(10);
+
+/// Why a session has no project, whose user may not work in the daemon's own.
+const NAME_ONE: &str = "the daemon's own project is not among the folders that this socket's token is for; name one of those with `project`";
 
 impl Daemon {
     /// Returns what a new session works in, and the error where that is not what was asked for. It is no other project
     /// then, but none.
     pub(super) async fn workspace(
         &self,
+        grant: &Grant,
         named: Option<&str>,
     ) -> (Arc<Workspace>, Option<SessionError>) {
-        let Some(named) = named else {
-            return (Arc::clone(self.workspaces.own()), None);
+        let none = |why: &str| {
+            let everywhere = self.workspaces.everywhere();
+            Arc::new(Workspace::without_project(why.to_owned(), everywhere))
         };
-        match self.open(named).await {
+        let Some(named) = named else {
+            let own = self.workspaces.own();
+            let is_theirs = own.project().is_ok_and(|it| grant.allows_folder(&it.root));
+            return match is_theirs || grant.roots.is_none() {
+                true => (Arc::clone(own), None),
+                false => (none(NAME_ONE), None),
+            };
+        };
+        match self.open(grant, named).await {
             Ok(workspace) => (workspace, None),
-            Err(refused) => {
-                let everywhere = self.workspaces.everywhere();
-                let none = Workspace::without_project(refused.message.clone(), everywhere);
-                (Arc::new(none), Some(refused))
-            }
+            Err(refused) => (none(&refused.message), Some(refused)),
         }
     }
 
-    async fn open(&self, named: &str) -> Result<Arc<Workspace>, SessionError> {
+    async fn open(&self, grant: &Grant, named: &str) -> Result<Arc<Workspace>, SessionError> {
+        // Before anything is looked at: whoever may not name a folder learns nothing of it.
+        let is_plain = !Path::new(named)
+            .components()
+            .any(|it| it == Component::ParentDir);
+        if !is_plain || !grant.allows_folder(Path::new(named)) {
+            let message = format!(
+                "field `project`: {named} is not below the folders that this socket's token is for"
+            );
+            return Err(SessionError::new(SessionCode::Forbidden, message));
+        }
         let Some(place) = self.workspaces.place_to_open() else {
             let message = "field `project`: too many folders are being opened; name it again";
             return Err(SessionError::new(SessionCode::RateLimited, message));
@@ -66,7 +87,7 @@ impl Session {
         &self,
         named: &str,
     ) -> Result<Arc<Workspace>, SessionError> {
-        let workspace = self.daemon.open(named).await?;
+        let workspace = self.daemon.open(&self.grant, named).await?;
         let is_other = !Arc::ptr_eq(&workspace, &self.shared.workspace);
         if is_other && !self.conversations.is_empty() {
             return Err(invalid(

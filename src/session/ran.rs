@@ -1,17 +1,17 @@
-//! Requests about what ran: records, sums, and records for other programs; of this session, or of all that are kept.
-//!
-//! Whoever has the daemon's token is its one user, and so may ask for all sessions.
+//! Requests about what ran: records, sums, and records for other programs; of this session, or of all of its user's that are
+//! kept.
 
 mod export;
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use outrigger_store::MS_OF_DAY;
 
 use super::kept::failed;
 use super::resolve::invalid;
-use super::{Session, Sessions};
+use super::sessions::OtherSessions;
+use super::{Session, UserSessions};
 use crate::exchange::executions::{Executions, Filter, in_sum};
 use crate::message::SessionId;
 use crate::protocol::RequestId;
@@ -20,7 +20,7 @@ use crate::protocol::command::{ExportFormat, MetricsRequest, Scope, ToolExport, 
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus};
 use crate::runtime::block_in_place;
-use crate::store::{AnyStore, Store as _, calls};
+use crate::store::{Store as _, UserStore, calls};
 
 /// The most days that sums are asked of: those that the store has.
 const MOST_DAYS: u32 = 800;
@@ -78,10 +78,10 @@ impl Session {
                 self.answer(id, Event::ToolMetricsResult(metrics));
             }
             Scope::Daemon => {
-                let sessions = self.sessions.clone();
+                let sessions = self.others();
                 self.with_store(id, async move |store| {
                     let ran = store.ran(from).await.map_err(|error| failed(&error))?;
-                    let open = live(&sessions, Sessions::open_calls).unwrap_or_default();
+                    let open = live(&sessions, UserSessions::open_calls).unwrap_or_default();
                     Ok(Event::ToolMetricsResult(in_sum(ran, open)))
                 });
             }
@@ -107,7 +107,7 @@ impl Session {
         match scope {
             Scope::Session => self.answer(id, answer(self.shared.executions.page(&filter))),
             Scope::Daemon => {
-                let sessions = self.sessions.clone();
+                let sessions = self.others();
                 self.with_store(id, async move |store| {
                     Ok(answer(page(&store, &sessions, &filter).await?))
                 });
@@ -118,8 +118,8 @@ impl Session {
 
 /// Returns a page of the calls of all sessions that are kept.
 async fn page(
-    store: &AnyStore,
-    sessions: &Weak<Sessions>,
+    store: &UserStore,
+    sessions: &OtherSessions,
     filter: &Filter,
 ) -> Result<Page, SessionError> {
     let Some(listing) = filter.listing() else {
@@ -137,7 +137,7 @@ async fn page(
 }
 
 /// Returns a record as it is now: what goes on is its session's to say, and what did so without one was broken off.
-fn as_it_is(record: ExecutionRecord, sessions: &Weak<Sessions>) -> ExecutionRecord {
+fn as_it_is(record: ExecutionRecord, sessions: &OtherSessions) -> ExecutionRecord {
     let goes_on = record.status == ExecutionStatus::Running
         || record.background.as_ref().is_some_and(|it| it.is_running());
     if !goes_on {
@@ -155,6 +155,6 @@ fn as_it_is(record: ExecutionRecord, sessions: &Weak<Sessions>) -> ExecutionReco
 }
 
 /// Asks the sessions there are; `None` where the daemon ends.
-fn live<T>(sessions: &Weak<Sessions>, ask: impl FnOnce(&Sessions) -> T) -> Option<T> {
+fn live<T>(sessions: &OtherSessions, ask: impl FnOnce(&UserSessions) -> T) -> Option<T> {
     sessions.upgrade().map(|sessions| ask(&sessions))
 }

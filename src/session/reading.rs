@@ -27,6 +27,7 @@ use crate::protocol::event::{ChatError, Event, SessionError};
 use crate::protocol::queue::ChatQueue;
 use crate::protocol::{ChatCode, RequestId, SessionCode};
 use crate::tool::workspace::Workspace;
+use crate::users::Grant;
 
 /// Requests of a session that are read or wait behind one that is: each may be as large as a frame.
 const MAX_UNREAD: usize = 16;
@@ -64,13 +65,15 @@ struct BeingRead {
     is_send: bool,
     id: Option<RequestId>,
     defaults: Defaults,
+    grant: Arc<Grant>,
 }
 
 struct Behind {
     command: Command,
     id: Option<RequestId>,
-    /// What the client had configured when it asked.
+    /// What the client had configured when it asked, and what it may do.
     defaults: Defaults,
+    grant: Arc<Grant>,
 }
 
 /// What is done once its documents are read and hooks let it pass.
@@ -283,6 +286,7 @@ impl Session {
             is_send,
             id: id.cloned(),
             defaults: self.defaults.clone(),
+            grant: Arc::clone(&self.grant),
         });
     }
 
@@ -301,6 +305,7 @@ impl Session {
             command,
             id: id.cloned(),
             defaults: self.defaults.clone(),
+            grant: Arc::clone(&self.grant),
         });
     }
 
@@ -315,6 +320,7 @@ impl Session {
         };
         let id = read.id.as_ref();
         let now = std::mem::replace(&mut self.defaults, read.defaults);
+        let grant = std::mem::replace(&mut self.grant, read.grant);
         match outcome {
             Some((Unfinished::Send(send, digest), Ok(()))) => {
                 // With their text, so that they are not read again after a restart.
@@ -329,7 +335,7 @@ impl Session {
                 self.answer(id, Event::SessionError(problem));
             }
         }
-        self.defaults = now;
+        (self.defaults, self.grant) = (now, grant);
         self.go_on(&conversation).await;
     }
 
@@ -340,6 +346,7 @@ impl Session {
         }
         while let Some(next) = self.reading.take_behind(conversation) {
             let now = std::mem::replace(&mut self.defaults, next.defaults);
+            let grant = std::mem::replace(&mut self.grant, next.grant);
             let id = next.id.as_ref();
             match next.command {
                 Command::ChatSend(send) => self.send(*send, id).await,
@@ -349,7 +356,7 @@ impl Session {
                 // Nothing else waits.
                 _ => {}
             }
-            self.defaults = now;
+            (self.defaults, self.grant) = (now, grant);
         }
         if !self.reading.is_reading(conversation) {
             self.note_live(conversation).await;

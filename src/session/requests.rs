@@ -155,7 +155,15 @@ impl Session {
 
     pub(super) fn in_force(&self) -> answer::Configured {
         let (project, project_error) = projects::shown(&self.shared.workspace);
+        let in_force = self.defaults.in_force(
+            &self.daemon.services.config(),
+            self.daemon.providers.default_id(),
+            self.feed.log().layers.clone(),
+            self.shared.questions.wants_inputs(),
+        );
         answer::Configured {
+            trust_level: self.grant.capped(in_force.trust_level),
+            approval_policy: self.grant.capped_policy(in_force.approval_policy),
             project,
             project_error,
             ephemeral: !self.shared.journal.is_on(),
@@ -163,12 +171,7 @@ impl Session {
                 max_cost_usd: Some(stand.limit),
                 unlimited: false,
             }),
-            ..self.defaults.in_force(
-                &self.daemon.services.config(),
-                self.daemon.providers.default_id(),
-                self.feed.log().layers.clone(),
-                self.shared.questions.wants_inputs(),
-            )
+            ..in_force
         }
     }
 
@@ -328,6 +331,7 @@ impl Session {
         &mut self,
         wanted: &command::Configure,
     ) -> Result<(), SessionError> {
+        self.check_trust(wanted.trust_level, wanted.approval_policy)?;
         let config = &self.daemon.services.config();
         if let Some(provider) = &wanted.provider
             && self.daemon.providers.get(provider).is_none()

@@ -4,6 +4,8 @@
 //! same events, and what they ask is answered to them alone, so that they cost nobody a number. A socket without a role
 //! drives, and throws out the one before. A client that gives itself a name keeps its place over its connections.
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 
 use super::handle::{AttachRefused, Attachment, Entrance};
@@ -15,6 +17,7 @@ use crate::protocol::queue::QueueAction;
 use crate::protocol::roles::{SessionRoles, SocketId, SocketRole, TakenOver};
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::telemetry::metrics;
+use crate::users::Grant;
 
 /// The most sockets that approve on a session, and the most that observe. Nobody keeps a driver out, nor one that drove.
 const MAX_OF_A_ROLE: usize = 64;
@@ -25,8 +28,8 @@ pub(super) struct Socket {
     /// The same as the name under which the log knows it, where it was given a role.
     pub(super) id: Option<SocketId>,
     role: SocketRole,
-    /// The role that its token allows.
-    allowed: SocketRole,
+    /// What its token allows.
+    grant: Arc<Grant>,
     /// Fires when another one takes its place.
     pub(super) taken_over: CancellationToken,
     /// Fires when it is gone.
@@ -69,20 +72,56 @@ fn needed(command: &Command) -> SocketRole {
     }
 }
 
+/// Returns whether it is about the daemon, and so about all of its users.
+fn is_for_operators(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::ConfigGet(_)
+            | Command::ConfigReload(_)
+            | Command::ProviderConfigure(_)
+            | Command::SearchConfigure(_)
+            | Command::WorkflowPut(_)
+            | Command::McpAdd(_)
+            | Command::McpRemove(_)
+    )
+}
+
+/// Returns why somebody may not do what is about the daemon.
+pub(super) fn not_an_operator() -> SessionError {
+    let message = "this is for operators, and this socket's token is none of theirs";
+    SessionError::new(SessionCode::Forbidden, message)
+}
+
 impl Session {
     /// Takes a request of a socket, if that may ask for it; else answers that it may not. What is answered to that socket
     /// alone is marked so.
     pub(super) fn admitted(
         &mut self,
-        mut request: Request,
+        request: Request,
         from: Option<SocketId>,
+        grant: Arc<Grant>,
     ) -> Option<Request> {
-        let Some(from) = from else {
-            return Some(request);
+        let request = match from {
+            Some(from) => self.admitted_from(request, from)?,
+            None => request,
         };
+        if is_for_operators(&request.command) && !grant.is_operator {
+            let error = Event::SessionError(not_an_operator());
+            self.answer(request.id.as_ref(), error);
+            return None;
+        }
+        // What is run, and what it may do, is the word of whoever drives.
+        if needed(&request.command) == SocketRole::Driver {
+            self.grant = grant;
+        }
+        Some(request)
+    }
+
+    /// The same of a socket that has a name.
+    fn admitted_from(&mut self, mut request: Request, from: SocketId) -> Option<Request> {
         let is_driver = self.driver.as_ref().is_some_and(|it| it.id == Some(from));
         let socket = self.sockets().find(|it| it.id == Some(from))?;
-        let (role, allowed) = (socket.role, socket.allowed);
+        let (role, allowed) = (socket.role, socket.grant.role);
         request.id = match is_driver {
             true => request.id.map(|id| id.of(from)),
             false => Some(RequestId::apart(request.id, from)),
@@ -107,15 +146,24 @@ impl Session {
     }
 
     /// Puts a socket on the session.
-    pub(super) fn attach(&mut self, entrance: Entrance) -> Result<Attachment, AttachRefused> {
+    pub(super) fn attach(
+        &mut self,
+        entrance: Entrance,
+        grant: Arc<Grant>,
+    ) -> Result<Attachment, AttachRefused> {
         let Entrance {
             role,
-            allowed,
             take_over,
             mut socket,
         } = entrance;
+        let allowed = grant.role;
+        // Another token of the same user may be for more.
+        let project = self.shared.workspace.project();
+        if project.is_ok_and(|project| !grant.allows_folder(&project.root)) {
+            return Err(AttachRefused::Elsewhere);
+        }
         // A token that allows less takes nobody's place, whatever it calls itself.
-        let is_better = |it: &Socket| it.id == Some(socket) && it.allowed > allowed;
+        let is_better = |it: &Socket| it.id == Some(socket) && it.grant.role > allowed;
         if self.sockets().any(is_better) {
             socket = socket.without_name();
         }
@@ -148,7 +196,7 @@ impl Session {
             connection: socket,
             id,
             role: role.unwrap_or(SocketRole::Driver),
-            allowed,
+            grant,
             taken_over: taken_over.clone(),
             disconnected: disconnected.clone(),
         };
@@ -191,6 +239,8 @@ impl Session {
     /// its place; else it goes.
     fn drive(&mut self, socket: Socket) {
         let has_role = socket.id.is_some();
+        self.grant = Arc::clone(&socket.grant);
+        self.services.spend.limit_day(self.grant.day);
         self.feed.log().set_driver(socket.id);
         let before = self.driver.replace(socket);
         if self.had_socket {
@@ -229,7 +279,7 @@ impl Session {
             return self.answer(id, done);
         };
         let socket = self.further.get(at);
-        if socket.is_some_and(|it| it.allowed < SocketRole::Driver) {
+        if socket.is_some_and(|it| it.grant.role < SocketRole::Driver) {
             let message =
                 "this socket's token does not let it drive; connect with the daemon's own token";
             let error = SessionError::new(SessionCode::Forbidden, message);

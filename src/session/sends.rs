@@ -7,8 +7,8 @@ use super::{MAX_CONVERSATIONS, Session, resolve};
 use crate::conversation::{self, Admission, KeptSend, SharedAdmission};
 use crate::exchange::context::Setup;
 use crate::exchange::failure;
-use crate::message::{ConversationId, MessageId, ToolId};
-use crate::permission::Limits;
+use crate::message::{ConversationId, MessageId, ToolId, TrustLevel};
+use crate::permission::{ApprovalPolicy, Limits};
 use crate::protocol::answer::Sent;
 use crate::protocol::command::{ChatSend, Command};
 use crate::protocol::event::{ChatError, Event, SessionError};
@@ -168,7 +168,8 @@ impl Session {
 
     /// Settles what a send leaves open.
     pub(super) fn setup(&self, send: &ChatSend, id: MessageId) -> Result<Setup, SessionError> {
-        resolve::setup(
+        self.check_trust(send.trust_level, None)?;
+        let setup = resolve::setup(
             send,
             id,
             &self.ready.session_id,
@@ -176,7 +177,28 @@ impl Session {
             &self.daemon.services.config(),
             &self.daemon.providers,
             (&self.shared.workspace, &self.shared.tools),
-        )
+        )?;
+        Ok(Setup {
+            trust: self.grant.capped(setup.trust),
+            policy: self.grant.capped_policy(setup.policy),
+            ..setup
+        })
+    }
+
+    /// Fails where more is to be done without asking than the token of whoever asks allows.
+    pub(super) fn check_trust(
+        &self,
+        trust: Option<TrustLevel>,
+        policy: Option<ApprovalPolicy>,
+    ) -> Result<(), SessionError> {
+        let grant = &self.grant;
+        let what = match (trust, policy) {
+            (Some(trust), _) if grant.capped(trust) != trust => "trustLevel",
+            (_, Some(policy)) if grant.capped_policy(policy) != policy => "approvalPolicy",
+            _ => return Ok(()),
+        };
+        let message = format!("field `{what}`: this socket's token does not allow so much");
+        Err(SessionError::new(SessionCode::Forbidden, message))
     }
 
     /// Answers a send that was sent before; false where it was not, or was not admitted then.

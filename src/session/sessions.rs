@@ -22,16 +22,17 @@ use super::{
 use crate::config::{Config, ExposePolicy};
 use crate::exchange::context::Services;
 use crate::exchange::executions::Executions;
-use crate::exchange::memory::SharedRules;
+use crate::exchange::memory::RulesOfUsers;
 use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
 use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
 use crate::protocol::{CLIENT_TOOLS, EXPOSED_PORTS, FEATURES, SessionCode, TASKS};
 use crate::provider::registry::{Found, Providers};
 use crate::store::restored::Restored;
-use crate::store::{AnyStore, Held, Journal, Known, Store as _, Updates};
+use crate::store::{AnyStore, Held, Journal, Known, Store as _, Updates, UserStore};
 use crate::tool::workspace::{Workspace, Workspaces};
 use crate::units::millis;
+use crate::users::{Grant, User};
 use crate::webhooks::Webhooks;
 
 /// The most sessions of a daemon, the ones without a socket included.
@@ -58,8 +59,8 @@ pub struct Daemon {
     pub(crate) store: Option<AnyStore>,
     /// Why there is none.
     pub(crate) not_kept: String,
-    /// What users said that counts in all sessions, or in those of a project.
-    pub(crate) rules: SharedRules,
+    /// What users said that counts in all their sessions, or in those of a project.
+    pub(crate) rules: RulesOfUsers,
     /// What changes about those sessions.
     pub(crate) updates: Updates,
     /// Permits for sessions that are being imported: [`MAX_IMPORTS`].
@@ -113,7 +114,7 @@ impl Daemon {
         store.is_some_and(|store| store.ended().is_none())
     }
 
-    async fn ready(&self, session_id: SessionId, workspace: &Workspace) -> Ready {
+    async fn ready(&self, session_id: SessionId, workspace: &Workspace, grant: &Grant) -> Ready {
         self.find_first_provider().await;
         let config = &self.services.config();
         let (project, project_error) = projects::shown(workspace);
@@ -125,7 +126,7 @@ impl Daemon {
             resume_grace_ms: millis(config.session.resume_grace),
             persistent: self.keeps(),
             epoch: 1,
-            trust_level: config.chat.trust_level,
+            trust_level: grant.capped(config.chat.trust_level),
             on_violation: Defaults::on_violation(
                 config.workflows.get(&config.chat.workflow),
                 config,
@@ -158,12 +159,43 @@ pub(super) fn features(config: &Config) -> Vec<String> {
     features.map(str::to_owned).collect()
 }
 
-/// The sessions there are.
+/// The sessions there are. They are reached by [`of`](Self::of) alone, by whoever has been granted something.
 pub struct Sessions {
     daemon: Arc<Daemon>,
     live: Mutex<HashMap<SessionId, Handle>>,
     /// Those that are being read from the store, or deleted, each by one at a time, so that none is begun twice.
     opening: Mutex<HashMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+/// The sessions of a user, for whoever has been granted them: another one's are not among them. Clones are the same.
+#[derive(Clone)]
+pub struct UserSessions {
+    all: Arc<Sessions>,
+    grant: Arc<Grant>,
+}
+
+/// The same, as long as the daemon has any.
+#[derive(Clone)]
+pub(super) struct OtherSessions {
+    all: Weak<Sessions>,
+    grant: Arc<Grant>,
+}
+
+impl OtherSessions {
+    /// Returns them; `None` where the daemon ends.
+    pub(super) fn upgrade(&self) -> Option<UserSessions> {
+        Some(self.all.upgrade()?.of(Arc::clone(&self.grant)))
+    }
+}
+
+impl Session {
+    /// Returns the sessions of this one's user.
+    pub(super) fn others(&self) -> OtherSessions {
+        OtherSessions {
+            all: self.sessions.clone(),
+            grant: Arc::clone(&self.grant),
+        }
+    }
 }
 
 impl Sessions {
@@ -176,77 +208,24 @@ impl Sessions {
         })
     }
 
-    /// Starts a session and announces it in its log; `None` where there are too many. One that names a project works
-    /// there; where that cannot be opened, it has none, and its log says why.
-    pub async fn create(self: &Arc<Self>, project: Option<&str>) -> Option<Handle> {
-        let (workspace, refused) = self.daemon.workspace(project).await;
-        let ready = self.daemon.ready(SessionId::random()?, &workspace).await;
-        let store = self.daemon.store.as_ref();
-        let held = store.map(|store| store.hold(ready.session_id.as_str()));
-        let handle = self.begin(workspace, ready, held, None)?;
-        if let Some(refused) = refused {
-            handle.feed.append(Event::SessionError(refused), None);
-        }
-        Some(handle)
+    /// Returns those of a user, as far as this grants them.
+    pub fn of(self: Arc<Self>, grant: Arc<Grant>) -> UserSessions {
+        UserSessions { all: self, grant }
     }
 
-    /// Begins a session, or one anew that the store has; `None` where there are too many.
-    fn begin(
-        self: &Arc<Self>,
-        workspace: Arc<Workspace>,
-        ready: Ready,
-        held: Option<Held>,
-        mut restored: Option<Restored>,
-    ) -> Option<Handle> {
-        let (inbox, messages) = mpsc::channel(INBOX);
-        let feed = Arc::new(self.feed(&workspace, &ready, restored.as_ref()));
-        let records = restored.as_mut().map(|it| std::mem::take(&mut it.records));
-        let records = records.unwrap_or_default();
-        let executions = Arc::new(Executions::restored(records, feed.journal.clone()));
-        let handle = Handle {
-            id: ready.session_id.clone(),
-            feed: Arc::clone(&feed),
-            executions,
-            inbox,
-            spare: Arc::default(),
-            ended: CancellationToken::new(),
-        };
-        {
-            let mut live = self.live.lock();
-            if live.len() >= MAX_SESSIONS && !make_room(&live) {
-                return None;
-            }
-            live.insert(handle.id.clone(), handle.clone());
-        }
-        if restored.is_none() {
-            feed.append(Event::SessionReady(Box::new(ready.clone())), None);
-        }
-        let daemon = (Arc::clone(&self.daemon), Arc::downgrade(self));
-        let session = Session::new(
-            daemon,
-            workspace,
-            ready,
-            &handle,
-            messages,
-            restored.as_ref(),
-        );
-        let listed = Listed {
-            sessions: Arc::clone(self),
-            id: handle.id.clone(),
-            _ended: handle.ended.clone().drop_guard(),
-            _held: held,
-        };
-        // The root of the tree of spans, whoever's socket it is made for.
-        let span = tracing::info_span!(parent: None, "session", session_id = %handle.id);
-        self.daemon.tasks.spawn(async move {
-            let _listed = listed;
-            session.run(restored).instrument(span).await;
-        });
-        Some(handle)
+    /// Returns those that live, of all users.
+    pub(super) fn live(&self) -> Vec<Handle> {
+        self.live.lock().values().cloned().collect()
     }
 
     /// Returns the feed of a session, with what it says of how earlier exchanges ended.
-    fn feed(&self, workspace: &Workspace, ready: &Ready, restored: Option<&Restored>) -> Feed {
+    fn feed(
+        &self,
+        user: &User,
+        workspace: &Workspace,
+        ready: &Ready,
+        restored: Option<&Restored>,
+    ) -> Feed {
         let bound = self.daemon.services.config().session.buffer_bytes;
         // Who comes to one that has said nothing yet, as a fork, lacks its history all the same.
         let last = restored.map_or(0, |restored| restored.seq.max(1));
@@ -255,13 +234,14 @@ impl Sessions {
             log.restore_end(*seq, end.clone());
         }
         let grown = Arc::<Notify>::default();
-        let journal = self.daemon.store.clone().map(|store| {
+        let store = self.daemon.store.as_ref().map(|store| store.of(user));
+        let journal = store.map(|store| {
             let known = match restored {
                 Some(restored) => Known::of(restored),
                 None => Known::new(projects::root(workspace)),
             };
             Journal::new(
-                (Arc::new(store), self.daemon.updates.clone()),
+                (Arc::new(store), self.daemon.updates.of(user)),
                 &ready.session_id,
                 known,
                 Arc::clone(&grown),
@@ -271,12 +251,104 @@ impl Sessions {
         Feed::new(log, journal.unwrap_or_default(), grown, webhooks)
     }
 
+    /// Waits until nobody else reads or deletes this session.
+    async fn alone_with(&self, id: &SessionId) -> OwnedMutexGuard<()> {
+        let one = {
+            let mut opening = self.opening.lock();
+            // There are as many as somebody holds or waits for.
+            opening.retain(|_, one| one.strong_count() > 0);
+            let known = opening.get(id).and_then(Weak::upgrade);
+            known.unwrap_or_else(|| {
+                let one = Arc::default();
+                opening.insert(id.clone(), Arc::downgrade(&one));
+                one
+            })
+        };
+        one.lock_owned().await
+    }
+}
+
+impl UserSessions {
+    /// Starts a session and announces it in its log; `None` where there are too many. One that names a project works
+    /// there; where that cannot be opened, it has none, and its log says why.
+    pub async fn create(&self, project: Option<&str>) -> Option<Handle> {
+        let daemon = &self.all.daemon;
+        let (workspace, refused) = daemon.workspace(&self.grant, project).await;
+        let ready = daemon.ready(SessionId::random()?, &workspace, &self.grant);
+        let ready = ready.await;
+        let held = self.kept().map(|it| it.hold(ready.session_id.as_str()));
+        let handle = self.begin(workspace, ready, held, None)?;
+        if let Some(refused) = refused {
+            handle.feed.append(Event::SessionError(refused), None);
+        }
+        Some(handle)
+    }
+
+    /// Begins a session, or one anew that the store has; `None` where there are too many.
+    fn begin(
+        &self,
+        workspace: Arc<Workspace>,
+        ready: Ready,
+        held: Option<Held>,
+        mut restored: Option<Restored>,
+    ) -> Option<Handle> {
+        let (inbox, messages) = mpsc::channel(INBOX);
+        let all = &self.all;
+        let feed = all.feed(self.user(), &workspace, &ready, restored.as_ref());
+        let feed = Arc::new(feed);
+        let records = restored.as_mut().map(|it| std::mem::take(&mut it.records));
+        let records = records.unwrap_or_default();
+        let executions = Arc::new(Executions::restored(records, feed.journal.clone()));
+        let handle = Handle {
+            id: ready.session_id.clone(),
+            grant: Arc::clone(&self.grant),
+            feed: Arc::clone(&feed),
+            executions,
+            inbox,
+            spare: Arc::default(),
+            ended: CancellationToken::new(),
+        };
+        {
+            let mut live = all.live.lock();
+            if live.len() >= MAX_SESSIONS && !make_room(&live) {
+                return None;
+            }
+            live.insert(handle.id.clone(), handle.clone());
+        }
+        if restored.is_none() {
+            feed.append(Event::SessionReady(Box::new(ready.clone())), None);
+        }
+        let daemon = (Arc::clone(&all.daemon), Arc::downgrade(all));
+        let session = Session::new(
+            daemon,
+            workspace,
+            ready,
+            &handle,
+            messages,
+            restored.as_ref(),
+        );
+        let listed = Listed {
+            sessions: Arc::clone(all),
+            id: handle.id.clone(),
+            _ended: handle.ended.clone().drop_guard(),
+            _held: held,
+        };
+        // The root of the tree of spans, whoever's socket it is made for.
+        let span = tracing::info_span!(parent: None, "session", session_id = %handle.id);
+        all.daemon.tasks.spawn(async move {
+            let _listed = listed;
+            session.run(restored).instrument(span).await;
+        });
+        Some(handle)
+    }
+
     /// Finds a session that lives, or begins one anew that the store has; `None` where there is none, or too many. Fails
     /// where the store cannot say.
     ///
     /// One that ends just now is begun anew when it has.
-    pub async fn open(self: &Arc<Self>, id: &SessionId) -> Result<Option<Handle>, SessionError> {
-        let store = self.daemon.store.as_ref();
+    pub async fn open(&self, id: &SessionId) -> Result<Option<Handle>, SessionError> {
+        let daemon = &self.all.daemon;
+        let store = self.kept();
         let Some(store) = store.filter(|_| !self.is_stopping()) else {
             return Ok(self.find(id));
         };
@@ -284,7 +356,7 @@ impl Sessions {
         if let Some(live) = self.find(id).filter(|live| !live.inbox.is_closed()) {
             return Ok(Some(live));
         }
-        let _alone = self.alone_with(id).await;
+        let _alone = self.all.alone_with(id).await;
         while let Some(live) = self.find(id) {
             if !live.inbox.is_closed() {
                 return Ok(Some(live));
@@ -307,15 +379,16 @@ impl Sessions {
         let restored = read.map_err(|error| {
             SessionError::new(SessionCode::Internal, format!("session `{id}`: {error}"))
         })?;
-        let own = projects::root(self.daemon.workspaces.own());
+        let own = projects::root(daemon.workspaces.own());
         let named = restored
             .project
             .as_deref()
             .filter(|it| own.as_deref() != Some(*it));
-        let (workspace, refused) = self.daemon.workspace(named).await;
+        let (workspace, refused) = daemon.workspace(&self.grant, named).await;
+        let ready = daemon.ready(id.clone(), &workspace, &self.grant);
         let ready = Ready {
             epoch: restored.epoch,
-            ..self.daemon.ready(id.clone(), &workspace).await
+            ..ready.await
         };
         let handle = self.begin(workspace, ready, Some(held), Some(restored));
         if let (Some(handle), Some(refused)) = (&handle, refused) {
@@ -325,15 +398,32 @@ impl Sessions {
     }
 
     pub(crate) fn daemon(&self) -> &Arc<Daemon> {
-        &self.daemon
+        &self.all.daemon
+    }
+
+    /// Returns what was granted.
+    pub(crate) fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    /// Returns whose they are.
+    pub(super) fn user(&self) -> &User {
+        &self.grant.user
+    }
+
+    /// Returns the store as the user has it, where there is one.
+    fn kept(&self) -> Option<UserStore> {
+        let store = self.all.daemon.store.as_ref();
+        store.map(|store| store.of(self.user()))
     }
 
     /// Returns the files of a folder that a session may work in. Fails where it may not.
     pub(crate) async fn files(&self, project: &str) -> Result<ProjectFiles, SessionError> {
-        match self.daemon.workspace(Some(project)).await {
+        let daemon = &self.all.daemon;
+        match daemon.workspace(&self.grant, Some(project)).await {
             (workspace, None) => Ok(ProjectFiles::new(
                 workspace,
-                self.daemon.services.redactor.clone(),
+                daemon.services.redactor.clone(),
             )),
             (_, Some(refused)) => Err(refused),
         }
@@ -341,24 +431,24 @@ impl Sessions {
 
     /// Finds a session that lives.
     pub fn find(&self, id: &SessionId) -> Option<Handle> {
-        self.live.lock().get(id).cloned()
-    }
-
-    /// Returns those that live.
-    pub(super) fn all(&self) -> Vec<Handle> {
-        self.live.lock().values().cloned().collect()
+        let known = self.all.live.lock().get(id).cloned();
+        let own = known.filter(|live| live.grant.user == self.grant.user)?;
+        Some(Handle {
+            grant: Arc::clone(&self.grant),
+            ..own
+        })
     }
 
     /// Returns what is known of the calls of a session that lives.
     pub(super) fn executions_of(&self, id: &SessionId) -> Option<Arc<Executions>> {
-        let live = self.live.lock();
-        live.get(id).map(|live| Arc::clone(&live.executions))
+        self.find(id).map(|live| live.executions)
     }
 
-    /// Returns how many calls run in all sessions, and how many wait.
+    /// Returns how many calls run in all sessions of the user, and how many wait.
     pub(super) fn open_calls(&self) -> (usize, usize) {
-        let live = self.all();
-        let open = live.iter().map(|session| session.executions.open_now());
+        let live = self.all.live();
+        let own = live.iter().filter(|live| live.grant.user == *self.user());
+        let open = own.map(|session| session.executions.open_now());
         open.fold((0, 0), |(running, queued), (runs, waits)| {
             (running + runs, queued + waits)
         })
@@ -367,28 +457,12 @@ impl Sessions {
     /// Ends a session that lives, with all that runs in it, and waits for that. None is begun anew until what this returns
     /// is dropped.
     pub(super) async fn end(&self, id: &SessionId) -> OwnedMutexGuard<()> {
-        let alone = self.alone_with(id).await;
+        let alone = self.all.alone_with(id).await;
         if let Some(live) = self.find(id) {
             live.discard().await;
             live.ended.cancelled().await;
         }
         alone
-    }
-
-    /// Waits until nobody else reads or deletes this session.
-    async fn alone_with(&self, id: &SessionId) -> OwnedMutexGuard<()> {
-        let one = {
-            let mut opening = self.opening.lock();
-            // There are as many as somebody holds or waits for.
-            opening.retain(|_, one| one.strong_count() > 0);
-            let known = opening.get(id).and_then(Weak::upgrade);
-            known.unwrap_or_else(|| {
-                let one = Arc::default();
-                opening.insert(id.clone(), Arc::downgrade(&one));
-                one
-            })
-        };
-        one.lock_owned().await
     }
 
     /// Waits until a session has ended while the daemon goes on.
@@ -401,7 +475,7 @@ impl Sessions {
 
     /// Returns whether every session ends because the daemon does.
     pub fn is_stopping(&self) -> bool {
-        self.daemon.stop.is_cancelled()
+        self.all.daemon.stop.is_cancelled()
     }
 }
 

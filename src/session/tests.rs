@@ -24,7 +24,7 @@ use super::log::ReadResult;
 use super::*;
 use crate::config::Config;
 use crate::conversation::testing::{CONFIG, Finish, Move, Scripted, finishes, moves, tools};
-use crate::exchange::memory::SharedRules;
+use crate::exchange::memory::RulesOfUsers;
 use crate::mcp::{self, Mcp};
 use crate::notices::Notices;
 use crate::protocol::envelope;
@@ -103,7 +103,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
         titles: Arc::new(Semaphore::new(MAX_TITLES)),
         store: None,
-        rules: SharedRules::new(false),
+        rules: RulesOfUsers::new(false),
         not_kept: String::new(),
         pods_removed: std::future::ready(()).boxed().shared(),
         mcp: Arc::new(no_servers(&tasks)),
@@ -345,7 +345,7 @@ async fn play(
     buffer_bytes: usize,
 ) -> Result<(), TestCaseError> {
     let daemon = daemon(script, buffer_bytes);
-    let sessions = Sessions::new(Arc::clone(&daemon));
+    let sessions = Sessions::new(Arc::clone(&daemon)).of(Arc::default());
     let session = sessions.create(None).await.expect("room for a session");
     let mut client = Client::connect(session).await;
     let layers = json!({"type": "session:configure", "layers": ["stream", "state", "message"]});

@@ -19,7 +19,7 @@ use crate::protocol::command::{SessionExport, SessionFormat, SessionImport};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer};
 use crate::store::transfer::{Export, Import, MAX_BYTES};
-use crate::store::{AnyStore, Store as _, updated};
+use crate::store::{Store as _, UserStore, updated};
 
 /// Bytes of a piece where the request does not say, and the most.
 const PIECE: u64 = 256 * 1024;
@@ -119,7 +119,7 @@ impl Session {
         before: Option<Incoming>,
         wanted: SessionImport,
     ) -> Result<Incoming, SessionError> {
-        let Some(store) = &self.daemon.store else {
+        let Some(store) = self.store() else {
             let problem = "sessions are not kept here (store.enabled)";
             return Err(SessionError::new(SessionCode::Forbidden, problem));
         };
@@ -131,7 +131,6 @@ impl Session {
                     let problem = "too many sessions are being imported at once; try again";
                     SessionError::new(SessionCode::RateLimited, problem)
                 })?;
-                let store = store.clone();
                 let file = blocking(move || unnamed(&store)).await;
                 Incoming {
                     file: file.map_err(|error| unwritable(&error))?,
@@ -165,14 +164,16 @@ impl Session {
     /// Makes a session of a file that is all there.
     fn import(&self, incoming: Incoming, part: u64, id: Option<&RequestId>) {
         let Incoming { file, permit, .. } = incoming;
-        let config = self.daemon.services.config();
+        let (config, grant) = (self.daemon.services.config(), Arc::clone(&self.grant));
         let here = projects::root(&self.shared.workspace);
         // Another machine's folder is none to work in here.
         let project = move |named: Option<&str>| {
-            let named = named.filter(|named| config.project.may_be(named));
+            let named = named.filter(|named| {
+                config.project.may_be(named) && grant.allows_folder(Path::new(named))
+            });
             named.map(str::to_owned).or_else(|| here.clone())
         };
-        let updates = self.daemon.updates.clone();
+        let updates = self.updates();
         self.with_store(id, async move |store| {
             let _permit = permit;
             let wrong = |problem: String| invalid(format!("session:import: {problem}"));
@@ -200,7 +201,7 @@ impl Session {
 
 /// Makes the file of a session as it is now.
 async fn exported(
-    store: &AnyStore,
+    store: &UserStore,
     session: SessionId,
     format: SessionFormat,
 ) -> Result<Exported, SessionError> {
@@ -264,7 +265,7 @@ fn whole(bytes: &[u8], begin: usize, end: usize) -> (usize, usize) {
 
 /// Makes a file without a name beside the store, where there is room for it and nobody else looks; in the folder for
 /// temporary files where the store is in a database.
-fn unnamed(store: &AnyStore) -> io::Result<File> {
+fn unnamed(store: &UserStore) -> io::Result<File> {
     let Some(file) = store.file() else {
         return tempfile::tempfile();
     };

@@ -17,6 +17,7 @@ use crate::protocol::event::{Event, SessionError};
 use crate::spend::{Account, Days};
 use crate::store::Store as _;
 use crate::store::restored::Restored;
+use crate::users::User;
 
 /// The most rows of an answer.
 const MOST_ROWS: usize = 1_000;
@@ -27,8 +28,16 @@ const USUAL: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// The longest time of a report.
 const LONGEST: SignedDuration = SignedDuration::from_hours(800 * 24);
 
-/// The name of the daemon's one user.
-pub(super) const USER: &str = "default";
+/// What the daemon's one user is called, who has no name.
+const USER: &str = "default";
+
+/// Returns what a user is called where somebody looks at several.
+pub(super) fn shown(user: &User) -> String {
+    match user.as_str() {
+        "" => USER.to_owned(),
+        name => name.to_owned(),
+    }
+}
 
 /// Returns the account of a session, and what each of its conversations spent before.
 pub(super) fn restored(
@@ -61,6 +70,7 @@ impl Session {
             }
         };
         let (group_by, days) = (wanted.group_by, spend.days().clone());
+        let user = self.grant.user.clone();
         let query = UsageQuery {
             since_ms: since.as_millisecond(),
             until_ms: until.as_millisecond(),
@@ -73,7 +83,7 @@ impl Session {
         self.with_store(id, async move |store| {
             let sums = store.usage(query).await;
             let sums = sums.map_err(|error| failed(&error))?;
-            let mut rows = rows(sums, group_by, &days);
+            let mut rows = rows(sums, group_by, (&days, &user));
             let truncated = rows.len() > MOST_ROWS;
             rows.truncate(MOST_ROWS);
             Ok::<_, SessionError>(Event::UsageReportResult(UsageReported {
@@ -120,12 +130,12 @@ fn by(group_by: GroupBy) -> UsageBy {
     }
 }
 
-fn rows(sums: Vec<UsageSum>, group_by: GroupBy, days: &Days) -> Vec<UsageRow> {
+fn rows(sums: Vec<UsageSum>, group_by: GroupBy, (days, user): (&Days, &User)) -> Vec<UsageRow> {
     let is_of_conversation = group_by == GroupBy::Conversation;
     let row = |sum: UsageSum| UsageRow {
         session_id: Some(sum.session).filter(|id| is_of_conversation && !id.is_empty()),
         key: match group_by {
-            GroupBy::User => USER.to_owned(),
+            GroupBy::User => shown(user),
             _ => sum.key,
         },
         requests: sum.requests,
@@ -224,7 +234,11 @@ mod tests {
             quarter("2026-11-25T00:00:00Z", 1),
         ];
         let keys = |zone| {
-            let rows = rows(sums.clone(), GroupBy::Day, &Days::new(zone));
+            let rows = rows(
+                sums.clone(),
+                GroupBy::Day,
+                (&Days::new(zone), &User::default()),
+            );
             let rows = rows.into_iter();
             rows.map(|row| (row.key, row.requests, row.spent_usd.micros()))
                 .collect::<Vec<_>>()

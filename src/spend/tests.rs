@@ -1,7 +1,5 @@
 //! Caps together: of several owners, over days, and begun anew with what was spent before.
 
-use parking_lot::Mutex;
-
 use super::*;
 
 fn micros(micros: i64) -> Money {
@@ -24,7 +22,7 @@ fn at(
 ) -> (Spend, Arc<Mutex<Timestamp>>) {
     let now = Arc::new(Mutex::new(time.parse().unwrap()));
     let clock = Arc::clone(&now);
-    let since: Since = Box::new(move |_| std::future::ready(before).boxed());
+    let since: Since = Arc::new(move |_, _| std::future::ready(before.clone()).boxed());
     let spend = Spend::new(config, Arc::new(move || *clock.lock()), since);
     (spend, now)
 }
@@ -118,4 +116,42 @@ fn all_caps_are_reserved_with_or_none_and_one_that_may_be_raised_comes_last() {
     caps.add(micros(40));
     assert_eq!(caps.exhausted().unwrap().cap.scope, BudgetScope::Session);
     drop(caps.reserve_anyway(micros(500)));
+}
+
+#[tokio::test]
+async fn each_user_has_a_day_of_its_own() {
+    let config = BudgetConfig {
+        user_day: Some(micros(100)),
+        daemon_day: None,
+        ..config()
+    };
+    let clock: Clock = Arc::new(|| "2026-11-25T12:00:00Z".parse().unwrap());
+    let since: Since = Arc::new(|user, _| {
+        let spent = match user.as_ref().map(User::as_str) {
+            Some("anna") => 90,
+            _ => 0,
+        };
+        std::future::ready(vec![("p".to_owned(), micros(spent))]).boxed()
+    });
+    let spend = Spend::new(&config, clock, since);
+    let (session, exchange) = (Arc::default(), Arc::default());
+    let left = async |spend: &Spend| {
+        spend.restored().await;
+        let caps = spend.caps(owners(&session, &exchange), |_| false);
+        let (scope, stand) = caps.tightest().unwrap();
+        assert_eq!(scope, BudgetScope::User);
+        stand.left()
+    };
+    let [anna, ben] = ["anna", "ben"].map(User::new);
+    assert_eq!(left(&spend.of(&anna, None)).await, micros(10));
+    assert_eq!(left(&spend.of(&ben, None)).await, micros(100));
+    // What a token says only narrows, and what was spent is known once.
+    assert_eq!(left(&spend.of(&ben, Some(micros(30)))).await, micros(30));
+    assert_eq!(left(&spend.of(&anna, Some(micros(500)))).await, micros(10));
+    let caps = spend
+        .of(&anna, None)
+        .caps(owners(&session, &exchange), |_| false);
+    caps.add(micros(5));
+    assert_eq!(left(&spend.of(&anna, None)).await, micros(5));
+    assert_eq!(left(&spend.of(&ben, None)).await, micros(100));
 }

@@ -8,7 +8,7 @@ use outrigger_store::{Change, Error, Store};
 use parking_lot::MutexGuard;
 use tokio::sync::Notify;
 
-use super::updates::{Updates, update};
+use super::updates::{UserUpdates, update};
 use crate::message::SessionId;
 
 /// How long anybody waits for a disk that does not answer; then things go on without it, and all are told so.
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Outbox {
     store: Arc<dyn Store>,
     session: SessionId,
-    updates: Updates,
+    updates: UserUpdates,
     /// Changes given so far, and up to which of them all is safe or given up.
     given: AtomicU64,
     safe: AtomicU64,
@@ -31,7 +31,7 @@ impl Outbox {
     pub(super) fn new(
         store: Arc<dyn Store>,
         session: &SessionId,
-        updates: Updates,
+        updates: UserUpdates,
         more: Arc<Notify>,
     ) -> Arc<Self> {
         Arc::new(Self {

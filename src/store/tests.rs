@@ -127,7 +127,10 @@ impl Store for Slow {
 fn journal() -> (Arc<Slow>, Journal) {
     let store = Arc::<Slow>::default();
     let journal = Journal::new(
-        (Arc::clone(&store) as Arc<dyn Store>, Updates::default()),
+        (
+            Arc::clone(&store) as Arc<dyn Store>,
+            Updates::default().of(&outrigger_store::User::default()),
+        ),
         &SessionId::new("s"),
         Known::new(None),
         Arc::default(),

@@ -1,7 +1,7 @@
-//! What changes about kept sessions, for whoever shows a list of them.
+//! What changes about kept sessions, for whoever shows a list of them: each user is told of its own.
 
 use jiff::Timestamp;
-use outrigger_store::Change;
+use outrigger_store::{Change, User};
 use tokio::sync::broadcast;
 
 use crate::message::SessionId;
@@ -12,7 +12,20 @@ const BACKLOG: usize = 256;
 
 /// The way to all sessions; clones lead to the same ones.
 #[derive(Clone, Debug)]
-pub(crate) struct Updates(broadcast::Sender<SessionUpdated>);
+pub(crate) struct Updates(broadcast::Sender<(User, SessionUpdated)>);
+
+/// The way to the sessions of a user.
+#[derive(Clone, Debug)]
+pub(crate) struct UserUpdates {
+    all: Updates,
+    user: User,
+}
+
+/// What a user is told from a moment on.
+pub(crate) struct Received {
+    all: broadcast::Receiver<(User, SessionUpdated)>,
+    user: User,
+}
 
 impl Default for Updates {
     fn default() -> Self {
@@ -21,15 +34,40 @@ impl Default for Updates {
 }
 
 impl Updates {
-    /// Tells all sessions what changed.
+    /// Returns the way to the sessions of a user.
+    pub(crate) fn of(&self, user: &User) -> UserUpdates {
+        UserUpdates {
+            all: self.clone(),
+            user: user.clone(),
+        }
+    }
+}
+
+impl UserUpdates {
+    /// Tells all sessions of the user what changed.
     pub(crate) fn send(&self, update: SessionUpdated) {
         // Nobody may be connected.
-        drop(self.0.send(update));
+        drop(self.all.0.send((self.user.clone(), update)));
     }
 
     /// Receives what is sent from now on.
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<SessionUpdated> {
-        self.0.subscribe()
+    pub(crate) fn subscribe(&self) -> Received {
+        Received {
+            all: self.all.0.subscribe(),
+            user: self.user.clone(),
+        }
+    }
+}
+
+impl Received {
+    /// Returns what changed next; `None` where some was missed.
+    pub(crate) async fn recv(&mut self) -> Option<SessionUpdated> {
+        loop {
+            let (user, update) = self.all.recv().await.ok()?;
+            if user == self.user {
+                return Some(update);
+            }
+        }
     }
 }
 

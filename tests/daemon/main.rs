@@ -83,6 +83,7 @@ mod terminal;
 mod titles;
 mod unconfigured;
 mod undo;
+mod users;
 mod verdicts;
 mod web_fetch;
 mod workflows;

@@ -1,6 +1,6 @@
 //! Makes a file of the newest schema that has something of all that is kept, for `fixtures/store`:
 //!
-//!     cargo run -p outrigger-store --example fixture -- fixtures/store/2.db
+//!     cargo run -p outrigger-store --example fixture -- fixtures/store/3.db
 //!
 //! Once, when the schema is new. CONTRIBUTING says what else a new schema takes.
 

@@ -8,12 +8,17 @@ use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
+    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum, User,
 };
 
-/// A store in a file or in a database. Clones share it.
+/// A store in a file or in a database. Clones share it. What is kept there is reached by [`of`](Self::of) alone, as the
+/// user has it whose it is.
 #[derive(Clone, Debug)]
-pub enum AnyStore {
+pub struct AnyStore(UserStore);
+
+/// The same as one user has it. Clones share it.
+#[derive(Clone, Debug)]
+pub enum UserStore {
     /// In a file.
     File(Sqlite),
     /// In a database.
@@ -24,21 +29,115 @@ pub enum AnyStore {
 macro_rules! either {
     ($store:expr, $it:ident => $does:expr) => {
         match $store {
-            Self::File($it) => $does,
-            Self::Database($it) => $does,
+            UserStore::File($it) => $does,
+            UserStore::Database($it) => $does,
         }
     };
 }
 
+impl From<Sqlite> for AnyStore {
+    fn from(store: Sqlite) -> Self {
+        Self(UserStore::File(store))
+    }
+}
+
+impl From<Postgres> for AnyStore {
+    fn from(store: Postgres) -> Self {
+        Self(UserStore::Database(store))
+    }
+}
+
 impl AnyStore {
-    /// Returns where it is, for people; without a user's name and password.
-    pub fn shown(&self) -> String {
-        match self {
-            Self::File(store) => store.path().display().to_string(),
-            Self::Database(store) => store.shown().to_owned(),
+    /// Returns it as a user has it.
+    pub fn of(&self, user: &User) -> UserStore {
+        match &self.0 {
+            UserStore::File(store) => UserStore::File(store.of(user)),
+            UserStore::Database(store) => UserStore::Database(store.of(user)),
         }
     }
 
+    /// Returns whose a session is; `None` where there is none.
+    pub fn owner(&self, session: &str) -> BoxFuture<'static, Result<Option<User>, Error>> {
+        either!(&self.0, it => it.owner(session))
+    }
+
+    /// Returns what requests to models of all users come to, those first that cost most.
+    pub fn usage_of_all(
+        &self,
+        wanted: UsageQuery,
+    ) -> BoxFuture<'static, Result<Vec<UsageSum>, Error>> {
+        either!(&self.0, it => it.usage_of_all(wanted))
+    }
+
+    /// Returns where it is, for people; without a user's name and password.
+    pub fn shown(&self) -> String {
+        match &self.0 {
+            UserStore::File(store) => store.path().display().to_string(),
+            UserStore::Database(store) => store.shown().to_owned(),
+        }
+    }
+
+    /// Returns where its file is; `None` where it has none.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.file()
+    }
+
+    /// Returns where a damaged file was moved to when this one was begun.
+    pub fn moved_away(&self) -> Option<&Path> {
+        match &self.0 {
+            UserStore::File(store) => store.moved_away(),
+            UserStore::Database(_) => None,
+        }
+    }
+
+    /// Returns how many bytes the log of changes of its file had when it was looked at last; `None` where it has no file.
+    pub fn log_bytes(&self) -> Option<u64> {
+        match &self.0 {
+            UserStore::File(store) => Some(store.log_bytes()),
+            UserStore::Database(_) => None,
+        }
+    }
+
+    /// Returns why what is written is not safe now; `None` where it is.
+    pub fn failing(&self) -> Option<String> {
+        either!(&self.0, it => it.failing())
+    }
+
+    /// Returns why nothing is written any more; `None` where that is not so.
+    pub fn ended(&self) -> Option<Error> {
+        match &self.0 {
+            UserStore::File(_) => None,
+            UserStore::Database(store) => store.ended(),
+        }
+    }
+
+    /// Has it told to `tell` what becomes of what is written.
+    pub fn watch(&self, tell: impl Fn(Health<'_>) + Send + 'static) {
+        either!(&self.0, it => it.watch(tell));
+    }
+
+    /// Holds what is kept to limits from now on, and tells what comes of it.
+    pub fn limit(&self, limits: Limits, tell: impl Fn(Growth) + Send + 'static) {
+        either!(&self.0, it => it.limit(limits, tell));
+    }
+
+    /// Returns the sessions whose last words are not kept.
+    pub fn not_kept(&self) -> Vec<String> {
+        self.0.not_kept()
+    }
+
+    /// Waits until everything that was given to it is safe or given up.
+    pub fn flush(&self) -> BoxFuture<'static, Result<(), Error>> {
+        self.0.flush()
+    }
+
+    /// Waits as [`flush`](Self::flush) does, and leaves nothing of what was deleted behind. For the end of the process.
+    pub fn close(&self) -> BoxFuture<'static, Result<(), Error>> {
+        self.0.close()
+    }
+}
+
+impl UserStore {
     /// Returns where its file is; `None` where it has none.
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -46,48 +145,9 @@ impl AnyStore {
             Self::Database(_) => None,
         }
     }
-
-    /// Returns where a damaged file was moved to when this one was begun.
-    pub fn moved_away(&self) -> Option<&Path> {
-        match self {
-            Self::File(store) => store.moved_away(),
-            Self::Database(_) => None,
-        }
-    }
-
-    /// Returns how many bytes the log of changes of its file had when it was looked at last; `None` where it has no file.
-    pub fn log_bytes(&self) -> Option<u64> {
-        match self {
-            Self::File(store) => Some(store.log_bytes()),
-            Self::Database(_) => None,
-        }
-    }
-
-    /// Returns why what is written is not safe now; `None` where it is.
-    pub fn failing(&self) -> Option<String> {
-        either!(self, it => it.failing())
-    }
-
-    /// Returns why nothing is written any more; `None` where that is not so.
-    pub fn ended(&self) -> Option<Error> {
-        match self {
-            Self::File(_) => None,
-            Self::Database(store) => store.ended(),
-        }
-    }
-
-    /// Has it told to `tell` what becomes of what is written.
-    pub fn watch(&self, tell: impl Fn(Health<'_>) + Send + 'static) {
-        either!(self, it => it.watch(tell));
-    }
-
-    /// Holds what is kept to limits from now on, and tells what comes of it.
-    pub fn limit(&self, limits: Limits, tell: impl Fn(Growth) + Send + 'static) {
-        either!(self, it => it.limit(limits, tell));
-    }
 }
 
-impl Store for AnyStore {
+impl Store for UserStore {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
         either!(self, it => it.write(session, changes, done));
     }

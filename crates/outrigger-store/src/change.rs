@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::call::{CallFacts, ToolCall};
 use crate::file_change::FileChange;
 use crate::usage::Usage;
+use crate::user::User;
 
 /// The SHA-256 of an attachment.
 pub type Hash = [u8; 32];
@@ -446,6 +447,8 @@ pub struct Limits {
 pub enum Growth {
     /// A session was deleted.
     Deleted {
+        /// Whose it was.
+        user: User,
         /// Which.
         session: String,
         /// When it had changed last.

@@ -27,6 +27,7 @@ mod slices;
 pub mod sqlite;
 mod upkeep;
 mod usage;
+mod user;
 mod words;
 
 use std::any::Any;
@@ -35,7 +36,7 @@ use std::ops::ControlFlow;
 
 use futures::future::BoxFuture;
 
-pub use any::AnyStore;
+pub use any::{AnyStore, UserStore};
 pub use call::{
     CallFacts, CallListing, CallPage, CallStatus, Ended, KnownCall, MS_OF_DAY, OTHER, Ran, Sum,
     ToolCall,
@@ -46,6 +47,7 @@ pub use change::{
 };
 pub use file_change::{FileChange, FilePage, FileQuery, KeptFile};
 pub use usage::{MS_OF_QUARTER, Usage, UsageBy, UsageQuery, UsageSum, UsageTokens};
+pub use user::User;
 
 /// Told once when changes are safe, or that they are not yet.
 pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
@@ -77,7 +79,7 @@ pub enum Health<'a> {
     },
 }
 
-/// Where sessions are kept.
+/// Where sessions are kept: those of one user. Ids of another's are those of none.
 pub trait Store: Send + Sync + fmt::Debug {
     /// Writes changes of one session together, after all that was written of it before. Returns at once.
     ///

@@ -13,6 +13,7 @@ mod offline;
 mod op;
 mod read;
 mod schema;
+mod sees;
 mod server;
 mod writer;
 
@@ -28,9 +29,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::held::HeldSessions;
 use crate::queue::{Gate, Job, Lasts};
+use crate::user::Whose;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
+    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum, User,
 };
 pub use checkup::{Checkup, check_up};
 pub use offline::Reader;
@@ -57,9 +59,9 @@ const JOBS: usize = 512 * 1024;
 /// Threads of the store's own: what is read is inflated there.
 const THREADS: usize = 2;
 
-/// A store in a database. Clones share it.
+/// A store in a database, as one user has it: what another one has is not there. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Postgres(Arc<Shared>);
+pub struct Postgres(Arc<Shared>, User);
 
 struct Shared {
     server: Server,
@@ -132,7 +134,7 @@ impl Postgres {
         });
         started.map_err(|error| failed(&error))?;
         has_begun.recv().map_err(|_| Error::Closed)??;
-        Ok(Self(Arc::new(Shared {
+        let shared = Arc::new(Shared {
             server,
             work,
             gate,
@@ -140,7 +142,37 @@ impl Postgres {
             slices: Mutex::default(),
             pool,
             threads,
-        })))
+        });
+        Ok(Self(shared, User::default()))
+    }
+
+    /// Returns the same store as this user has it.
+    pub fn of(&self, user: &User) -> Self {
+        Self(Arc::clone(&self.0), user.clone())
+    }
+
+    /// Returns whose a session is; `None` where there is none.
+    pub fn owner(&self, session: &str) -> BoxFuture<'static, Result<Option<User>, Error>> {
+        let session = session.to_owned();
+        self.read_of(None, async move |client: Object| {
+            read::owner(&client, &session).await
+        })
+    }
+
+    /// Returns what requests to models of all users come to, those first that cost most.
+    pub fn usage_of_all(
+        &self,
+        wanted: UsageQuery,
+    ) -> BoxFuture<'static, Result<Vec<UsageSum>, Error>> {
+        let store = self.clone();
+        async move {
+            tokio::time::timeout(SETTLED, store.flush()).await.ok();
+            let read = async move |client: Object| {
+                read::usage::sums(&client, Whose::Everybodys, &wanted).await
+            };
+            store.read_of(None, read).await
+        }
+        .boxed()
     }
 
     /// Returns which database it is, for people; without a user's name and password.
@@ -201,8 +233,18 @@ impl Postgres {
         .boxed()
     }
 
-    /// Runs a read on a connection of its own, on the store's threads.
+    /// Runs a read on a connection of its own, on the store's threads, which sees what is this user's.
     fn read<T, F, R>(&self, read: F) -> BoxFuture<'static, Result<T, Error>>
+    where
+        T: Send + 'static,
+        F: FnOnce(Object) -> R + Send + 'static,
+        R: Future<Output = Result<T, tokio_postgres::Error>> + Send,
+    {
+        self.read_of(Some(self.1.clone()), read)
+    }
+
+    /// The same of what is a user's; of everything where none is named.
+    fn read_of<T, F, R>(&self, user: Option<User>, read: F) -> BoxFuture<'static, Result<T, Error>>
     where
         T: Send + 'static,
         F: FnOnce(Object) -> R + Send + 'static,
@@ -211,7 +253,7 @@ impl Postgres {
         let shared = Arc::clone(&self.0);
         let threads = shared.threads.clone();
         let work = async move {
-            let client = shared.client().await?;
+            let client = shared.client(user.as_ref()).await?;
             match tokio::time::timeout(READ, read(client)).await {
                 Ok(value) => value.map_err(|error| Error::Failing(described(&error))),
                 Err(_) => Err(Error::Failing("it does not answer".to_owned())),
@@ -238,15 +280,19 @@ impl Postgres {
 }
 
 impl Shared {
-    async fn client(&self) -> Result<Object, Error> {
+    /// Returns a connection that sees what is a user's; everything where none is named.
+    async fn client(&self, user: Option<&User>) -> Result<Object, Error> {
         let client = self.pool.get().await;
-        client.map_err(|error| Error::Failing(refused(&error)))
+        let client = client.map_err(|error| Error::Failing(refused(&error)))?;
+        let seen = sees::by(&client, user, sees::Until::Next).await;
+        seen.map_err(|error| Error::Failing(described(&error)))?;
+        Ok(client)
     }
 }
 
 impl Store for Postgres {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
-        self.give(Job::new(session, changes, Lasts::Long, done));
+        self.give(Job::new((&self.1, session), changes, Lasts::Long, done));
     }
 
     fn attempt(
@@ -256,7 +302,7 @@ impl Store for Postgres {
     ) -> BoxFuture<'static, Result<(), Error>> {
         let (reply, answer) = oneshot::channel();
         let done = Box::new(move |result| drop(reply.send(result)));
-        self.give(Job::new(session, changes, Lasts::Once, done));
+        self.give(Job::new((&self.1, session), changes, Lasts::Once, done));
         async move { answer.await.map_err(|_| Error::Closed)? }.boxed()
     }
 
@@ -266,7 +312,9 @@ impl Store for Postgres {
             if read::is_impossible(&session) {
                 return Ok(None);
             }
-            let reserved = store.ask(|reply| Work::Open(session, reply)).await?;
+            let reserved = store
+                .ask(|reply| Work::Open(store.1.clone(), session, reply))
+                .await?;
             let Some(key) = reserved else {
                 return Ok(None);
             };
@@ -286,19 +334,24 @@ impl Store for Postgres {
             tokio::time::timeout(SETTLED, store.flush()).await.ok();
             let client = {
                 let shared = Arc::clone(&store.0);
-                let client = async move { shared.client().await };
+                let user = store.1.clone();
+                let client = async move { shared.client(Some(&user)).await };
                 let client = store.0.threads.spawn(client).await;
                 client.map_err(|_| Error::Closed)??
             };
             let threads = store.0.threads.clone();
-            read::whole::export(threads, client, session, each).await
+            let whose = (store.1.clone(), session);
+            read::whole::export(threads, client, whose, each).await
         }
         .boxed()
     }
 
     fn import(&self, session: &str, changes: Changes) -> BoxFuture<'static, Result<(), Error>> {
-        let (shared, session) = (Arc::clone(&self.0), session.to_owned());
-        let import = move || import::run(&shared.work, &shared.slices, &session, changes);
+        let (store, session) = (self.clone(), session.to_owned());
+        let import = move || {
+            let shared = &store.0;
+            import::run(&shared.work, &shared.slices, (&store.1, &session), changes)
+        };
         async move {
             let done = tokio::task::spawn_blocking(import).await;
             done.map_err(|_| Error::Closed)?
@@ -307,41 +360,52 @@ impl Store for Postgres {
     }
 
     fn has(&self, session: &str) -> BoxFuture<'static, Result<bool, Error>> {
-        let session = session.to_owned();
-        self.read_all(async move |client| read::has(&client, &session).await)
+        let (user, session) = (self.1.clone(), session.to_owned());
+        self.read_all(async move |client| read::has(&client, &user, &session).await)
     }
 
     fn has_exchange(&self, session: &str, id: &str) -> BoxFuture<'static, Result<bool, Error>> {
-        let (session, id) = (session.to_owned(), id.to_owned());
-        self.read_all(async move |client| read::has_exchange(&client, &session, &id).await)
+        let (user, session, id) = (self.1.clone(), session.to_owned(), id.to_owned());
+        self.read_all(async move |client| read::has_exchange(&client, &user, &session, &id).await)
     }
 
     fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>> {
-        self.read_all(async move |client| read::list::page(&client, &wanted).await)
+        let user = self.1.clone();
+        self.read_all(async move |client| {
+            read::list::page(&client, Whose::Of(&user), &wanted).await
+        })
     }
 
     fn calls(&self, wanted: CallListing) -> BoxFuture<'static, Result<CallPage, Error>> {
-        self.read_all(async move |client| read::calls::page(&client, &wanted).await)
+        let user = self.1.clone();
+        self.read_all(async move |client| read::calls::page(&client, &user, &wanted).await)
     }
 
     fn ran(&self, from_day: i64) -> BoxFuture<'static, Result<Ran, Error>> {
-        self.read_all(async move |client| read::calls::ran(&client, from_day).await)
+        let user = self.1.clone();
+        self.read_all(async move |client| read::calls::ran(&client, &user, from_day).await)
     }
 
     fn usage(&self, wanted: UsageQuery) -> BoxFuture<'static, Result<Vec<UsageSum>, Error>> {
-        self.read_all(async move |client| read::usage::sums(&client, &wanted).await)
+        let user = self.1.clone();
+        self.read_all(async move |client| {
+            read::usage::sums(&client, Whose::Of(&user), &wanted).await
+        })
     }
 
     fn rules(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>> {
-        self.read_all(async move |client| read::rules(&client).await)
+        let user = self.1.clone();
+        self.read_all(async move |client| read::rules(&client, &user).await)
     }
 
     fn files(&self, wanted: FileQuery) -> BoxFuture<'static, Result<FilePage, Error>> {
-        self.read_all(async move |client| read::files::page(&client, &wanted).await)
+        let user = self.1.clone();
+        self.read_all(async move |client| read::files::page(&client, &user, &wanted).await)
     }
 
     fn attachment(&self, hash: Hash) -> BoxFuture<'static, Result<Option<Vec<u8>>, Error>> {
-        self.read_all(async move |client| read::files::attachment(&client, hash).await)
+        let user = self.1.clone();
+        self.read_all(async move |client| read::files::attachment(&client, &user, hash).await)
     }
 
     fn has_room(&self, bytes: usize) -> bool {

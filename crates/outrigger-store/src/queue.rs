@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::{Change, Done, Error, Health};
+use crate::{Change, Done, Error, Health, User};
 
 /// The most bytes of changes that wait, those included that the disk does not take: what a thousand sessions say in a
 /// minute. Beyond it a session's changes are refused, and all further ones of that session. What alone is larger, as a
@@ -20,6 +20,7 @@ pub(crate) const NO_ROOM: &str = "more waits to be written than the store holds"
 pub(crate) const FOLLOWS: &str = "what the session said before it was refused";
 
 pub(crate) struct Job {
+    pub(crate) user: User,
     pub(crate) session: String,
     pub(crate) changes: Vec<Change>,
     pub(crate) done: Done,
@@ -38,8 +39,14 @@ pub(crate) enum Lasts {
 }
 
 impl Job {
-    pub(crate) fn new(session: &str, changes: Vec<Change>, lasts: Lasts, done: Done) -> Self {
+    pub(crate) fn new(
+        (user, session): (&User, &str),
+        changes: Vec<Change>,
+        lasts: Lasts,
+        done: Done,
+    ) -> Self {
         Self {
+            user: user.clone(),
             session: session.to_owned(),
             changes,
             done,
@@ -50,6 +57,7 @@ impl Job {
 
 /// A job on its way to the disk; `done` is gone once it was told that it fails.
 pub(crate) struct Waiting {
+    pub(crate) user: User,
     pub(crate) session: String,
     pub(crate) changes: Vec<Change>,
     pub(crate) done: Option<Done>,
@@ -59,6 +67,7 @@ pub(crate) struct Waiting {
 impl From<Job> for Waiting {
     fn from(job: Job) -> Self {
         Self {
+            user: job.user,
             session: job.session,
             changes: job.changes,
             done: Some(job.done),

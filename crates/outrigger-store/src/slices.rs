@@ -1,7 +1,7 @@
 //! Imports are written in slices, so that what others say is written between them.
 
 use crate::queue::bytes_of;
-use crate::{Change, Changes, Error};
+use crate::{Change, Changes, Error, User};
 
 /// The most changes in one transaction of an import, and the bytes from which on there are fewer: nobody waits for more
 /// than that. One change is never cut, however large it is.
@@ -10,6 +10,7 @@ pub(crate) const SLICE_BYTES: usize = 1024 * 1024;
 
 /// Some changes of a session that is imported.
 pub(crate) struct Slice {
+    pub(crate) user: User,
     pub(crate) session: String,
     pub(crate) changes: Vec<Change>,
     /// Whether the session is whole with them.

@@ -28,9 +28,10 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::held::HeldSessions;
 use crate::queue::{Job, Lasts};
+use crate::user::Whose;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum,
+    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum, User,
 };
 pub use checkup::{Checkup, check_up};
 pub use offline::{Reader, vacuum};
@@ -40,7 +41,7 @@ use queue::{Handle, Work};
 pub const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// The newest schema.
-pub const SCHEMA: i64 = 2;
+pub const SCHEMA: i64 = 3;
 
 /// Reads at once: each has a connection, with its cache.
 const READERS: usize = 2;
@@ -58,9 +59,9 @@ pub enum Sync {
     Normal,
 }
 
-/// A store in a file. Clones share it.
+/// A store in a file, as one user has it: what another one has is not there. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Sqlite(Arc<Shared>);
+pub struct Sqlite(Arc<Shared>, User);
 
 #[derive(Debug)]
 struct Shared {
@@ -100,7 +101,7 @@ impl Sqlite {
         let exclusive = is_on_a_network(path);
         let held = HeldSessions::default();
         let writer = writer::start(path, sync, exclusive, (held.clone(), Arc::clone(&lock)))?;
-        Ok(Self(Arc::new(Shared {
+        let shared = Arc::new(Shared {
             path: path.to_owned(),
             writer,
             held,
@@ -110,7 +111,27 @@ impl Sqlite {
             exclusive,
             moved_away,
             _lock: lock,
-        })))
+        });
+        Ok(Self(shared, User::default()))
+    }
+
+    /// Returns the same store as this user has it.
+    pub fn of(&self, user: &User) -> Self {
+        Self(Arc::clone(&self.0), user.clone())
+    }
+
+    /// Returns whose a session is; `None` where there is none.
+    pub fn owner(&self, session: &str) -> BoxFuture<'static, Result<Option<User>, Error>> {
+        let session = session.to_owned();
+        self.read_all(move |connection| read::owner(connection, &session))
+    }
+
+    /// Returns what requests to models of all users come to, those first that cost most.
+    pub fn usage_of_all(
+        &self,
+        wanted: UsageQuery,
+    ) -> BoxFuture<'static, Result<Vec<UsageSum>, Error>> {
+        self.read_all(move |connection| read::usage(connection, Whose::Everybodys, &wanted))
     }
 
     /// Returns where the file is.
@@ -199,7 +220,7 @@ impl Sqlite {
 
 impl Store for Sqlite {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
-        let job = Job::new(session, changes, Lasts::Long, done);
+        let job = Job::new((&self.1, session), changes, Lasts::Long, done);
         self.0.writer.send(Work::Job(job));
     }
 
@@ -210,7 +231,7 @@ impl Store for Sqlite {
     ) -> BoxFuture<'static, Result<(), Error>> {
         let (done, written) = oneshot::channel();
         let done = Box::new(move |result| drop(done.send(result)));
-        let job = Job::new(session, changes, Lasts::Once, done);
+        let job = Job::new((&self.1, session), changes, Lasts::Once, done);
         self.0.writer.send(Work::Job(job));
         async move { written.await.map_err(|_| Error::Closed)? }.boxed()
     }
@@ -220,7 +241,7 @@ impl Store for Sqlite {
         async move {
             let (reply, answer) = oneshot::channel();
             let id = session.clone();
-            store.0.writer.send(Work::Open(id, reply));
+            store.0.writer.send(Work::Open(store.1.clone(), id, reply));
             let reserved = answer.await.map_err(|_| Error::Closed)??;
             let Some(key) = reserved else {
                 return Ok(None);
@@ -238,13 +259,15 @@ impl Store for Sqlite {
     }
 
     fn export(&self, session: &str, mut each: Each) -> BoxFuture<'static, Result<bool, Error>> {
-        let session = session.to_owned();
-        self.read_all(move |connection| read::export(connection, &session, &mut each))
+        let (user, session) = (self.1.clone(), session.to_owned());
+        self.read_all(move |connection| {
+            read::export(connection, (Whose::Of(&user), &session), &mut each)
+        })
     }
 
     fn import(&self, session: &str, changes: Changes) -> BoxFuture<'static, Result<(), Error>> {
-        let (shared, session) = (Arc::clone(&self.0), session.to_owned());
-        let import = move || import::run(&shared, &session, changes);
+        let (store, session) = (self.clone(), session.to_owned());
+        let import = move || import::run(&store.0, (&store.1, &session), changes);
         async move {
             let done = tokio::task::spawn_blocking(import).await;
             done.map_err(|_| Error::Closed)?
@@ -253,41 +276,48 @@ impl Store for Sqlite {
     }
 
     fn has(&self, session: &str) -> BoxFuture<'static, Result<bool, Error>> {
-        let session = session.to_owned();
-        self.read_all(move |connection| read::has(connection, &session))
+        let (user, session) = (self.1.clone(), session.to_owned());
+        self.read_all(move |connection| read::has(connection, &user, &session))
     }
 
     fn has_exchange(&self, session: &str, id: &str) -> BoxFuture<'static, Result<bool, Error>> {
-        let (session, id) = (session.to_owned(), id.to_owned());
-        self.read_all(move |connection| read::has_exchange(connection, &session, &id))
+        let (user, session, id) = (self.1.clone(), session.to_owned(), id.to_owned());
+        self.read_all(move |connection| read::has_exchange(connection, &user, &session, &id))
     }
 
     fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>> {
-        self.read_all(move |connection| read::list(connection, &wanted))
+        let user = self.1.clone();
+        self.read_all(move |connection| read::list(connection, Whose::Of(&user), &wanted))
     }
 
     fn calls(&self, wanted: CallListing) -> BoxFuture<'static, Result<CallPage, Error>> {
-        self.read_all(move |connection| read::calls(connection, &wanted))
+        let user = self.1.clone();
+        self.read_all(move |connection| read::calls(connection, &user, &wanted))
     }
 
     fn ran(&self, from_day: i64) -> BoxFuture<'static, Result<Ran, Error>> {
-        self.read_all(move |connection| read::ran(connection, from_day))
+        let user = self.1.clone();
+        self.read_all(move |connection| read::ran(connection, &user, from_day))
     }
 
     fn usage(&self, wanted: UsageQuery) -> BoxFuture<'static, Result<Vec<UsageSum>, Error>> {
-        self.read_all(move |connection| read::usage(connection, &wanted))
+        let user = self.1.clone();
+        self.read_all(move |connection| read::usage(connection, Whose::Of(&user), &wanted))
     }
 
     fn rules(&self) -> BoxFuture<'static, Result<Vec<(String, String)>, Error>> {
-        self.read_all(read::rules)
+        let user = self.1.clone();
+        self.read_all(move |connection| read::rules(connection, &user))
     }
 
     fn files(&self, wanted: FileQuery) -> BoxFuture<'static, Result<FilePage, Error>> {
-        self.read_all(move |connection| read::files::page(connection, &wanted))
+        let user = self.1.clone();
+        self.read_all(move |connection| read::files::page(connection, &user, &wanted))
     }
 
     fn attachment(&self, hash: Hash) -> BoxFuture<'static, Result<Option<Vec<u8>>, Error>> {
-        self.read_all(move |connection| read::files::attachment(connection, hash))
+        let user = self.1.clone();
+        self.read_all(move |connection| read::files::attachment(connection, &user, hash))
     }
 
     fn has_room(&self, bytes: usize) -> bool {

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 use unicode_normalization::UnicodeNormalization as _;
 
+use crate::User;
+
 /// The most words of a query that count.
 const MAX_WORDS: usize = 32;
 
@@ -32,6 +34,23 @@ pub(crate) fn indexed(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(spaced)
+}
+
+/// Returns what a user says as it is indexed.
+pub(crate) fn indexed_of<'t>(user: &User, text: &'t str) -> Cow<'t, str> {
+    let text = indexed(text);
+    match of_user(user) {
+        Some(user) => Cow::Owned(format!("{text} {user}")),
+        None => text,
+    }
+}
+
+/// Returns the word that stands in the index beside what a user says, so that what others say is not looked through; none
+/// for the one without a name. It keeps nobody out: whoever says it is found no further.
+pub(crate) fn of_user(user: &User) -> Option<String> {
+    let name = user.as_str();
+    let digits = name.bytes().map(|byte| format!("{byte:02x}"));
+    (!name.is_empty()).then(|| format!("outriggeruser{}", digits.collect::<String>()))
 }
 
 /// Returns the words of a query, without any operator.

@@ -85,7 +85,7 @@ impl Server {
         server.go_on();
         server.sql(
             "postgres",
-            "CREATE ROLE careful LOGIN SUPERUSER PASSWORD 'right'",
+            "CREATE ROLE careful LOGIN SUPERUSER PASSWORD 'right'; CREATE ROLE plain LOGIN",
         );
         Some(server)
     }
@@ -179,7 +179,7 @@ impl Server {
         let name = format!("test{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         self.sql(
             "postgres",
-            &format!("CREATE DATABASE {name} STRATEGY file_copy"),
+            &format!("CREATE DATABASE {name} OWNER plain STRATEGY file_copy"),
         );
         name
     }

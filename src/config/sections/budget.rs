@@ -28,7 +28,7 @@ pub struct BudgetConfig {
     #[serde(deserialize_with = "Dollars::optional")]
     #[schemars(with = "Dollars")]
     pub session: Option<Money>,
-    /// US dollars of a user in a day: of whoever has the token, who is the daemon's one user.
+    /// US dollars of each user in a day; whoever has the daemon's own token is one user.
     #[serde(deserialize_with = "Dollars::optional")]
     #[schemars(with = "Dollars")]
     pub user_day: Option<Money>,

@@ -128,6 +128,7 @@ fn another_project_knows_nothing_of_the_first() {
     };
     memory
         .shared
+        .0
         .rules
         .lock()
         .extend([of("/work"), of("/else")]);

@@ -1,6 +1,7 @@
 //! Tokens × origins × hosts, look-alikes included: only the cells that are meant to open do.
 
 use axum::http::HeaderValue;
+use futures::FutureExt as _;
 
 use super::*;
 
@@ -24,6 +25,14 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         headers.append(*name, HeaderValue::from_str(value).unwrap());
     }
     headers
+}
+
+/// Returns what somebody is granted who comes from this address.
+fn granted(gate: &Gate, uri: &str, headers: &HeaderMap, from: &str) -> Option<Arc<Grant>> {
+    let (uri, from) = (uri.parse().unwrap(), from.parse().unwrap());
+    // Nothing is waited for where no key has to be read.
+    let checked = gate.check(&uri, headers, from).now_or_never();
+    checked.unwrap().ok()
 }
 
 fn source(pairs: &[(&'static str, &str)]) -> &'static str {
@@ -138,7 +147,7 @@ fn a_token_is_for_its_role() {
     let role = |token: &str| {
         let bearer = format!("Bearer {token}");
         let headers = headers(&[("authorization", &bearer)]);
-        gate().check_token(&Uri::from_static("/ws"), &headers).ok()
+        granted(&gate(), "/ws", &headers, "127.0.0.1").map(|grant| grant.role)
     };
     assert_eq!(role(TOKEN), Some(SocketRole::Driver));
     assert_eq!(role(OBSERVER), Some(SocketRole::Observer));
@@ -152,9 +161,7 @@ fn tokens() {
     let protocol = format!("outrigger.v1, bearer.{TOKEN}");
     let query = format!("/ws?token={TOKEN}");
     let check = |uri: &str, pairs: &[(&'static str, &str)]| {
-        gate()
-            .check_token(&uri.parse().unwrap(), &headers(pairs))
-            .is_ok()
+        granted(&gate(), uri, &headers(pairs), "127.0.0.1").is_some()
     };
     assert!(check("/ws", &[("authorization", &bearer)]));
     assert!(check(
@@ -177,4 +184,64 @@ fn tokens() {
     assert!(!check("/ws", &[("sec-websocket-protocol", "bearer.wrong")]));
     // A wrong header is not made good by a right query.
     assert!(!check(&query, &[("authorization", "Bearer wrong")]));
+}
+
+#[test]
+fn a_proxy_names_the_user_and_nobody_else_does() {
+    let gate = gate().for_users(
+        None,
+        Some(HeaderConfig {
+            name: "x-auth-user".to_owned(),
+            from: vec![("10.0.0.5".parse().unwrap(), 32)],
+            operators: ["olga".to_owned()].into(),
+        }),
+    );
+    let bearer = format!("Bearer {TOKEN}");
+    let long = "x".repeat(MAX_NAME + 1);
+    let proxy = "10.0.0.5";
+    for (from, pairs, expected) in [
+        (proxy, vec![("x-auth-user", "anna")], Some(("anna", false))),
+        (proxy, vec![("X-Auth-User", "olga")], Some(("olga", true))),
+        ("10.0.0.6", vec![("x-auth-user", "anna")], None),
+        ("127.0.0.1", vec![("x-auth-user", "anna")], None),
+        (
+            proxy,
+            vec![("x-auth-user", "anna"), ("x-auth-user", "ben")],
+            None,
+        ),
+        (proxy, vec![("x-auth-user", "")], None),
+        (proxy, vec![("x-auth-user", " ")], None),
+        (proxy, vec![("x-auth-user", long.as_str())], None),
+        (proxy, vec![], None),
+        // What the proxy says counts; where it says nothing, and from elsewhere, the token does.
+        (
+            proxy,
+            vec![("x-auth-user", "anna"), ("authorization", bearer.as_str())],
+            Some(("anna", false)),
+        ),
+        (
+            proxy,
+            vec![("authorization", bearer.as_str())],
+            Some(("", true)),
+        ),
+        (
+            "10.0.0.6",
+            vec![("x-auth-user", "anna"), ("authorization", bearer.as_str())],
+            Some(("", true)),
+        ),
+    ] {
+        let pairs: Vec<(&'static str, &str)> = pairs
+            .into_iter()
+            .map(|(name, value)| {
+                if name == "authorization" {
+                    (name, value)
+                } else {
+                    ("x-auth-user", value)
+                }
+            })
+            .collect();
+        let grant = granted(&gate, "/ws", &headers(&pairs), from);
+        let found = grant.as_ref().map(|it| (it.user.as_str(), it.is_operator));
+        assert_eq!(found, expected, "{from} {pairs:?}");
+    }
 }

@@ -51,7 +51,7 @@ async fn a_session_that_panics_leaves_nothing_behind() {
         is_set: Arc::clone(&is_set),
     });
     daemon.workspaces.own().registry.replace("trap", [trap]);
-    let sessions = Sessions::new(Arc::clone(&daemon));
+    let sessions = Sessions::new(Arc::clone(&daemon)).of(Arc::default());
     let session = sessions.create(None).await.unwrap();
     let _socket = session.attach().await.unwrap();
     // A model that never answers keeps its conversation busy.
@@ -74,7 +74,7 @@ async fn a_session_that_panics_leaves_nothing_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_session_that_somebody_came_back_to_does_not_make_room() {
     let daemon = daemon(Vec::new(), 1 << 20);
-    let sessions = Sessions::new(Arc::clone(&daemon));
+    let sessions = Sessions::new(Arc::clone(&daemon)).of(Arc::default());
     let session = sessions.create(None).await.unwrap();
     drop(session.attach().await.unwrap());
     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -83,9 +83,9 @@ async fn a_session_that_somebody_came_back_to_does_not_make_room() {
     let (reply, attachment) = oneshot::channel();
     session
         .inbox
-        .try_send(Message::Attach(Entrance::default(), reply))
+        .try_send(Message::Attach(Entrance::default(), Arc::default(), reply))
         .unwrap();
-    assert!(make_room(&sessions.live.lock()));
+    assert!(make_room(&sessions.all.live.lock()));
     let attachment = attachment.await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(sessions.find(&session.id).is_some());
@@ -97,8 +97,11 @@ async fn a_session_that_somebody_came_back_to_does_not_make_room() {
     // Nobody holds it any more: it makes room, and is gone from the table.
     drop(attachment);
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert!(make_room(&sessions.live.lock()));
-    assert!(!make_room(&sessions.live.lock()), "each makes room once");
+    assert!(make_room(&sessions.all.live.lock()));
+    assert!(
+        !make_room(&sessions.all.live.lock()),
+        "each makes room once"
+    );
     sessions.lost(&session).await;
     assert!(sessions.find(&session.id).is_none());
 }
@@ -106,20 +109,20 @@ async fn a_session_that_somebody_came_back_to_does_not_make_room() {
 #[tokio::test(start_paused = true)]
 async fn who_is_alone_with_a_session_keeps_nobody_from_another_one() {
     let daemon = daemon(Vec::new(), 1 << 20);
-    let sessions = Sessions::new(daemon);
+    let sessions = Sessions::new(daemon).of(Arc::default());
     let (one, two) = (SessionId::new("one"), SessionId::new("two"));
     let alone = sessions.end(&one).await;
-    assert!(sessions.alone_with(&two).now_or_never().is_some());
-    let mut second = Box::pin(sessions.alone_with(&one));
+    assert!(sessions.all.alone_with(&two).now_or_never().is_some());
+    let mut second = Box::pin(sessions.all.alone_with(&one));
     assert!(second.as_mut().now_or_never().is_none());
     drop(alone);
     assert!(
-        sessions.alone_with(&one).now_or_never().is_none(),
+        sessions.all.alone_with(&one).now_or_never().is_none(),
         "in turn"
     );
     drop(second.await);
-    drop(sessions.alone_with(&two).await);
-    assert_eq!(sessions.opening.lock().len(), 1, "none is kept");
+    drop(sessions.all.alone_with(&two).await);
+    assert_eq!(sessions.all.opening.lock().len(), 1, "none is kept");
 }
 
 #[tokio::test]
@@ -128,6 +131,7 @@ async fn a_session_whose_inbox_is_full_is_kept() {
     inbox.try_send(Message::Discard).unwrap();
     let handle = Handle {
         id: SessionId::new("s"),
+        grant: Arc::default(),
         feed: Arc::new(Feed::new(
             Log::new(1 << 20, Vec::new()),
             Journal::default(),
@@ -161,7 +165,7 @@ fn everybody_who_waits_is_woken_by_an_append() {
 #[tokio::test(start_paused = true)]
 async fn a_socket_that_took_longer_to_get_here_does_not_throw_out_a_later_one() {
     let daemon = daemon(Vec::new(), 1 << 20);
-    let sessions = Sessions::new(Arc::clone(&daemon));
+    let sessions = Sessions::new(Arc::clone(&daemon)).of(Arc::default());
     for role in [None, Some(SocketRole::Driver), Some(SocketRole::Observer)] {
         let session = sessions.create(None).await.unwrap();
         let name = Some("a-name-that-nobody-guesses");

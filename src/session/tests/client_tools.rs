@@ -142,7 +142,7 @@ async fn play(
     buffer_bytes: usize,
 ) -> Result<(), TestCaseError> {
     let daemon = daemon(script, buffer_bytes);
-    let sessions = Sessions::new(Arc::clone(&daemon));
+    let sessions = Sessions::new(Arc::clone(&daemon)).of(Arc::default());
     let session = sessions.create(None).await.expect("room for a session");
     let mut client = Client::connect(session).await;
     let layers = json!({"type": "session:configure", "layers": ["stream", "state", "message"]});

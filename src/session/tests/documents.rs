@@ -33,7 +33,8 @@ fn done() -> (Vec<Move>, Finish) {
 #[tokio::test]
 async fn a_session_goes_on_while_documents_are_read() {
     let call = (vec![Move::Call("ok")], Finish::End(Stop::ToolUse));
-    let sessions = Sessions::new(daemon(vec![call, done(), done(), done()], 1 << 20));
+    let sessions =
+        Sessions::new(daemon(vec![call, done(), done(), done()], 1 << 20)).of(Arc::default());
     let mut peer = Peer::new(&sessions).await;
     let held = hold("slow.csv");
     peer.say(json!({"type": "chat:send", "content": "hi"}))
@@ -75,7 +76,7 @@ async fn a_session_goes_on_while_documents_are_read() {
 
 #[tokio::test]
 async fn a_send_whose_documents_are_read_is_cancelled() {
-    let sessions = Sessions::new(daemon(vec![done(), done()], 1 << 20));
+    let sessions = Sessions::new(daemon(vec![done(), done()], 1 << 20)).of(Arc::default());
     let mut peer = Peer::new(&sessions).await;
     // Never read.
     let _held = hold("cancelled.csv");

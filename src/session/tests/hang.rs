@@ -20,7 +20,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) async fn new(sessions: &Arc<Sessions>) -> Self {
+    pub(super) async fn new(sessions: &UserSessions) -> Self {
         let session = sessions.create(None).await.unwrap();
         let socket = session.attach().await.unwrap();
         Self {
@@ -72,7 +72,7 @@ async fn nobody_waits_for_a_file_system_that_hangs() {
     let calls = |deed| (vec![Move::Call(deed)], Finish::End(Stop::ToolUse));
     let done = (vec![Move::Say], Finish::End(Stop::EndTurn));
     let script = vec![calls(hangs), calls("ok"), done];
-    let sessions = Sessions::new(daemon(script, 1 << 20));
+    let sessions = Sessions::new(daemon(script, 1 << 20)).of(Arc::default());
     let released = Arc::new(AtomicBool::new(false));
     let (late, path) = (Arc::clone(&released), fifo.clone());
     let (stop_watching, stopped) = std::sync::mpsc::channel::<()>();

@@ -6,7 +6,7 @@ use super::*;
 fn sessions_that_nobody_used_make_room() {
     paused().block_on(async {
         let daemon = daemon(Vec::new(), 1 << 20);
-        let sessions = Sessions::new(Arc::clone(&daemon));
+        let sessions = Sessions::new(Arc::clone(&daemon)).of(Arc::default());
         let mut used = Client::connect(sessions.create(None).await.unwrap()).await;
         used.ask(json!({"type": "chat:send", "content": "hi"}))
             .await;
@@ -41,7 +41,7 @@ fn a_conversation_of_the_same_name_waits_for_the_one_that_was_closed() {
             Finish::End(crate::provider::Stop::EndTurn),
         )];
         let daemon = daemon(hang, 1 << 20);
-        let sessions = Sessions::new(Arc::clone(&daemon));
+        let sessions = Sessions::new(Arc::clone(&daemon)).of(Arc::default());
         let mut client = Client::connect(sessions.create(None).await.unwrap()).await;
         let say = json!({"type": "chat:send", "content": "hi", "trustLevel": "autonomous"});
         client.ask(say.clone()).await;

@@ -1,7 +1,7 @@
 //! What each change writes, as statements of which none waits for what another one returns: they are sent together.
 //!
-//! A statement finds its session by its id (`$1`) and by whether it is whole (`$2`), so that it does nothing where there
-//! is none. What is to be removed since there is too much of it is removed once, after all changes of a job.
+//! A statement finds its session by its id (`$1`), by whether it is whole (`$2`) and by whose it is, which the first
+//! statement of a job says (`sees.rs`), so that it does nothing where there is none. What is to be removed since there is too much of it is removed once, after all changes of a job.
 
 pub(super) mod calls;
 mod files;
@@ -13,14 +13,17 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
 use super::op::{Op, Param, clean, integer};
+use super::sees;
 use crate::bounds::{KEPT_EXCHANGES, KEPT_SENT};
 use crate::deflated::deflated;
-use crate::{Attachment, Change, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy, words};
+use crate::{
+    Attachment, Change, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy, User, words,
+};
 
 /// The key of the session.
 macro_rules! session {
     () => {
-        "(SELECT key FROM any_session WHERE id = $1::text AND is_whole = $2::bool)"
+        "(SELECT key FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool)"
     };
 }
 use session;
@@ -56,6 +59,7 @@ enum Trim {
 
 /// The statements of a job.
 pub(super) struct Ops<'a> {
+    user: &'a User,
     session: &'a str,
     is_whole: bool,
     pub(super) list: Vec<Op<'a>>,
@@ -63,18 +67,23 @@ pub(super) struct Ops<'a> {
 }
 
 impl<'a> Ops<'a> {
-    pub(super) fn new(session: &'a str, is_whole: bool) -> Self {
+    pub(super) fn new((user, session): (&'a User, &'a str), is_whole: bool) -> Self {
         Self {
+            user,
             session,
             is_whole,
-            list: Vec::new(),
+            list: vec![sees::op(user.as_str(), false)],
             trims: BTreeSet::new(),
         }
     }
 
     /// Returns the statements of changes; `None` where one of them makes a session of another one, which is asked for first.
-    pub(super) fn of(session: &'a str, changes: &'a [Change], days: &mut Days) -> Option<Self> {
-        let mut ops = Self::new(session, true);
+    pub(super) fn of(
+        whose: (&'a User, &'a str),
+        changes: &'a [Change],
+        days: &mut Days,
+    ) -> Option<Self> {
+        let mut ops = Self::new(whose, true);
         for change in changes {
             if matches!(change, Change::Fork { .. }) {
                 return None;
@@ -96,19 +105,34 @@ impl<'a> Ops<'a> {
         self.list.push(Op { sql, parameters });
     }
 
+    /// Adds a statement about rows of all users.
+    fn of_all(&mut self, sql: &'static str, parameters: impl IntoIterator<Item = Param<'a>>) {
+        self.list.push(sees::op(self.user.as_str(), true));
+        self.push_free(sql, parameters);
+        self.list.push(sees::op(self.user.as_str(), false));
+    }
+
     /// Adds the statements of a change.
     pub(super) fn change(&mut self, change: &'a Change, days: &mut Days) {
         match change {
             Change::Create { project, at_ms } => self.push_free(
-                "INSERT INTO any_session (id, project, created_ms, updated_ms) \
-                 VALUES ($1::text, $2::text, $3::bigint, $3::bigint) ON CONFLICT DO NOTHING",
-                [self.session.into(), project.into(), (*at_ms).into()],
+                "INSERT INTO any_session (id, project, created_ms, updated_ms, owner) \
+                 VALUES ($1::text, $2::text, $3::bigint, $3::bigint, $4::text) ON CONFLICT DO NOTHING",
+                [
+                    self.session.into(),
+                    project.into(),
+                    (*at_ms).into(),
+                    self.user.as_str().into(),
+                ],
             ),
             // It is made by itself.
             Change::Fork { .. } => {}
             Change::Delete => remove::take_away(self),
             Change::Revoke { id } => {
-                self.push_free("DELETE FROM rule WHERE id = $1::text", [id.into()]);
+                self.push_free(
+                    "DELETE FROM rule WHERE id = $1::text AND owner = $2::text",
+                    [id.into(), self.user.as_str().into()],
+                );
             }
             Change::Used(it) => {
                 usage::add(self, it);
@@ -116,20 +140,20 @@ impl<'a> Ops<'a> {
             }
             Change::Reserve { seq, ids } => self.push(
                 "UPDATE any_session SET seq = greatest(seq, $3::bigint), ids = greatest(ids, $4::bigint) \
-                 WHERE id = $1::text AND is_whole = $2::bool",
+                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
                 [Param::natural(*seq), Param::natural(*ids)],
             ),
             Change::Settings(settings) => self.push(
-                "UPDATE any_session SET settings = $3::text WHERE id = $1::text AND is_whole = $2::bool",
+                "UPDATE any_session SET settings = $3::text WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
                 [settings.into()],
             ),
             Change::Project(project) => self.push(
-                "UPDATE any_session SET project = $3::text WHERE id = $1::text AND is_whole = $2::bool",
+                "UPDATE any_session SET project = $3::text WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
                 [project.into()],
             ),
             Change::Title { title, by } => self.title(title, *by),
             Change::Archived { at_ms } => self.push(
-                "UPDATE any_session SET archived_ms = $3::bigint WHERE id = $1::text AND is_whole = $2::bool",
+                "UPDATE any_session SET archived_ms = $3::bigint WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
                 [(*at_ms).into()],
             ),
             Change::Labels(labels) => {
@@ -140,7 +164,7 @@ impl<'a> Ops<'a> {
                 let names = labels.iter().map(|it| clean(it)).collect();
                 self.push(
                     "INSERT INTO label (session, name) SELECT key, unnest($3::text[]) FROM any_session \
-                     WHERE id = $1::text AND is_whole = $2::bool ON CONFLICT DO NOTHING",
+                     WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool ON CONFLICT DO NOTHING",
                     [Param::Texts(names)],
                 );
             }
@@ -175,7 +199,7 @@ impl<'a> Ops<'a> {
                 self.push(
                     "INSERT INTO exchange (session, id, conversation, began_ms, end_seq, ending) \
                      SELECT key, $3::text, $4::text, $5::bigint, $6::bigint, $7::text FROM any_session \
-                     WHERE id = $1::text AND is_whole = $2::bool \
+                     WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool \
                      ON CONFLICT (session, id) DO UPDATE SET end_seq = excluded.end_seq, ending = excluded.ending",
                     [
                         id.into(),
@@ -228,7 +252,7 @@ impl<'a> Ops<'a> {
                 send,
             }) => self.push(
                 "INSERT INTO queued (session, id, conversation, send) SELECT key, $3::text, $4::text, $5::text FROM any_session \
-                 WHERE id = $1::text AND is_whole = $2::bool ON CONFLICT (session, id) DO UPDATE SET send = excluded.send",
+                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool ON CONFLICT (session, id) DO UPDATE SET send = excluded.send",
                 [id.into(), conversation.into(), send.into()],
             ),
             Change::Unqueued { id } => self.push(
@@ -242,7 +266,7 @@ impl<'a> Ops<'a> {
             Change::Sent(Sent { id, digest, answer }) => {
                 self.push(
                     "INSERT INTO sent (session, id, digest, answer) SELECT key, $3::text, $4::bytea, $5::text FROM any_session \
-                     WHERE id = $1::text AND is_whole = $2::bool",
+                     WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
                     [id.into(), digest.as_slice().into(), answer.into()],
                 );
                 self.trims.insert(Trim::Sent);
@@ -287,11 +311,11 @@ impl<'a> Ops<'a> {
         let sql = match by {
             TitleBy::User => {
                 "UPDATE any_session SET title = $3::text, title_small = $4::text, title_by = 'user' \
-                 WHERE id = $1::text AND is_whole = $2::bool"
+                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool"
             }
             TitleBy::Daemon => {
                 "UPDATE any_session SET title = $3::text, title_small = $4::text \
-                 WHERE id = $1::text AND is_whole = $2::bool AND title_by = 'daemon'"
+                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool AND title_by = 'daemon'"
             }
         };
         let title = clean(title);
@@ -313,12 +337,12 @@ impl<'a> Ops<'a> {
         let attached = attached.map(|it| it.hash.as_slice()).collect();
         self.push(
             "WITH place AS (INSERT INTO conversation (session, id, next_place) SELECT key, $3::text, 1 FROM any_session \
-             WHERE id = $1::text AND is_whole = $2::bool \
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool \
              ON CONFLICT (session, id) DO UPDATE SET next_place = conversation.next_place + 1 \
              RETURNING key, session, next_place - 1 AS place), \
-             said AS (INSERT INTO body (deflated, data, words) \
-             SELECT $4::bool, $5::bytea, CASE WHEN cardinality($6::text[]) > 0 THEN array_to_tsvector($6::text[]) END FROM place \
-             RETURNING key), \
+             said AS (INSERT INTO body (deflated, data) SELECT $4::bool, $5::bytea FROM place RETURNING key), \
+             indexed AS (INSERT INTO word (body, words) SELECT key, array_to_tsvector($6::text[]) FROM said \
+             WHERE cardinality($6::text[]) > 0), \
              added AS (INSERT INTO message (conversation, place, body, exchange, at_ms) \
              SELECT place.key, place.place, said.key, $7::text, $8::bigint FROM place, said), \
              linked AS (INSERT INTO attached (body, attachment) SELECT said.key, attachment.key FROM said, attachment \
@@ -341,7 +365,7 @@ impl<'a> Ops<'a> {
     fn attachment(&mut self, it: &'a Attachment) {
         self.push(
             "INSERT INTO attachment (hash, data) SELECT $3::bytea, $4::bytea FROM any_session \
-             WHERE id = $1::text AND is_whole = $2::bool ON CONFLICT DO NOTHING",
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool ON CONFLICT DO NOTHING",
             [it.hash.as_slice().into(), it.bytes.as_slice().into()],
         );
     }
@@ -354,7 +378,7 @@ impl<'a> Ops<'a> {
         self.push(
             "INSERT INTO exchange (session, id, conversation, began_ms, end_seq, ending) \
              SELECT key, $3::text, $4::text, $5::bigint, $6::bigint, $7::text FROM any_session \
-             WHERE id = $1::text AND is_whole = $2::bool \
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool \
              ON CONFLICT (session, id) DO UPDATE SET conversation = excluded.conversation, began_ms = excluded.began_ms, \
              end_seq = excluded.end_seq, ending = excluded.ending",
             [
@@ -374,9 +398,9 @@ impl<'a> Ops<'a> {
             Owner::None => (false, None),
         };
         self.push(
-            "INSERT INTO rule (id, session, conversation, rule) \
-             SELECT $3::text, CASE WHEN $4::bool THEN key END, $5::text, $6::text FROM any_session \
-             WHERE id = $1::text AND is_whole = $2::bool",
+            "INSERT INTO rule (id, session, conversation, rule, owner) \
+             SELECT $3::text, CASE WHEN $4::bool THEN key END, $5::text, $6::text, owner FROM any_session \
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
             [
                 id.into(),
                 is_of_session.into(),
@@ -439,7 +463,7 @@ impl<'a> Ops<'a> {
         self.push(
             "UPDATE any_session SET messages = (SELECT count(*) FROM message JOIN conversation \
              ON conversation.key = message.conversation WHERE conversation.session = any_session.key) \
-             WHERE id = $1::text AND is_whole = $2::bool",
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
             [],
         );
     }
@@ -448,7 +472,7 @@ impl<'a> Ops<'a> {
 /// Returns the statement that notes that a session, where there is one, changed at this time or later.
 pub(super) fn changed(session: &str, at_ms: i64) -> Op<'_> {
     Op {
-        sql: "UPDATE any_session SET updated_ms = $2::bigint WHERE id = $1::text AND updated_ms < $2::bigint",
+        sql: "UPDATE any_session SET updated_ms = $2::bigint WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND updated_ms < $2::bigint",
         parameters: vec![session.into(), at_ms.into()],
     }
 }

@@ -4,14 +4,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::writer::Work;
 use crate::slices::{Slice, gather};
-use crate::{Changes, Error};
+use crate::{Changes, Error, User};
 
 /// Makes a session of changes; for a thread for blocking work. `slices` is held while one waits: however many imports there
 /// are, one does.
 pub(super) fn run(
     work: &mpsc::Sender<Work>,
     slices: &parking_lot::Mutex<()>,
-    session: &str,
+    (user, session): (&User, &str),
     mut changes: Changes,
 ) -> Result<(), Error> {
     let mut under_way = UnderWay {
@@ -22,6 +22,7 @@ pub(super) fn run(
     while !under_way.is_whole {
         let (changes, is_last) = gather(&mut changes)?;
         let slice = Slice {
+            user: user.clone(),
             session: session.to_owned(),
             changes,
             is_last,

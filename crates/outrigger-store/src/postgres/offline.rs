@@ -6,7 +6,9 @@ use tokio::sync::mpsc;
 
 use super::read;
 use super::schema::{known, version};
+use super::sees;
 use super::server::{Server, described};
+use crate::user::Whose;
 use crate::{Each, Error, Listed, Listing, Page, Stats};
 
 /// A store's database that is only read, also beside a process that has it. Not for a runtime's thread: it waits.
@@ -32,6 +34,7 @@ impl Reader {
             client,
             runtime,
         };
+        reader.now(async |client| sees::by(client, None, sees::Until::Next).await)?;
         let has = "SELECT to_regclass('outrigger.lease') IS NOT NULL";
         let has: bool = reader.now(async |client| client.query_one(has, &[]).await?.try_get(0))?;
         if !has {
@@ -50,7 +53,7 @@ impl Reader {
 
     /// Returns a page of sessions, the one that changed last first.
     pub fn list(&self, wanted: &Listing) -> Result<Page, Error> {
-        self.now(async |client| read::list::page(client, wanted).await)
+        self.now(async |client| read::list::page(client, Whose::Everybodys, wanted).await)
     }
 
     /// Returns the session of this id, or else those whose ids begin with it, `most` at most.
@@ -69,7 +72,12 @@ impl Reader {
                     }
                 }
             };
-            let read = async move { read::whole::pieces_of(client, id, &pieces).await };
+            let read = async move {
+                {
+                    let whose = (Whose::Everybodys, id);
+                    read::whole::pieces_of(client, whose, &pieces).await
+                }
+            };
             futures::join!(read, take).0
         })
     }

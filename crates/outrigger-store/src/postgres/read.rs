@@ -15,7 +15,7 @@ use tokio_postgres::{IsolationLevel, Row};
 use crate::bounds::{RESERVED_IDS, RESERVED_SEQ, RULES};
 use crate::{
     Attachment, Body, Conversation, Exchange, Hash, Message, Queued, Sent, Session, Stats,
-    ToolCall, deflated,
+    ToolCall, User, deflated,
 };
 
 type Result<T> = std::result::Result<T, tokio_postgres::Error>;
@@ -133,13 +133,13 @@ fn pair(row: &Row) -> Result<(String, String)> {
     Ok((row.try_get(0)?, row.try_get(1)?))
 }
 
-/// Returns the answers that are no session's.
-pub(super) async fn rules(client: &ClientWrapper) -> Result<Vec<(String, String)>> {
+/// Returns the answers of a user that are no session's.
+pub(super) async fn rules(client: &ClientWrapper, user: &User) -> Result<Vec<(String, String)>> {
     rows(
         client,
-        "SELECT id, rule FROM (SELECT key, id, rule FROM rule WHERE session IS NULL ORDER BY key DESC LIMIT $1::bigint) AS last \
+        "SELECT id, rule FROM (SELECT key, id, rule FROM rule WHERE owner = $2::text AND session IS NULL ORDER BY key DESC LIMIT $1::bigint) AS last \
          ORDER BY key",
-        &[&RULES],
+        &[&RULES, &user.as_str()],
         pair,
     )
     .await
@@ -211,30 +211,51 @@ async fn attachments(
     Ok(attachments)
 }
 
-pub(super) async fn has(client: &ClientWrapper, id: &str) -> Result<bool> {
+pub(super) async fn has(client: &ClientWrapper, user: &User, id: &str) -> Result<bool> {
     if is_impossible(id) {
         return Ok(false);
     }
-    let sql = "SELECT 1 FROM session WHERE id = $1::text";
-    Ok(one(client, sql, &[&id]).await?.is_some())
+    let sql = "SELECT 1 FROM session WHERE id = $1::text AND owner = $2::text";
+    Ok(one(client, sql, &[&id, &user.as_str()]).await?.is_some())
+}
+
+pub(super) async fn owner(client: &ClientWrapper, id: &str) -> Result<Option<User>> {
+    if is_impossible(id) {
+        return Ok(None);
+    }
+    let row = one(
+        client,
+        "SELECT owner FROM session WHERE id = $1::text",
+        &[&id],
+    )
+    .await?;
+    row.map(|row| Ok(User::new(row.try_get(0)?))).transpose()
 }
 
 /// Returns whether an exchange is known in a session. The last ones are looked for first.
-pub(super) async fn has_exchange(client: &ClientWrapper, session: &str, id: &str) -> Result<bool> {
+pub(super) async fn has_exchange(
+    client: &ClientWrapper,
+    user: &User,
+    session: &str,
+    id: &str,
+) -> Result<bool> {
     if is_impossible(session) || is_impossible(id) {
         return Ok(false);
     }
     for sql in [
-        "SELECT 1 FROM session JOIN exchange ON exchange.session = session.key WHERE session.id = $1::text AND exchange.id = $2::text",
-        "SELECT 1 FROM session JOIN queued ON queued.session = session.key WHERE session.id = $1::text AND queued.id = $2::text",
+        "SELECT 1 FROM session JOIN exchange ON exchange.session = session.key WHERE session.id = $1::text AND session.owner = $3::text AND exchange.id = $2::text",
+        "SELECT 1 FROM session JOIN queued ON queued.session = session.key WHERE session.id = $1::text AND session.owner = $3::text AND queued.id = $2::text",
         "SELECT 1 FROM session JOIN file_change ON file_change.session = session.key \
-         WHERE session.id = $1::text AND exchange = $2::text LIMIT 1",
+         WHERE session.id = $1::text AND session.owner = $3::text AND exchange = $2::text LIMIT 1",
         // What was made valid later belongs to none.
         "SELECT 1 FROM session JOIN conversation ON conversation.session = session.key \
          JOIN message ON message.conversation = conversation.key \
-         WHERE session.id = $1::text AND message.exchange = $2::text AND $2::text <> '' LIMIT 1",
+         WHERE session.id = $1::text AND session.owner = $3::text AND message.exchange = $2::text AND $2::text <> '' LIMIT 1",
     ] {
-        if one(client, sql, &[&session, &id]).await?.is_some() {
+        if one(client, sql, &[&session, &id, &user.as_str()])
+            .await?
+            .is_some()
+        {
             return Ok(true);
         }
     }

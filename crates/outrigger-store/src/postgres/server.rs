@@ -25,8 +25,9 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// others made elsewhere, and nothing takes for ever.
 const OPTIONS: &str = "-c statement_timeout=60s -c lock_timeout=10s";
 
-/// The same for one that writes: a transaction whose connection was lost must not be waited for long.
-const OPTIONS_OF_WRITER: &str = "-c idle_in_transaction_session_timeout=10s";
+/// The same for one that writes, of all users: a transaction whose connection was lost must not be waited for long.
+const OPTIONS_OF_WRITER: &str =
+    "-c outrigger.everyone=on -c idle_in_transaction_session_timeout=10s";
 
 /// What may stand behind the `?` of an address beside `sslmode` and `sslrootcert`.
 const KNOWN: [&str; 11] = [

@@ -9,6 +9,7 @@ mod server_of_tests;
 mod suite;
 mod tls;
 mod trouble;
+mod walls;
 
 use super::*;
 use server_of_tests as servers;
@@ -24,8 +25,9 @@ struct Place {
 }
 
 impl Place {
+    /// As a role that the policies of tables hold for, as they do not for a superuser.
     fn url(&self) -> String {
-        self.server.url("tester", &self.database)
+        self.server.url("plain", &self.database)
     }
 
     fn sql(&self, sql: &str) -> String {

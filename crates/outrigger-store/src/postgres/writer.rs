@@ -27,13 +27,13 @@ use crate::held::HeldSessions;
 use crate::queue::{Gate, HealthState, Holes, Job, Lasts, Room, Waiting};
 use crate::slices::Slice;
 use crate::upkeep::{EVERY, Tell, Upkeep};
-use crate::{Change, Error, Limits};
+use crate::{Change, Error, Limits, User};
 use transaction::{COMMIT, TRANSACTION, Trouble, silent};
 
 pub(super) enum Work {
     Job(Job),
     /// Counts the epoch of a session; returns its key.
-    Open(String, oneshot::Sender<Result<Option<i64>, Error>>),
+    Open(User, String, oneshot::Sender<Result<Option<i64>, Error>>),
     /// Writes a slice of a session that is imported, in a transaction of its own.
     Slice(Slice, oneshot::Sender<Result<(), Error>>),
     /// The import of a session goes no further.
@@ -173,7 +173,9 @@ impl Writer {
             };
             self.commit().await;
             match other {
-                Some(Work::Open(session, reply)) => drop(reply.send(self.open(&session).await)),
+                Some(Work::Open(user, session, reply)) => {
+                    drop(reply.send(self.open(&user, &session).await));
+                }
                 Some(Work::Slice(slice, reply)) => drop(reply.send(self.slice(&slice).await)),
                 Some(Work::BreakOff(session)) => {
                     self.imports.remove(&session);

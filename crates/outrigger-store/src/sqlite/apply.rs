@@ -13,7 +13,7 @@ use crate::deflated::deflated;
 use crate::slices::{SLICE, SLICE_BYTES};
 use crate::words;
 use crate::{
-    Attachment, Body, Change, Error, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy,
+    Attachment, Body, Change, Error, Exchange, Message, Owner, Queued, Rule, Sent, TitleBy, User,
 };
 
 pub(super) use calls::break_off;
@@ -35,22 +35,26 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// Writes the changes of one session.
-pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> Result<(), Failure> {
-    let mut key = find(connection, id)?;
+/// Writes the changes of one session of a user.
+pub(super) fn all(
+    connection: &Connection,
+    (user, id): (&User, &str),
+    changes: &[Change],
+) -> Result<(), Failure> {
+    let mut key = find(connection, user, id)?;
     for change in changes {
         match change {
             Change::Create { project, at_ms } => {
                 connection
                     .prepare_cached(
-                        "INSERT OR IGNORE INTO any_session (id, project, created_ms, updated_ms) VALUES (?1, ?2, ?3, ?3)",
+                        "INSERT OR IGNORE INTO any_session (id, owner, project, created_ms, updated_ms) VALUES (?1, ?2, ?3, ?4, ?4)",
                     )?
-                    .execute(params![id, project, at_ms])?;
-                key = find(connection, id)?;
+                    .execute(params![id, user.as_str(), project, at_ms])?;
+                key = find(connection, user, id)?;
             }
             Change::Fork { from, part, at_ms } => {
-                fork::fork(connection, id, (from, part.as_ref()), *at_ms)?;
-                key = find(connection, id)?;
+                fork::fork(connection, (user, id), (from, part.as_ref()), *at_ms)?;
+                key = find(connection, user, id)?;
             }
             Change::Delete => {
                 if let Some(key) = key.take() {
@@ -59,14 +63,14 @@ pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> Resu
             }
             Change::Revoke { id } => {
                 connection
-                    .prepare_cached("DELETE FROM rule WHERE id = ?1")?
-                    .execute([id])?;
+                    .prepare_cached("DELETE FROM rule WHERE id = ?1 AND owner = ?2")?
+                    .execute([id.as_str(), user.as_str()])?;
             }
-            Change::Used(it) => usage::add(connection, id, it)?,
+            Change::Used(it) => usage::add(connection, (user, id), it)?,
             // What was deleted is not written to.
             change => {
                 if let Some(key) = key {
-                    one(connection, key, change)?;
+                    one(connection, (user, key), change)?;
                 }
             }
         }
@@ -75,8 +79,12 @@ pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> Resu
 }
 
 /// Counts the epoch of a session and reserves numbers; returns its key, `None` where there is no such session.
-pub(super) fn open(connection: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
-    let key = find(connection, id)?;
+pub(super) fn open(
+    connection: &Connection,
+    user: &User,
+    id: &str,
+) -> rusqlite::Result<Option<i64>> {
+    let key = find(connection, user, id)?;
     if let Some(key) = key {
         connection
             .prepare_cached(
@@ -88,21 +96,31 @@ pub(super) fn open(connection: &Connection, id: &str) -> rusqlite::Result<Option
 }
 
 /// Notes that a session, where there is one, changed at this time or later.
-pub(super) fn changed(connection: &Connection, id: &str, at_ms: i64) -> rusqlite::Result<()> {
+pub(super) fn changed(
+    connection: &Connection,
+    (user, id): (&User, &str),
+    at_ms: i64,
+) -> rusqlite::Result<()> {
     connection
-        .prepare_cached("UPDATE any_session SET updated_ms = ?2 WHERE id = ?1 AND updated_ms < ?2")?
-        .execute(params![id, at_ms])?;
+        .prepare_cached(
+            "UPDATE any_session SET updated_ms = ?2 WHERE id = ?1 AND owner = ?3 AND updated_ms < ?2",
+        )?
+        .execute(params![id, at_ms, user.as_str()])?;
     Ok(())
 }
 
-fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
+fn find(connection: &Connection, user: &User, id: &str) -> rusqlite::Result<Option<i64>> {
     connection
-        .prepare_cached("SELECT key FROM session WHERE id = ?1")?
-        .query_row([id], |row| row.get(0))
+        .prepare_cached("SELECT key FROM session WHERE id = ?1 AND owner = ?2")?
+        .query_row([id, user.as_str()], |row| row.get(0))
         .optional()
 }
 
-fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Result<()> {
+fn one(
+    connection: &Connection,
+    (user, session): (&User, i64),
+    change: &Change,
+) -> rusqlite::Result<()> {
     match change {
         // They are about the session itself, or about none.
         Change::Create { .. }
@@ -158,7 +176,7 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
         Change::Message {
             conversation,
             message,
-        } => add(connection, session, conversation, message)?,
+        } => add(connection, (user, session), conversation, message)?,
         Change::Compacted {
             conversation,
             compacted,
@@ -215,7 +233,7 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
                 )?
                 .execute(params![session, KEPT_EXCHANGES])?;
         }
-        Change::Call { call, facts } => calls::stands(connection, session, call, facts)?,
+        Change::Call { call, facts } => calls::stands(connection, (user, session), call, facts)?,
         Change::Imported { call, facts } => calls::imported(connection, session, call, facts)?,
         Change::Record { id, record } => {
             connection
@@ -259,9 +277,9 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
             };
             connection
                 .prepare_cached(
-                    "INSERT INTO rule (id, session, conversation, rule) VALUES (?1, ?2, ?3, ?4)",
+                    "INSERT INTO rule (id, session, conversation, rule, owner) VALUES (?1, ?2, ?3, ?4, ?5)",
                 )?
-                .execute(params![id, session, conversation, rule])?;
+                .execute(params![id, session, conversation, rule, user.as_str()])?;
         }
         Change::Sent(Sent { id, digest, answer }) => {
             connection
@@ -315,7 +333,7 @@ fn conversation_of(
 /// Adds a message to the end of a conversation.
 fn add(
     connection: &Connection,
-    session: i64,
+    (user, session): (&User, i64),
     conversation: &str,
     message: &Message,
 ) -> rusqlite::Result<()> {
@@ -327,7 +345,7 @@ fn add(
         .query_row(params![session, conversation], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
-    let body = body(connection, &message.body)?;
+    let body = body(connection, user, &message.body)?;
     connection
         .prepare_cached(
             "INSERT INTO message (conversation, place, body, exchange, at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -341,7 +359,7 @@ fn add(
     Ok(())
 }
 
-fn body(connection: &Connection, body: &Body) -> rusqlite::Result<i64> {
+fn body(connection: &Connection, user: &User, body: &Body) -> rusqlite::Result<i64> {
     let deflated = deflated(&body.text);
     let data = deflated.as_deref().unwrap_or(body.text.as_bytes());
     let key: i64 = connection
@@ -350,7 +368,7 @@ fn body(connection: &Connection, body: &Body) -> rusqlite::Result<i64> {
     if !body.words.is_empty() {
         connection
             .prepare_cached("INSERT INTO words (rowid, said) VALUES (?1, ?2)")?
-            .execute(params![key, words::indexed(&body.words)])?;
+            .execute(params![key, words::indexed_of(user, &body.words)])?;
     }
     for it in &body.attachments {
         let attachment = attachment(connection, it)?;

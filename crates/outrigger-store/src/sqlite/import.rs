@@ -8,10 +8,14 @@ use tokio::sync::oneshot;
 use super::Shared;
 use super::queue::{Handle, Work};
 use crate::slices::{Slice, gather};
-use crate::{Changes, Error};
+use crate::{Changes, Error, User};
 
 /// Makes a session of changes; for a thread for blocking work.
-pub(super) fn run(shared: &Shared, session: &str, mut changes: Changes) -> Result<(), Error> {
+pub(super) fn run(
+    shared: &Shared,
+    (user, session): (&User, &str),
+    mut changes: Changes,
+) -> Result<(), Error> {
     let mut under_way = UnderWay {
         writer: &shared.writer,
         session,
@@ -20,6 +24,7 @@ pub(super) fn run(shared: &Shared, session: &str, mut changes: Changes) -> Resul
     while !under_way.is_whole {
         let (changes, is_last) = gather(&mut changes)?;
         let slice = Slice {
+            user: user.clone(),
             session: session.to_owned(),
             changes,
             is_last,

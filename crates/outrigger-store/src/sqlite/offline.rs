@@ -9,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::apply::FORGET_WORDS;
 use super::{Sync, file, read, reader, writer};
+use crate::user::Whose;
 use crate::{Each, Error, Listed, Listing, Page, Stats};
 
 /// How long a read waits for whoever writes.
@@ -38,7 +39,7 @@ impl Reader {
 
     /// Returns a page of sessions, the one that changed last first.
     pub fn list(&self, wanted: &Listing) -> Result<Page, Error> {
-        self.read(read::list(&self.connection, wanted))
+        self.read(read::list(&self.connection, Whose::Everybodys, wanted))
     }
 
     /// Returns the session of this id, or else those whose ids begin with it, `most` at most.
@@ -48,7 +49,11 @@ impl Reader {
 
     /// Reads all of a session; false where there is none.
     pub fn export(&self, id: &str, mut each: Each) -> Result<bool, Error> {
-        self.read(read::export(&self.connection, id, &mut each))
+        self.read(read::export(
+            &self.connection,
+            (Whose::Everybodys, id),
+            &mut each,
+        ))
     }
 
     /// Returns how much is kept.

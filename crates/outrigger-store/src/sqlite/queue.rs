@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use crate::queue::{Gate, Job};
 use crate::slices::Slice;
 use crate::upkeep::Tell;
-use crate::{Error, Limits};
+use crate::{Error, Limits, User};
 
 pub(super) enum Work {
     Job(Job),
     /// Counts the epoch of a session; returns its key.
-    Open(String, oneshot::Sender<Result<Option<i64>, Error>>),
+    Open(User, String, oneshot::Sender<Result<Option<i64>, Error>>),
     Read(Box<dyn FnOnce(&Connection) + Send>),
     /// Writes a slice of a session that is imported, in a transaction of its own.
     Slice(Slice, oneshot::Sender<Result<(), Error>>),

@@ -14,9 +14,10 @@ use rusqlite::{Connection, Row, Rows, params};
 
 use super::file;
 use crate::bounds::{HITS, RESERVED_IDS, RESERVED_SEQ, RULES};
+use crate::user::Whose;
 use crate::{
     Attachment, Body, Conversation, Cursor, Exchange, Hash, Listed, Listing, Message, Page, Queued,
-    Sent, Session, Snippet, Stats, ToolCall, deflated, words,
+    Sent, Session, Snippet, Stats, ToolCall, User, deflated, words,
 };
 
 pub(super) use calls::{page as calls, ran};
@@ -25,8 +26,8 @@ pub(super) use whole::{export, find};
 
 /// Sessions that changed before a time, the one first that did not change for longest; of all, and of those put away.
 pub(super) const BEFORE: &str =
-    "SELECT key, id, updated_ms FROM session WHERE updated_ms < ?1 ORDER BY updated_ms";
-pub(super) const PUT_AWAY_BEFORE: &str = "SELECT key, id, updated_ms FROM session WHERE archived_ms IS NOT NULL AND updated_ms < ?1 ORDER BY updated_ms";
+    "SELECT key, id, updated_ms, owner FROM session WHERE updated_ms < ?1 ORDER BY updated_ms";
+pub(super) const PUT_AWAY_BEFORE: &str = "SELECT key, id, updated_ms, owner FROM session WHERE archived_ms IS NOT NULL AND updated_ms < ?1 ORDER BY updated_ms";
 
 /// Reads all of a session.
 pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Session> {
@@ -115,12 +116,15 @@ pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Ses
     Ok(session)
 }
 
-/// Returns the answers that are no session's.
-pub(super) fn rules(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+/// Returns the answers of a user that are no session's.
+pub(super) fn rules(
+    connection: &Connection,
+    user: &User,
+) -> rusqlite::Result<Vec<(String, String)>> {
     rows(
         connection,
-        "SELECT id, rule FROM (SELECT key, id, rule FROM rule WHERE session IS NULL ORDER BY key DESC LIMIT ?1) ORDER BY key",
-        params![RULES],
+        "SELECT id, rule FROM (SELECT key, id, rule FROM rule WHERE owner = ?2 AND session IS NULL ORDER BY key DESC LIMIT ?1) ORDER BY key",
+        params![RULES, user.as_str()],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )
 }
@@ -183,29 +187,40 @@ fn attachments(
     Ok(attachments)
 }
 
-pub(super) fn has(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
+pub(super) fn has(connection: &Connection, user: &User, id: &str) -> rusqlite::Result<bool> {
     connection
-        .prepare_cached("SELECT 1 FROM session WHERE id = ?1")?
-        .exists([id])
+        .prepare_cached("SELECT 1 FROM session WHERE id = ?1 AND owner = ?2")?
+        .exists([id, user.as_str()])
+}
+
+pub(super) fn owner(connection: &Connection, id: &str) -> rusqlite::Result<Option<User>> {
+    let mut found = connection.prepare_cached("SELECT owner FROM session WHERE id = ?1")?;
+    let mut found = found.query([id])?;
+    let owner = |row: &Row<'_>| row.get::<_, String>(0).map(|name| User::new(&name));
+    found.next()?.map(owner).transpose()
 }
 
 /// Returns whether an exchange is known in a session. The last ones are looked for first.
 pub(super) fn has_exchange(
     connection: &Connection,
+    user: &User,
     session: &str,
     id: &str,
 ) -> rusqlite::Result<bool> {
     const OF: &str = "SELECT 1 FROM session JOIN";
     for found in [
-        "exchange ON exchange.session = session.key WHERE session.id = ?1 AND exchange.id = ?2",
-        "queued ON queued.session = session.key WHERE session.id = ?1 AND queued.id = ?2",
-        "file_change ON file_change.session = session.key WHERE session.id = ?1 AND exchange = ?2",
+        "exchange ON exchange.session = session.key WHERE session.id = ?1 AND session.owner = ?3 AND exchange.id = ?2",
+        "queued ON queued.session = session.key WHERE session.id = ?1 AND session.owner = ?3 AND queued.id = ?2",
+        "file_change ON file_change.session = session.key WHERE session.id = ?1 AND session.owner = ?3 AND exchange = ?2",
         // What was made valid later belongs to none.
         "conversation ON conversation.session = session.key JOIN message ON message.conversation = conversation.key \
-         WHERE session.id = ?1 AND message.exchange = ?2 AND ?2 <> ''",
+         WHERE session.id = ?1 AND session.owner = ?3 AND message.exchange = ?2 AND ?2 <> ''",
     ] {
         let sql = format!("{OF} {found}");
-        if connection.prepare_cached(&sql)?.exists([session, id])? {
+        if connection
+            .prepare_cached(&sql)?
+            .exists([session, id, user.as_str()])?
+        {
             return Ok(true);
         }
     }
@@ -213,13 +228,17 @@ pub(super) fn has_exchange(
 }
 
 /// Returns a page of sessions.
-pub(super) fn list(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
+pub(super) fn list(
+    connection: &Connection,
+    whose: Whose<'_>,
+    wanted: &Listing,
+) -> rusqlite::Result<Page> {
     let mut page = match wanted.query.as_deref().filter(|query| !query.is_empty()) {
-        None => newest(connection, wanted),
+        None => newest(connection, whose, wanted),
         Some(query) => match words::of_query(query) {
             // Signs alone are nowhere to be found.
             words if words.is_empty() => Ok(Page::default()),
-            words => search(connection, wanted, &words),
+            words => search(connection, whose, wanted, &words),
         },
     }?;
     for session in &mut page.sessions {
@@ -269,7 +288,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
     })
 }
 
-fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
+fn newest(connection: &Connection, whose: Whose<'_>, wanted: &Listing) -> rusqlite::Result<Page> {
     let begin = wanted.cursor.unwrap_or(Cursor {
         updated_ms: i64::MAX,
         key: i64::MAX,
@@ -278,8 +297,9 @@ fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
     let (labels, count) = joined(&wanted.labels);
     let sql = format!(
         "SELECT {LISTED} FROM session WHERE (archived_ms IS NULL) = ?1 AND (updated_ms, key) < (?2, ?3) \
-         AND (?4 IS NULL OR project = ?4) AND {} ORDER BY updated_ms DESC, key DESC LIMIT ?5",
-        has_labels("?6", "?7")
+         AND (?4 IS NULL OR project = ?4) AND {} AND {} ORDER BY updated_ms DESC, key DESC LIMIT ?5",
+        has_labels("?6", "?7"),
+        whose.says("owner", "?8")
     );
     let most = i64::try_from(limit + 1).unwrap_or(i64::MAX);
     let mut found = rows(
@@ -292,7 +312,8 @@ fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
             wanted.project,
             most,
             labels,
-            count
+            count,
+            whose.name()
         ],
         |row| Ok((listed(row)?, row.get::<_, i64>(7)?)),
     )?;
@@ -310,17 +331,29 @@ fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
 
 /// Returns the sessions that have the words: those in whose name they are, then those in which they are said, then those in
 /// which the last of them begins a word; each by the newest message.
-fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqlite::Result<Page> {
+fn search(
+    connection: &Connection,
+    whose: Whose<'_>,
+    wanted: &Listing,
+    words: &[String],
+) -> rusqlite::Result<Page> {
     let limit = wanted.limit.max(1);
     let (labels, count) = joined(&wanted.labels);
     let mut sessions: Vec<Listed> = Vec::new();
     let sql = format!(
         "SELECT {LISTED} FROM session WHERE (archived_ms IS NULL) = ?1 AND (?2 IS NULL OR project = ?2) \
-         AND title IS NOT NULL AND {} ORDER BY updated_ms DESC, key DESC",
-        has_labels("?3", "?4")
+         AND title IS NOT NULL AND {} AND {} ORDER BY updated_ms DESC, key DESC",
+        has_labels("?3", "?4"),
+        whose.says("owner", "?5")
     );
     let mut named = connection.prepare_cached(&sql)?;
-    let mut named = named.query(params![!wanted.archived, wanted.project, labels, count])?;
+    let mut named = named.query(params![
+        !wanted.archived,
+        wanted.project,
+        labels,
+        count,
+        whose.name()
+    ])?;
     while let Some(row) = named.next()? {
         if sessions.len() >= limit {
             break;
@@ -336,18 +369,21 @@ fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqli
          (SELECT rowid AS body FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?4) AS hit \
          CROSS JOIN message ON message.body = hit.body CROSS JOIN conversation ON conversation.key = message.conversation \
          CROSS JOIN session ON session.key = conversation.session CROSS JOIN body ON body.key = hit.body \
-         WHERE (session.archived_ms IS NULL) = ?2 AND (?3 IS NULL OR session.project = ?3) AND {}",
-        has_labels("?5", "?6")
+         WHERE (session.archived_ms IS NULL) = ?2 AND (?3 IS NULL OR session.project = ?3) AND {} AND {}",
+        has_labels("?5", "?6"),
+        whose.says("session.owner", "?7")
     );
     let mut hits = connection.prepare_cached(&sql)?;
     for expression in words::expressions(words) {
+        let expression = whose.among(&expression);
         let found = hits.query(params![
             expression,
             !wanted.archived,
             wanted.project,
             HITS,
             labels,
-            count
+            count,
+            whose.name()
         ])?;
         if add_hits(&mut sessions, found, limit)?.is_break() {
             break;

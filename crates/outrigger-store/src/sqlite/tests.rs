@@ -74,3 +74,20 @@ async fn a_long_text_is_deflated() {
     write(&store, "s", vec![create(1), said("a", &long, 6)]).unwrap();
     assert!(store.stats().await.unwrap().bytes < 200_000);
 }
+
+#[tokio::test]
+async fn words_of_others_are_in_nobodys_way() {
+    let (_folder, path) = place();
+    let store = start(&path);
+    let [anna, ben] = ["anna", "ben"].map(|name| store.of(&User::new(name)));
+    write(&anna, "s", vec![create(1), said("a", "needle", 1)]).unwrap();
+    // More than are looked through for one search.
+    let many = (0..=crate::bounds::HITS).map(|_| said("a", "needle", 2));
+    let mut many: Vec<Change> = many.collect();
+    many.insert(0, create(1));
+    write(&ben, "t", many).unwrap();
+    assert_eq!(found(&anna, "needle").await, ["s"]);
+    assert_eq!(found(&anna, "need").await, ["s"]);
+    assert_eq!(found(&ben, "needle").await, ["t"]);
+    assert!(found(&store, "needle").await.is_empty());
+}

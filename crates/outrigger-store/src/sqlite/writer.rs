@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::held::HeldSessions;
 use crate::queue::{FOLLOWS, Gate, HealthState, Holes, Lasts, Room, Waiting, follows};
 use crate::upkeep::{EVERY, Upkeep};
-use crate::{Change, Error};
+use crate::{Change, Error, User};
 pub(super) use connect::connect;
 use log::Log;
 
@@ -156,7 +156,9 @@ impl Writer {
             };
             self.commit();
             match other {
-                Some(Work::Open(session, reply)) => drop(reply.send(self.open(&session))),
+                Some(Work::Open(user, session, reply)) => {
+                    drop(reply.send(self.open(&user, &session)));
+                }
                 Some(Work::Read(read)) => {
                     if let Some(connection) = &self.connection {
                         read(connection);
@@ -290,12 +292,12 @@ impl Writer {
         });
     }
 
-    fn open(&mut self, session: &str) -> Result<Option<i64>, Error> {
+    fn open(&mut self, user: &User, session: &str) -> Result<Option<i64>, Error> {
         self.is_well()?;
         let Some(connection) = &self.connection else {
             return Err(Error::Failing("it is not open".to_owned()));
         };
-        let opened = apply::open(connection, session);
+        let opened = apply::open(connection, user, session);
         let opened = opened.map_err(|error| problem(&self.path, &error))?;
         self.holes.is_opened(session);
         Ok(opened)
@@ -359,9 +361,13 @@ fn write(
             continue;
         }
         let savepoint = transaction.savepoint()?;
-        let applied = apply::all(&savepoint, &job.session, &job.changes);
+        let applied = apply::all(&savepoint, (&job.user, &job.session), &job.changes);
         let dated = applied.and_then(|()| match behind {
-            Some(at_ms) => Ok(apply::changed(&savepoint, &job.session, at_ms)?),
+            Some(at_ms) => Ok(apply::changed(
+                &savepoint,
+                (&job.user, &job.session),
+                at_ms,
+            )?),
             None => Ok(()),
         });
         match dated {

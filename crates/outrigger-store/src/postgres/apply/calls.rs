@@ -49,7 +49,7 @@ pub(super) fn imported<'a>(ops: &mut Ops<'a>, call: &'a ToolCall, facts: &'a Cal
     ops.push(
         "INSERT INTO call (session, id, conversation, tool, provider, status, at_ms, began, commands, record, result) \
          SELECT key, $3::text, $4::text, $5::text, $6::text, $7::text, $8::bigint, $9::bool, $10::text, $11::text, $12::text \
-         FROM any_session WHERE id = $1::text AND is_whole = $2::bool \
+         FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool \
          AND NOT EXISTS (SELECT 1 FROM call WHERE call.session = any_session.key AND call.id = $3::text)",
         [
             (&call.id).into(),
@@ -82,7 +82,7 @@ pub(super) fn trim(ops: &mut Ops<'_>) {
 
 /// Removes the oldest calls of all sessions, once there are more.
 pub(super) fn trim_all(ops: &mut Ops<'_>) {
-    ops.push_free(
+    ops.of_all(
         "DELETE FROM call WHERE key <= (SELECT max(key) FROM call) - $1::bigint AND status <> 'running' AND result IS NULL",
         [KEPT_OF_ALL.into()],
     );
@@ -106,9 +106,9 @@ pub(in super::super) fn count<'a>(
         if days.add(kind, day) {
             // By number and not by date: a clock that is wrong for an hour costs a day, not all of them.
             ops.push_free(
-                "DELETE FROM ran WHERE kind = $1::text AND day <= \
-                 (SELECT DISTINCT day FROM ran WHERE kind = $1::text ORDER BY day DESC OFFSET $2::bigint LIMIT 1)",
-                [kind.into(), KEPT_DAYS.into()],
+                "DELETE FROM ran WHERE owner = $3::text AND kind = $1::text AND day <= (SELECT DISTINCT day FROM ran \
+                 WHERE owner = $3::text AND kind = $1::text ORDER BY day DESC OFFSET $2::bigint LIMIT 1)",
+                [kind.into(), KEPT_DAYS.into(), ops.user.as_str().into()],
             );
         }
     }
@@ -125,14 +125,14 @@ fn add<'a>(
     let mut sum = Sum::default();
     sum.add(facts, began);
     ops.push(
-        "INSERT INTO ran (kind, day, name, calls, failed, denied, cancelled, began, duration_ms, longest_ms, cpu_ms, memory, \
-         input_bytes, output_bytes) SELECT $4::text, $5::bigint, \
-         CASE WHEN EXISTS (SELECT 1 FROM ran WHERE kind = $4::text AND day = $5::bigint AND name = $6::text) \
-         OR (SELECT count(*) FROM ran WHERE kind = $4::text AND day = $5::bigint) < $7::bigint THEN $6::text ELSE $8::text END, \
+        "INSERT INTO ran (owner, kind, day, name, calls, failed, denied, cancelled, began, duration_ms, longest_ms, cpu_ms, memory, \
+         input_bytes, output_bytes) SELECT any_session.owner, $4::text, $5::bigint, \
+         CASE WHEN EXISTS (SELECT 1 FROM ran WHERE owner = any_session.owner AND kind = $4::text AND day = $5::bigint AND name = $6::text) \
+         OR (SELECT count(*) FROM ran WHERE owner = any_session.owner AND kind = $4::text AND day = $5::bigint) < $7::bigint THEN $6::text ELSE $8::text END, \
          $9::bigint, $10::bigint, $11::bigint, $12::bigint, $13::bigint, $14::bigint, $14::bigint, $15::bigint, $16::bigint, \
-         $17::bigint, $18::bigint FROM any_session WHERE id = $1::text AND is_whole = $2::bool AND NOT EXISTS \
+         $17::bigint, $18::bigint FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool AND NOT EXISTS \
          (SELECT 1 FROM call WHERE call.session = any_session.key AND call.id = $3::text AND call.status <> 'running') \
-         ON CONFLICT (kind, day, name) DO UPDATE SET calls = ran.calls + excluded.calls, failed = ran.failed + excluded.failed, \
+         ON CONFLICT (owner, kind, day, name) DO UPDATE SET calls = ran.calls + excluded.calls, failed = ran.failed + excluded.failed, \
          denied = ran.denied + excluded.denied, cancelled = ran.cancelled + excluded.cancelled, \
          began = ran.began + excluded.began, duration_ms = ran.duration_ms + excluded.duration_ms, \
          longest_ms = greatest(ran.longest_ms, excluded.longest_ms), cpu_ms = ran.cpu_ms + excluded.cpu_ms, \

@@ -4,7 +4,7 @@ use deadpool_postgres::ClientWrapper;
 
 use super::super::op::{self, Op, integer};
 use super::{Days, Ops};
-use crate::{Change, Error};
+use crate::{Change, Error, User};
 
 /// Why changes cannot be written.
 #[derive(Debug)]
@@ -24,18 +24,18 @@ impl From<tokio_postgres::Error> for Failure {
 /// Writes the changes of one session, one after the other where one of them is a fork. In a transaction.
 pub(in super::super) async fn all(
     client: &ClientWrapper,
-    session: &str,
+    (user, session): (&User, &str),
     changes: &[Change],
     days: &mut Days,
 ) -> Result<(), Failure> {
-    let mut ops = Ops::new(session, true);
+    let mut ops = Ops::new((user, session), true);
     for change in changes {
         match change {
             Change::Fork { from, part, at_ms } => {
                 ops.finish();
                 op::run(client, &ops.list).await?;
-                ops = Ops::new(session, true);
-                fork(client, session, (from, part.as_ref()), *at_ms).await?;
+                ops = Ops::new((user, session), true);
+                fork(client, (user, session), (from, part.as_ref()), *at_ms).await?;
             }
             change => ops.change(change, days),
         }
@@ -47,13 +47,13 @@ pub(in super::super) async fn all(
 /// Makes a session of another one's messages, of all conversations or of one, up to a place; their bodies are shared.
 async fn fork(
     client: &ClientWrapper,
-    id: &str,
+    (user, id): (&User, &str),
     (from, part): (&str, Option<&(String, Option<u64>)>),
     at_ms: i64,
 ) -> Result<(), Failure> {
-    let find = "SELECT key FROM session WHERE id = $1::text";
+    let find = "SELECT key FROM session WHERE id = $1::text AND owner = $2::text";
     let find = client.prepare_cached(find).await?;
-    let Some(source) = client.query_opt(&find, &[&from]).await? else {
+    let Some(source) = client.query_opt(&find, &[&from, &user.as_str()]).await? else {
         return Err(Failure::Misfit(Error::Unknown));
     };
     let source: i64 = source.try_get(0)?;

@@ -3,7 +3,9 @@
 use deadpool_postgres::ClientWrapper;
 
 use super::super::op::{self, Op, Param};
+use super::super::sees;
 use super::{Ops, Trim, session, usage};
+use crate::User;
 use crate::slices::{SLICE, SLICE_BYTES};
 
 /// How many changes of files are removed at once: each may have a content of some megabytes.
@@ -25,7 +27,7 @@ pub(super) fn take_away(ops: &mut Ops<'_>) {
             session!(),
             ") AS bytes FROM said JOIN body ON body.key = said.body) \
              UPDATE any_session SET is_whole = false, id = 'removed ' || key FROM size \
-             WHERE id = $1::text AND is_whole = $2::bool AND (size.messages > $3::bigint OR size.bytes > $4::bigint)"
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool AND (size.messages > $3::bigint OR size.bytes > $4::bigint)"
         ),
         [(SLICE as i64).into(), (SLICE_BYTES as i64).into()],
     );
@@ -46,7 +48,7 @@ fn delete(ops: &mut Ops<'_>) {
             session!(),
             " ON CONFLICT DO NOTHING"
         ),
-        "DELETE FROM any_session WHERE id = $1::text AND is_whole = $2::bool",
+        "DELETE FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
     ] {
         ops.push(sql, []);
     }
@@ -67,7 +69,7 @@ pub(super) fn clear(ops: &mut Ops<'_>) {
          AND NOT EXISTS (SELECT 1 FROM attached WHERE attached.attachment = attachment.key) \
          AND NOT EXISTS (SELECT 1 FROM file_change WHERE file_change.before = attachment.key)",
     ] {
-        ops.push_free(sql, []);
+        ops.of_all(sql, []);
     }
 }
 
@@ -79,14 +81,16 @@ pub(in super::super) async fn some(
 ) -> Result<bool, tokio_postgres::Error> {
     let statement = client
         .prepare_cached(
-            "SELECT id FROM any_session WHERE NOT is_whole AND id <> ALL($1::text[]) ORDER BY key LIMIT 1",
+            "SELECT id, owner FROM any_session WHERE NOT is_whole AND id <> ALL($1::text[]) ORDER BY key LIMIT 1",
         )
         .await?;
     let Some(row) = client.query_opt(&statement, &[&under_way]).await? else {
         return Ok(false);
     };
     let id: String = row.try_get(0)?;
-    let mut ops = Ops::new(&id, false);
+    let user = User::new(row.try_get(1)?);
+    sees::by(client, Some(&user), sees::Until::End).await?;
+    let mut ops = Ops::new((&user, &id), false);
     clear(&mut ops);
     let clear = ops.list;
     // The last messages, of which the first one goes however large it is.
@@ -137,7 +141,7 @@ pub(in super::super) async fn some(
     }
     // What is left of it are its conversations, labels, answers and sends, and its calls, of which there are not many, and
     // changes of files without content.
-    let mut ops = Ops::new(&id, false);
+    let mut ops = Ops::new((&user, &id), false);
     delete(&mut ops);
     ops.finish();
     op::run(client, &ops.list).await?;
@@ -147,7 +151,7 @@ pub(in super::super) async fn some(
 /// Returns the statement that makes an imported session whole.
 pub(in super::super) fn make_whole(session: &str) -> Op<'_> {
     Op {
-        sql: "UPDATE any_session SET is_whole = true WHERE id = $1::text AND NOT is_whole",
+        sql: "UPDATE any_session SET is_whole = true WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND NOT is_whole",
         parameters: vec![session.into()],
     }
 }

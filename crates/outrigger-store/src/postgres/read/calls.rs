@@ -1,4 +1,4 @@
-//! What is read of calls: pages of all sessions', and their sums.
+//! What is read of calls: pages of all sessions of a user, and their sums.
 
 use deadpool_postgres::ClientWrapper;
 use futures::TryStreamExt as _;
@@ -7,11 +7,12 @@ use tokio_postgres::types::ToSql;
 
 use super::{Result, is_impossible, natural, rows};
 use crate::bounds::NAMES;
-use crate::{CallListing, CallPage, CallStatus, KnownCall, Ran, Sum};
+use crate::{CallListing, CallPage, CallStatus, KnownCall, Ran, Sum, User};
 
 /// Returns a page of calls, the newest first.
 pub(in super::super) async fn page(
     client: &ClientWrapper,
+    user: &User,
     wanted: &CallListing,
 ) -> Result<CallPage> {
     let names = [&wanted.conversation, &wanted.provider, &wanted.tool];
@@ -25,13 +26,14 @@ pub(in super::super) async fn page(
              WHERE call.key < $1::bigint AND ($2::text IS NULL OR call.conversation = $2::text) \
              AND ($3::text IS NULL OR call.provider = $3::text) AND ($4::text IS NULL OR call.tool = $4::text) \
              AND ($5::text IS NULL OR call.status = $5::text) AND ($6::bigint IS NULL OR call.at_ms >= $6::bigint) \
-             AND ($7::bigint IS NULL OR call.at_ms < $7::bigint) ORDER BY call.key DESC LIMIT $8::bigint",
+             AND ($7::bigint IS NULL OR call.at_ms < $7::bigint) AND session.owner = $9::text ORDER BY call.key DESC LIMIT $8::bigint",
         )
         .await?;
     let cursor = wanted.cursor.unwrap_or(i64::MAX);
     let status = wanted.status.map(CallStatus::as_str);
     let most = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
-    let parameters: [&(dyn ToSql + Sync); 8] = [
+    let owner = user.as_str();
+    let parameters: [&(dyn ToSql + Sync); 9] = [
         &cursor,
         &wanted.conversation,
         &wanted.provider,
@@ -40,6 +42,7 @@ pub(in super::super) async fn page(
         &wanted.since_ms,
         &wanted.until_ms,
         &most,
+        &owner,
     ];
     // Row after row: no more records are held than the page takes.
     let found = client.query_raw(&statement, parameters).await?;
@@ -71,16 +74,21 @@ macro_rules! sums {
 }
 
 /// Returns what ran from a day on.
-pub(in super::super) async fn ran(client: &ClientWrapper, from_day: i64) -> Result<Ran> {
+pub(in super::super) async fn ran(
+    client: &ClientWrapper,
+    user: &User,
+    from_day: i64,
+) -> Result<Ran> {
+    let owner = user.as_str();
     let by = async |kind: &str| {
         rows(
             client,
             concat!(
                 "SELECT name, ",
                 sums!(),
-                " FROM ran WHERE kind = $1::text AND day >= $2::bigint GROUP BY name ORDER BY 2 DESC, 1 LIMIT $3::bigint"
+                " FROM ran WHERE owner = $4::text AND kind = $1::text AND day >= $2::bigint GROUP BY name ORDER BY 2 DESC, 1 LIMIT $3::bigint"
             ),
-            &[&kind, &from_day, &NAMES],
+            &[&kind, &from_day, &NAMES, &owner],
             |row| sum(row, row.try_get(0)?),
         )
         .await
@@ -94,9 +102,9 @@ pub(in super::super) async fn ran(client: &ClientWrapper, from_day: i64) -> Resu
             concat!(
                 "SELECT day, ",
                 sums!(),
-                " FROM ran WHERE kind = 'tool' AND day >= $1::bigint GROUP BY day ORDER BY day"
+                " FROM ran WHERE owner = $2::text AND kind = 'tool' AND day >= $1::bigint GROUP BY day ORDER BY day"
             ),
-            &[&from_day],
+            &[&from_day, &owner],
             |row| sum(row, row.try_get::<_, i64>(0)?.to_string()),
         )
         .await?,

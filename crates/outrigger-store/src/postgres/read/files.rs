@@ -5,9 +5,13 @@ use futures::TryStreamExt as _;
 use tokio_postgres::types::ToSql;
 
 use super::{Result, hash, is_impossible, one, text};
-use crate::{FileChange, FilePage, FileQuery, Hash, KeptFile};
+use crate::{FileChange, FilePage, FileQuery, Hash, KeptFile, User};
 
-pub(in super::super) async fn page(client: &ClientWrapper, wanted: &FileQuery) -> Result<FilePage> {
+pub(in super::super) async fn page(
+    client: &ClientWrapper,
+    user: &User,
+    wanted: &FileQuery,
+) -> Result<FilePage> {
     let ids = [
         &wanted.conversation,
         &wanted.exchange,
@@ -23,7 +27,7 @@ pub(in super::super) async fn page(client: &ClientWrapper, wanted: &FileQuery) -
         .prepare_cached(
             "SELECT file_change.key, conversation, exchange, call, path, at_ms, attachment.hash, about, deflated, \
              CASE WHEN $8::bool THEN diff END, root FROM file_change LEFT JOIN attachment ON attachment.key = file_change.before \
-             WHERE session = (SELECT key FROM session WHERE id = $1::text) AND ($2::text IS NULL OR conversation = $2::text) \
+             WHERE session = (SELECT key FROM session WHERE id = $1::text AND owner = $9::text) AND ($2::text IS NULL OR conversation = $2::text) \
              AND ($3::text IS NULL OR exchange = $3::text) AND ($4::text IS NULL OR call = $4::text) \
              AND ($5::text IS NULL OR (length(exchange), exchange) >= (length($5::text), $5::text)) \
              AND ($6::bigint IS NULL OR file_change.key < $6::bigint) ORDER BY file_change.key DESC LIMIT $7::bigint",
@@ -31,7 +35,8 @@ pub(in super::super) async fn page(client: &ClientWrapper, wanted: &FileQuery) -
         .await?;
     let most = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
     let with_diff = wanted.bytes > 0;
-    let parameters: [&(dyn ToSql + Sync); 8] = [
+    let owner = user.as_str();
+    let parameters: [&(dyn ToSql + Sync); 9] = [
         &wanted.session,
         &wanted.conversation,
         &wanted.exchange,
@@ -40,6 +45,7 @@ pub(in super::super) async fn page(client: &ClientWrapper, wanted: &FileQuery) -
         &wanted.cursor,
         &most,
         &with_diff,
+        &owner,
     ];
     // Row after row: no more of what is shown is held than the page takes.
     let rows = client.query_raw(&statement, parameters).await?;
@@ -78,9 +84,17 @@ pub(in super::super) async fn page(client: &ClientWrapper, wanted: &FileQuery) -
 
 pub(in super::super) async fn attachment(
     client: &ClientWrapper,
+    user: &User,
     hash: Hash,
 ) -> Result<Option<Vec<u8>>> {
-    let sql = "SELECT data FROM attachment WHERE hash = $1::bytea";
-    let row = one(client, sql, &[&hash.as_slice()]).await?;
+    // Bytes are kept once for all users: whoever knows a hash alone gets nothing.
+    let sql = "SELECT data FROM attachment WHERE hash = $1::bytea AND (EXISTS (SELECT 1 FROM file_change \
+               JOIN session ON session.key = file_change.session \
+               WHERE file_change.before = attachment.key AND session.owner = $2::text) \
+               OR EXISTS (SELECT 1 FROM attached JOIN message ON message.body = attached.body \
+               JOIN conversation ON conversation.key = message.conversation \
+               JOIN session ON session.key = conversation.session \
+               WHERE attached.attachment = attachment.key AND session.owner = $2::text))";
+    let row = one(client, sql, &[&hash.as_slice(), &user.as_str()]).await?;
     row.map(|it| it.try_get(0)).transpose()
 }

@@ -9,6 +9,7 @@ use tokio_postgres::types::ToSql;
 
 use super::{Client, Result, is_impossible, natural, rows, text};
 use crate::bounds::HITS;
+use crate::user::Whose;
 use crate::{Cursor, Listed, Listing, Page, Snippet, words};
 
 macro_rules! columns {
@@ -28,7 +29,11 @@ macro_rules! has_labels {
 }
 
 /// Returns a page of sessions.
-pub(in super::super) async fn page(client: &ClientWrapper, wanted: &Listing) -> Result<Page> {
+pub(in super::super) async fn page(
+    client: &ClientWrapper,
+    whose: Whose<'_>,
+    wanted: &Listing,
+) -> Result<Page> {
     let labels: BTreeSet<&str> = wanted.labels.iter().map(String::as_str).collect();
     let labels: Vec<&str> = labels.into_iter().collect();
     let mut texts = labels.iter().copied().chain(wanted.project.as_deref());
@@ -36,11 +41,11 @@ pub(in super::super) async fn page(client: &ClientWrapper, wanted: &Listing) -> 
         return Ok(Page::default());
     }
     let mut page = match wanted.query.as_deref().filter(|query| !query.is_empty()) {
-        None => newest(client, wanted, &labels).await,
+        None => newest(client, whose, wanted, &labels).await,
         Some(query) => match words::of_query(query) {
             // Signs alone are nowhere to be found.
             words if words.is_empty() => Ok(Page::default()),
-            words => search(client, wanted, &labels, &words).await,
+            words => search(client, whose, wanted, &labels, &words).await,
         },
     }?;
     with_labels(client, &mut page.sessions).await?;
@@ -80,7 +85,12 @@ pub(super) fn listed(row: &Row) -> Result<Listed> {
     })
 }
 
-async fn newest(client: &ClientWrapper, wanted: &Listing, labels: &[&str]) -> Result<Page> {
+async fn newest(
+    client: &ClientWrapper,
+    whose: Whose<'_>,
+    wanted: &Listing,
+    labels: &[&str],
+) -> Result<Page> {
     let begin = wanted.cursor.unwrap_or(Cursor {
         updated_ms: i64::MAX,
         key: i64::MAX,
@@ -89,13 +99,16 @@ async fn newest(client: &ClientWrapper, wanted: &Listing, labels: &[&str]) -> Re
     let most = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
     let mut found = rows(
         client,
-        concat!(
-            "SELECT ",
-            columns!(),
-            " FROM session WHERE (archived_ms IS NULL) = $2::bool AND (updated_ms, key) < ($3::bigint, $4::bigint) \
-             AND ($5::text IS NULL OR project = $5::text) AND ",
-            has_labels!(),
-            " ORDER BY updated_ms DESC, key DESC LIMIT $6::bigint"
+        &format!(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM session WHERE (archived_ms IS NULL) = $2::bool AND (updated_ms, key) < ($3::bigint, $4::bigint) \
+                 AND ($5::text IS NULL OR project = $5::text) AND {} AND ",
+                has_labels!(),
+                " ORDER BY updated_ms DESC, key DESC LIMIT $6::bigint"
+            ),
+            whose.says("owner", "$7::text")
         ),
         &[
             &labels,
@@ -104,6 +117,7 @@ async fn newest(client: &ClientWrapper, wanted: &Listing, labels: &[&str]) -> Re
             &begin.key,
             &wanted.project,
             &most,
+            &whose.name(),
         ],
         |row| Ok((listed(row)?, row.try_get::<_, i64>(7)?)),
     )
@@ -124,6 +138,7 @@ async fn newest(client: &ClientWrapper, wanted: &Listing, labels: &[&str]) -> Re
 /// which the last of them begins a word; each by the newest message.
 async fn search(
     client: &ClientWrapper,
+    whose: Whose<'_>,
     wanted: &Listing,
     labels: &[&str],
     words: &[String],
@@ -132,36 +147,57 @@ async fn search(
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut sessions = rows(
         client,
-        concat!(
-            "SELECT ",
-            columns!(),
-            " FROM session WHERE (archived_ms IS NULL) = $2::bool AND ($3::text IS NULL OR project = $3::text) AND ",
-            has_labels!(),
-            " AND title_small IS NOT NULL AND (SELECT bool_and(position(word IN title_small) > 0) FROM unnest($4::text[]) AS word) \
-             ORDER BY updated_ms DESC, key DESC LIMIT $5::bigint"
+        &format!(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM session WHERE (archived_ms IS NULL) = $2::bool AND ($3::text IS NULL OR project = $3::text) AND {} AND ",
+                has_labels!(),
+                " AND title_small IS NOT NULL AND (SELECT bool_and(position(word IN title_small) > 0) FROM unnest($4::text[]) AS word) \
+                 ORDER BY updated_ms DESC, key DESC LIMIT $5::bigint"
+            ),
+            whose.says("owner", "$6::text")
         ),
-        &[&labels, &!wanted.archived, &wanted.project, &words, &most],
+        &[
+            &labels,
+            &!wanted.archived,
+            &wanted.project,
+            &words,
+            &most,
+            &whose.name(),
+        ],
         listed,
     )
     .await?;
     let statement = client
-        .prepare_cached(concat!(
+        .prepare_cached(&format!(
+            concat!(
             "SELECT ",
             columns!(),
             ", conversation.id, message.place, body.deflated, body.data FROM \
-             (SELECT key FROM body WHERE words @@ $4::text::tsquery ORDER BY key DESC LIMIT $5::bigint) AS hit \
+             (SELECT body AS key FROM word WHERE words @@ $4::text::tsquery AND {} ORDER BY body DESC LIMIT $5::bigint) AS hit \
              JOIN body ON body.key = hit.key JOIN message ON message.body = hit.key \
              JOIN conversation ON conversation.key = message.conversation \
              JOIN session ON session.key = conversation.session \
-             WHERE (session.archived_ms IS NULL) = $2::bool AND ($3::text IS NULL OR session.project = $3::text) AND ",
+             WHERE (session.archived_ms IS NULL) = $2::bool AND ($3::text IS NULL OR session.project = $3::text) AND {} AND ",
             has_labels!(),
             " ORDER BY hit.key DESC, session.key"
+            ),
+            whose.says("owner", "$6::text"),
+            whose.says("session.owner", "$6::text")
         ))
         .await?;
     for expression in words::queries(words) {
         let is_shown = !wanted.archived;
-        let parameters: [&(dyn ToSql + Sync); 5] =
-            [&labels, &is_shown, &wanted.project, &expression, &HITS];
+        let owner = whose.name();
+        let parameters: [&(dyn ToSql + Sync); 6] = [
+            &labels,
+            &is_shown,
+            &wanted.project,
+            &expression,
+            &HITS,
+            &owner,
+        ];
         // Hit after hit, no more than the page needs.
         let hits = client.query_raw(&statement, parameters).await?;
         futures::pin_mut!(hits);

@@ -4,11 +4,13 @@ use deadpool_postgres::ClientWrapper;
 use tokio_postgres::Row;
 
 use super::{Client, Result, natural, rows};
+use crate::user::Whose;
 use crate::{MS_OF_QUARTER, UsageBy, UsageQuery, UsageSum, UsageTokens};
 
 /// Returns what requests come to, those that cost most first.
 pub(in super::super) async fn sums(
     client: &ClientWrapper,
+    whose: Whose<'_>,
     wanted: &UsageQuery,
 ) -> Result<Vec<UsageSum>> {
     let quarter = format!("(at_ms / {MS_OF_QUARTER})::text");
@@ -32,9 +34,10 @@ pub(in super::super) async fn sums(
             "SELECT {key}, {session}, count(*), sum(input)::bigint, sum(cache_read)::bigint, sum(cache_write)::bigint, \
              sum(output)::bigint, coalesce(sum(micros), 0)::bigint, count(*) FILTER (WHERE micros IS NULL), \
              count(*) FILTER (WHERE estimated) FROM usage WHERE at_ms >= $1::bigint AND at_ms < $2::bigint \
-             GROUP BY 1, 2 ORDER BY 8 DESC, 3 DESC, 1 LIMIT $3::bigint"
+             AND {} GROUP BY 1, 2 ORDER BY 8 DESC, 3 DESC, 1 LIMIT $3::bigint",
+            whose.says("owner", "$4::text")
         ),
-        &[&wanted.since_ms, &wanted.until_ms, &most],
+        &[&wanted.since_ms, &wanted.until_ms, &most, &whose.name()],
         sum,
     )
     .await

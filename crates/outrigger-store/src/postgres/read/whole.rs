@@ -10,7 +10,8 @@ use tokio_postgres::Row;
 use super::list::{columns, listed, with_labels};
 use super::{Client, Result, hash, is_impossible, one, rows, text};
 use crate::postgres::server::described;
-use crate::{Attachment, Body, Each, Error, Exchange, Head, Listed, Message, Piece, TitleBy};
+use crate::user::Whose;
+use crate::{Attachment, Body, Each, Error, Exchange, Head, Listed, Message, Piece, TitleBy, User};
 
 /// How many messages are read at once, and how many pieces wait for whoever takes them.
 const AT_ONCE: i64 = 32;
@@ -20,7 +21,7 @@ pub(in super::super) const WAITING: usize = 32;
 pub(in super::super) async fn export(
     threads: Handle,
     client: Object,
-    session: String,
+    (user, session): (User, String),
     mut each: Each,
 ) -> std::result::Result<bool, Error> {
     let (pieces, mut taken) = mpsc::channel(WAITING);
@@ -31,7 +32,10 @@ pub(in super::super) async fn export(
             }
         }
     });
-    let read = threads.spawn(async move { pieces_of(&client, &session, &pieces).await });
+    let read = threads.spawn(async move {
+        let whose = (Whose::Of(&user), session.as_str());
+        pieces_of(&client, whose, &pieces).await
+    });
     let read = read.await.map_err(|_| Error::Closed)?;
     taker.await.map_err(|_| Error::Closed)?;
     read.map_err(|error| Error::Failing(described(&error)))
@@ -40,23 +44,30 @@ pub(in super::super) async fn export(
 /// Sends the pieces of a session, as it is now; a snapshot that is left open ends with the connection.
 pub(in super::super) async fn pieces_of(
     client: &ClientWrapper,
-    id: &str,
+    whose: (Whose<'_>, &str),
     pieces: &mpsc::Sender<Piece>,
 ) -> Result<bool> {
     client
         .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         .await?;
-    let found = all_of(client, id, pieces).await;
+    let found = all_of(client, whose, pieces).await;
     client.batch_execute("COMMIT").await?;
     found
 }
 
-async fn all_of(client: &ClientWrapper, id: &str, pieces: &mpsc::Sender<Piece>) -> Result<bool> {
+async fn all_of(
+    client: &ClientWrapper,
+    (whose, id): (Whose<'_>, &str),
+    pieces: &mpsc::Sender<Piece>,
+) -> Result<bool> {
     if is_impossible(id) {
         return Ok(false);
     }
-    let sql = "SELECT key, title, title_by, project, created_ms, archived_ms FROM session WHERE id = $1::text";
-    let Some(row) = one(client, sql, &[&id]).await? else {
+    let sql = format!(
+        "SELECT key, title, title_by, project, created_ms, archived_ms FROM session WHERE id = $1::text AND {}",
+        whose.says("owner", "$2::text")
+    );
+    let Some(row) = one(client, &sql, &[&id, &whose.name()]).await? else {
         return Ok(false);
     };
     let labels = "SELECT label.name FROM session JOIN label ON label.session = session.key \

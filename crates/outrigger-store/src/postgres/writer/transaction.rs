@@ -155,7 +155,7 @@ fn together<'a>(
         if has(skipped, index) {
             continue;
         }
-        all.extend(Ops::of(&job.session, &job.changes, days)?.list);
+        all.extend(Ops::of((&job.user, &job.session), &job.changes, days)?.list);
         all.extend(behind.map(|at_ms| apply::changed(&job.session, at_ms)));
     }
     Some(all)
@@ -183,7 +183,8 @@ async fn one_by_one(
             continue;
         }
         client.batch_execute("SAVEPOINT job").await?;
-        let mut written = apply::fork::all(client, &job.session, &job.changes, days).await;
+        let mut written =
+            apply::fork::all(client, (&job.user, &job.session), &job.changes, days).await;
         if let (Ok(()), Some(at_ms)) = (&written, behind) {
             let dated = op::run(client, &[apply::changed(&job.session, at_ms)]).await;
             written = dated.map_err(Failure::from);

@@ -7,7 +7,7 @@ use super::super::server::described;
 use super::super::{apply, op};
 use super::transaction::Trouble;
 use super::{Work, Writer};
-use crate::{Growth, Limits};
+use crate::{Growth, Limits, User};
 
 /// In how many steps what is left is removed at the end of the process, and for how long where it takes more; the next
 /// process removes the rest.
@@ -18,9 +18,9 @@ const REMOVE_FOR: Duration = Duration::from_secs(2);
 const LOOKED_AT: i64 = 100;
 
 /// Sessions that changed before a time, the one first that did not change for longest; of all, and of those put away.
-const BEFORE: &str = "SELECT id, updated_ms FROM session WHERE updated_ms < $1::bigint AND id <> ALL($2::text[]) \
+const BEFORE: &str = "SELECT id, updated_ms, owner FROM session WHERE updated_ms < $1::bigint AND id <> ALL($2::text[]) \
                       ORDER BY updated_ms LIMIT $3::bigint";
-const PUT_AWAY_BEFORE: &str = "SELECT id, updated_ms FROM session WHERE archived_ms IS NOT NULL AND updated_ms < $1::bigint \
+const PUT_AWAY_BEFORE: &str = "SELECT id, updated_ms, owner FROM session WHERE archived_ms IS NOT NULL AND updated_ms < $1::bigint \
                                AND id <> ALL($2::text[]) ORDER BY updated_ms LIMIT $3::bigint";
 
 /// Bytes of what is said, attached and changed. The server's own figures count what is free in its tables, too.
@@ -156,22 +156,24 @@ impl Writer {
                 .await?;
             for row in rows {
                 let (id, updated_ms): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+                let user = User::new(row.try_get(2)?);
                 if held.has(&id) {
                     continue;
                 }
                 let delete = [crate::Change::Delete];
-                if let Some(ops) = apply::Ops::of(&id, &delete, days) {
+                if let Some(ops) = apply::Ops::of((&user, &id), &delete, days) {
                     op::run(client, &ops.list).await?;
                 }
-                return Ok(Some((id, updated_ms)));
+                return Ok(Some((user, id, updated_ms)));
             }
             Ok(None)
         });
-        let Some((session, updated_ms)) = deleted.await? else {
+        let Some((user, session, updated_ms)) = deleted.await? else {
             return Ok(false);
         };
         self.upkeep.has_left = true;
         self.upkeep.tell(Growth::Deleted {
+            user,
             session,
             updated_ms,
             is_old,

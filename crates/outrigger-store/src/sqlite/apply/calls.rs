@@ -4,12 +4,12 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::integer;
 use crate::bounds::{KEPT_CALLS, KEPT_DAYS, KEPT_OF_ALL, NAMES};
-use crate::{CallFacts, CallStatus, Ended, OTHER, Sum, ToolCall};
+use crate::{CallFacts, CallStatus, Ended, OTHER, Sum, ToolCall, User};
 
 /// Writes how a call stands. Once it is settled it counts in the sums.
 pub(super) fn stands(
     connection: &Connection,
-    session: i64,
+    (user, session): (&User, i64),
     call: &ToolCall,
     facts: &CallFacts,
 ) -> rusqlite::Result<()> {
@@ -21,7 +21,7 @@ pub(super) fn stands(
     trim_all(connection)?;
     let ran_before = before.is_none_or(|status| status == CallStatus::Running.as_str());
     if facts.status != CallStatus::Running && ran_before {
-        count(connection, facts, call.began)?;
+        count(connection, user, facts, call.began)?;
     }
     Ok(())
 }
@@ -75,7 +75,12 @@ pub(super) fn trim_all(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Adds a settled call to the sums of its day.
-fn count(connection: &Connection, facts: &CallFacts, began: bool) -> rusqlite::Result<()> {
+fn count(
+    connection: &Connection,
+    user: &User,
+    facts: &CallFacts,
+    began: bool,
+) -> rusqlite::Result<()> {
     let day = facts.day();
     let one = |name: &str| {
         let mut sum = Sum {
@@ -85,20 +90,25 @@ fn count(connection: &Connection, facts: &CallFacts, began: bool) -> rusqlite::R
         sum.add(facts, began);
         sum
     };
-    add(connection, "tool", day, &one(&facts.tool))?;
-    add(connection, "provider", day, &one(&facts.provider))?;
+    add(connection, (user, "tool", day), &one(&facts.tool))?;
+    add(connection, (user, "provider", day), &one(&facts.provider))?;
     for command in &facts.commands {
-        add(connection, "command", day, &one(command))?;
+        add(connection, (user, "command", day), &one(command))?;
     }
     Ok(())
 }
 
-fn add(connection: &Connection, kind: &str, day: i64, sum: &Sum) -> rusqlite::Result<()> {
+fn add(
+    connection: &Connection,
+    (user, kind, day): (&User, &str, i64),
+    sum: &Sum,
+) -> rusqlite::Result<()> {
+    let owner = user.as_str();
     let (names, has_name): (i64, bool) = connection
         .prepare_cached(
-            "SELECT count(*), coalesce(max(name = ?3), 0) FROM ran WHERE kind = ?1 AND day = ?2",
+            "SELECT count(*), coalesce(max(name = ?3), 0) FROM ran WHERE kind = ?1 AND day = ?2 AND owner = ?4",
         )?
-        .query_row(params![kind, day, sum.name], |row| {
+        .query_row(params![kind, day, sum.name, owner], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
     let name = match has_name || names < NAMES {
@@ -107,8 +117,8 @@ fn add(connection: &Connection, kind: &str, day: i64, sum: &Sum) -> rusqlite::Re
     };
     connection
         .prepare_cached(
-            "INSERT INTO ran VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
-             ON CONFLICT (kind, day, name) DO UPDATE SET calls = calls + ?4, failed = failed + ?5, denied = denied + ?6, \
+            "INSERT INTO ran VALUES (?15, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+             ON CONFLICT (owner, kind, day, name) DO UPDATE SET calls = calls + ?4, failed = failed + ?5, denied = denied + ?6, \
              cancelled = cancelled + ?7, began = began + ?8, duration_ms = duration_ms + ?9, \
              longest_ms = max(longest_ms, ?10), cpu_ms = cpu_ms + ?11, memory = max(memory, ?12), \
              input_bytes = input_bytes + ?13, output_bytes = output_bytes + ?14",
@@ -128,15 +138,16 @@ fn add(connection: &Connection, kind: &str, day: i64, sum: &Sum) -> rusqlite::Re
             integer(sum.memory),
             integer(sum.input_bytes),
             integer(sum.output_bytes),
+            owner,
         ])?;
     if names == 0 {
         // By number and not by date: a clock that is wrong for an hour costs a day, not all of them.
         connection
             .prepare_cached(
-                "DELETE FROM ran WHERE kind = ?1 AND day <= \
-                 (SELECT DISTINCT day FROM ran WHERE kind = ?1 ORDER BY day DESC LIMIT 1 OFFSET ?2)",
+                "DELETE FROM ran WHERE owner = ?3 AND kind = ?1 AND day <= \
+                 (SELECT DISTINCT day FROM ran WHERE owner = ?3 AND kind = ?1 ORDER BY day DESC LIMIT 1 OFFSET ?2)",
             )?
-            .execute(params![kind, KEPT_DAYS])?;
+            .execute(params![kind, KEPT_DAYS, owner])?;
     }
     Ok(())
 }
@@ -159,25 +170,28 @@ pub(super) fn forget(
 pub(in crate::sqlite) fn break_off(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     let ended = CallStatus::Ended(Ended::Error);
-    let broken: Vec<CallFacts> = {
+    let broken: Vec<(User, CallFacts)> = {
         let mut running = transaction.prepare(
-            "UPDATE call SET status = ?1, result = '' WHERE status = 'running' RETURNING tool, provider, commands, at_ms",
+            "UPDATE call SET status = ?1, result = '' WHERE status = 'running' \
+             RETURNING tool, provider, commands, at_ms, (SELECT owner FROM any_session WHERE any_session.key = call.session)",
         )?;
         let rows = running.query_map([ended.as_str()], |row| {
             let commands: String = row.get(2)?;
-            Ok(CallFacts {
+            let user: String = row.get(4)?;
+            let facts = CallFacts {
                 tool: row.get(0)?,
                 provider: row.get(1)?,
                 commands: commands.lines().map(str::to_owned).collect(),
                 status: ended,
                 at_ms: row.get(3)?,
                 ..CallFacts::default()
-            })
+            };
+            Ok((User::new(&user), facts))
         })?;
         rows.collect::<rusqlite::Result<_>>()?
     };
-    for facts in &broken {
-        count(&transaction, facts, true)?;
+    for (user, facts) in &broken {
+        count(&transaction, user, facts, true)?;
     }
     transaction.commit()
 }

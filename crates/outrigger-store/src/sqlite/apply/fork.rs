@@ -3,16 +3,16 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Failure, count, find, integer};
-use crate::Error;
+use crate::{Error, User};
 
 /// Makes a session of another one's messages, of all conversations or of one, up to a place; their bodies are shared.
 pub(super) fn fork(
     connection: &Connection,
-    id: &str,
+    (user, id): (&User, &str),
     (from, part): (&str, Option<&(String, Option<u64>)>),
     at_ms: i64,
 ) -> Result<(), Failure> {
-    let Some(source) = find(connection, from)? else {
+    let Some(source) = find(connection, user, from)? else {
         return Err(Failure::Misfit(Error::Unknown));
     };
     let (only, place) = match part {
@@ -33,7 +33,7 @@ pub(super) fn fork(
              SELECT ?1, owner, project, title, title_by, settings, ?3, ?3, id, 0, ids FROM session WHERE key = ?2",
         )?
         .execute(params![id, source, at_ms])?;
-    let Some(session) = find(connection, id)?.filter(|_| made > 0) else {
+    let Some(session) = find(connection, user, id)?.filter(|_| made > 0) else {
         return Ok(());
     };
     connection

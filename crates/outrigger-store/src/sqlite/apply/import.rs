@@ -14,16 +14,18 @@ pub(in crate::sqlite) fn slice(connection: &Connection, slice: &Slice) -> rusqli
     if let [Change::Create { project, at_ms }, rest @ ..] = changes {
         connection
             .prepare_cached(
-                "INSERT INTO any_session (id, is_whole, project, created_ms, updated_ms) VALUES (?1, 0, ?2, ?3, ?3)",
+                "INSERT INTO any_session (id, is_whole, project, created_ms, updated_ms, owner) VALUES (?1, 0, ?2, ?3, ?3, ?4)",
             )?
-            .execute(params![slice.session, project, at_ms])?;
+            .execute(params![slice.session, project, at_ms, slice.user.as_str()])?;
         changes = rest;
     }
     let session: i64 = connection
-        .prepare_cached("SELECT key FROM any_session WHERE id = ?1 AND NOT is_whole")?
-        .query_row([&slice.session], |row| row.get(0))?;
+        .prepare_cached(
+            "SELECT key FROM any_session WHERE id = ?1 AND owner = ?2 AND NOT is_whole",
+        )?
+        .query_row([&slice.session, slice.user.as_str()], |row| row.get(0))?;
     for change in changes {
-        one(connection, session, change)?;
+        one(connection, (&slice.user, session), change)?;
     }
     if slice.is_last {
         calls::trim_all(connection)?;

@@ -3,11 +3,15 @@
 use rusqlite::{Connection, params};
 
 use super::integer;
-use crate::Usage;
 use crate::bounds::KEPT_USAGE;
+use crate::{Usage, User};
 
 /// Adds a request. It needs no session that is kept: one of none has empty names.
-pub(super) fn add(connection: &Connection, session: &str, it: &Usage) -> rusqlite::Result<()> {
+pub(super) fn add(
+    connection: &Connection,
+    (user, session): (&User, &str),
+    it: &Usage,
+) -> rusqlite::Result<()> {
     let session = match it.conversation.is_empty() {
         true => "",
         false => session,
@@ -16,7 +20,7 @@ pub(super) fn add(connection: &Connection, session: &str, it: &Usage) -> rusqlit
     connection
         .prepare_cached(
             "INSERT INTO usage (at_ms, session, conversation, exchange, kind, provider, model, input, cache_read, cache_write, \
-             output, micros, estimated) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+             output, micros, estimated, owner) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             it.at_ms,
@@ -32,6 +36,7 @@ pub(super) fn add(connection: &Connection, session: &str, it: &Usage) -> rusqlit
             integer(tokens.output),
             it.micros,
             it.estimated,
+            user.as_str(),
         ])?;
     connection
         .prepare_cached("DELETE FROM usage WHERE key <= (SELECT max(key) FROM usage) - ?1")?

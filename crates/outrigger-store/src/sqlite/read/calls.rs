@@ -1,21 +1,22 @@
-//! What is read of calls: pages of all sessions', and their sums.
+//! What is read of calls: pages of all sessions of a user, and their sums.
 
 use rusqlite::{Connection, Row, params};
 
 use super::{natural, rows};
 use crate::bounds::NAMES;
-use crate::{CallListing, CallPage, CallStatus, KnownCall, Ran, Sum};
+use crate::{CallListing, CallPage, CallStatus, KnownCall, Ran, Sum, User};
 
 /// Returns a page of calls, the newest first.
 pub(in crate::sqlite) fn page(
     connection: &Connection,
+    user: &User,
     wanted: &CallListing,
 ) -> rusqlite::Result<CallPage> {
     let mut statement = connection.prepare_cached(
         "SELECT call.key, session.id, call.record FROM call JOIN session ON session.key = call.session \
          WHERE call.key < ?1 AND (?2 IS NULL OR call.conversation = ?2) AND (?3 IS NULL OR call.provider = ?3) \
          AND (?4 IS NULL OR call.tool = ?4) AND (?5 IS NULL OR call.status = ?5) \
-         AND (?6 IS NULL OR call.at_ms >= ?6) AND (?7 IS NULL OR call.at_ms < ?7) ORDER BY call.key DESC",
+         AND (?6 IS NULL OR call.at_ms >= ?6) AND (?7 IS NULL OR call.at_ms < ?7) AND session.owner = ?8 ORDER BY call.key DESC",
     )?;
     let mut found = statement.query(params![
         wanted.cursor.unwrap_or(i64::MAX),
@@ -25,6 +26,7 @@ pub(in crate::sqlite) fn page(
         wanted.status.map(CallStatus::as_str),
         wanted.since_ms,
         wanted.until_ms,
+        user.as_str(),
     ])?;
     let mut page = CallPage::default();
     let (mut bytes, mut last) = (0_usize, None);
@@ -45,16 +47,20 @@ pub(in crate::sqlite) fn page(
 }
 
 /// Returns what ran from a day on.
-pub(in crate::sqlite) fn ran(connection: &Connection, from_day: i64) -> rusqlite::Result<Ran> {
+pub(in crate::sqlite) fn ran(
+    connection: &Connection,
+    user: &User,
+    from_day: i64,
+) -> rusqlite::Result<Ran> {
     // One snapshot.
     let connection = connection.unchecked_transaction()?;
     let by = |kind: &str| {
         rows(
             &connection,
             &format!(
-                "SELECT name, {SUMS} FROM ran WHERE kind = ?1 AND day >= ?2 GROUP BY name ORDER BY 2 DESC, 1 LIMIT ?3"
+                "SELECT name, {SUMS} FROM ran WHERE owner = ?4 AND kind = ?1 AND day >= ?2 GROUP BY name ORDER BY 2 DESC, 1 LIMIT ?3"
             ),
-            params![kind, from_day, NAMES],
+            params![kind, from_day, NAMES, user.as_str()],
             |row| sum(row, row.get(0)?),
         )
     };
@@ -65,9 +71,9 @@ pub(in crate::sqlite) fn ran(connection: &Connection, from_day: i64) -> rusqlite
         days: rows(
             &connection,
             &format!(
-                "SELECT day, {SUMS} FROM ran WHERE kind = 'tool' AND day >= ?1 GROUP BY day ORDER BY day"
+                "SELECT day, {SUMS} FROM ran WHERE owner = ?2 AND kind = 'tool' AND day >= ?1 GROUP BY day ORDER BY day"
             ),
-            params![from_day],
+            params![from_day, user.as_str()],
             |row| sum(row, row.get::<_, i64>(0)?.to_string()),
         )?,
     })

@@ -3,11 +3,13 @@
 use rusqlite::{Connection, Row, params};
 
 use super::{natural, rows};
+use crate::user::Whose;
 use crate::{MS_OF_QUARTER, UsageBy, UsageQuery, UsageSum, UsageTokens};
 
 /// Returns what requests come to, those that cost most first.
 pub(in crate::sqlite) fn sums(
     connection: &Connection,
+    whose: Whose<'_>,
     wanted: &UsageQuery,
 ) -> rusqlite::Result<Vec<UsageSum>> {
     let quarter = format!("at_ms / {MS_OF_QUARTER}");
@@ -29,12 +31,14 @@ pub(in crate::sqlite) fn sums(
         &format!(
             "SELECT CAST({key} AS TEXT), {session}, count(*), sum(input), sum(cache_read), sum(cache_write), sum(output), \
              coalesce(sum(micros), 0), sum(micros IS NULL), sum(estimated) FROM usage WHERE at_ms >= ?1 AND at_ms < ?2 \
-             GROUP BY 1, 2 ORDER BY 8 DESC, 3 DESC, 1 LIMIT ?3"
+             AND {} GROUP BY 1, 2 ORDER BY 8 DESC, 3 DESC, 1 LIMIT ?3",
+            whose.says("owner", "?4")
         ),
         params![
             wanted.since_ms,
             wanted.until_ms,
-            i64::try_from(wanted.limit).unwrap_or(i64::MAX)
+            i64::try_from(wanted.limit).unwrap_or(i64::MAX),
+            whose.name()
         ],
         sum,
     )

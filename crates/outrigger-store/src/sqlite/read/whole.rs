@@ -5,20 +5,22 @@ use std::ops::ControlFlow;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{labels, listed, rows, text};
+use crate::user::Whose;
 use crate::{Attachment, Body, Each, Exchange, Head, Listed, Message, Piece, TitleBy, ToolCall};
 
 /// Reads a session in one snapshot; false where there is none. No more of it is held than a piece.
 pub(in crate::sqlite) fn export(
     connection: &Connection,
-    id: &str,
+    (whose, id): (Whose<'_>, &str),
     each: &mut Each,
 ) -> rusqlite::Result<bool> {
     let connection = connection.unchecked_transaction()?;
     let found = connection
-        .prepare_cached(
-            "SELECT key, title, title_by, project, created_ms, archived_ms FROM session WHERE id = ?1",
-        )?
-        .query_row([id], |row| Ok((row.get(0)?, head(row)?)))
+        .prepare_cached(&format!(
+            "SELECT key, title, title_by, project, created_ms, archived_ms FROM session WHERE id = ?1 AND {}",
+            whose.says("owner", "?2")
+        ))?
+        .query_row(params![id, whose.name()], |row| Ok((row.get(0)?, head(row)?)))
         .optional()?;
     let Some((key, head)) = found else {
         return Ok(false);

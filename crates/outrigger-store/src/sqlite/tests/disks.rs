@@ -279,6 +279,12 @@ async fn a_list_touches_no_bodies() {
         limit: 50,
         ..Listing::default()
     };
-    assert_eq!(read::list(&reader, &all).unwrap().sessions.len(), 1);
-    read::list(&reader, &wanted("words")).unwrap_err();
+    assert_eq!(
+        read::list(&reader, Whose::Everybodys, &all)
+            .unwrap()
+            .sessions
+            .len(),
+        1
+    );
+    read::list(&reader, Whose::Everybodys, &wanted("words")).unwrap_err();
 }

@@ -121,6 +121,6 @@ async fn a_file_of_each_schema_has_all_that_was_in_it() {
 fn a_file_of_a_schema_is_small() {
     for schema in 1..=SCHEMA {
         let (_folder, path) = copy(schema);
-        assert!(std::fs::metadata(path).unwrap().len() < 200 * 1024);
+        assert!(std::fs::metadata(path).unwrap().len() < 256 * 1024);
     }
 }

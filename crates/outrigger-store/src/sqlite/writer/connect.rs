@@ -44,7 +44,11 @@ pub(in crate::sqlite) fn connect(
 
 /// Brings the schema up to date, one step in one transaction.
 fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
-    const STEPS: [&str; SCHEMA as usize] = [include_str!("../1.sql"), include_str!("../2.sql")];
+    const STEPS: [&str; SCHEMA as usize] = [
+        include_str!("../1.sql"),
+        include_str!("../2.sql"),
+        include_str!("../3.sql"),
+    ];
     let at: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if at > SCHEMA {
         let problem = format!("it has schema {at}, and this version knows {SCHEMA} at most");

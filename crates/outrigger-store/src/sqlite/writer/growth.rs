@@ -9,7 +9,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::super::read;
 use super::{Writer, apply};
 use crate::upkeep::Tell;
-use crate::{Growth, Limits};
+use crate::{Growth, Limits, User};
 
 /// How many free pages stay in the file for what is written next, how many are given back in one step, and in how many
 /// steps at the end of the process. A page has 4 KiB.
@@ -145,12 +145,13 @@ impl Writer {
             while let Some(row) = rows.next()? {
                 let id: String = row.get(1)?;
                 if !self.held.has(&id) {
-                    first = Some((row.get(0)?, id, row.get(2)?));
+                    let user: String = row.get(3)?;
+                    first = Some((row.get(0)?, User::new(&user), id, row.get(2)?));
                     break;
                 }
             }
         }
-        let Some((key, session, updated_ms)) = first else {
+        let Some((key, user, session, updated_ms)) = first else {
             return Ok(false);
         };
         apply::take_away(&transaction, key)?;
@@ -158,6 +159,7 @@ impl Writer {
         self.has_removed = true;
         (self.upkeep.has_left, self.upkeep.has_free) = (true, true);
         self.upkeep.tell(Growth::Deleted {
+            user,
             session,
             updated_ms,
             is_old,

@@ -128,6 +128,7 @@ async fn what_is_too_old_is_deleted_but_not_while_it_is_open() {
         max_bytes: None,
     };
     let deleted = |session: &str, updated_ms| Growth::Deleted {
+        user: crate::User::default(),
         session: session.to_owned(),
         updated_ms,
         is_old: true,

@@ -8,6 +8,7 @@ pub(super) mod growth;
 pub(super) mod import;
 mod search;
 mod usage;
+mod users;
 
 use std::sync::mpsc;
 

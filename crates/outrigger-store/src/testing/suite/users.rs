@@ -1,0 +1,254 @@
+//! Two users of one store: what one has is not there for the other, however it is asked for.
+
+use super::*;
+use crate::{
+    CallListing, CallStatus, Ended, FileChange, FileQuery, Usage, UsageBy, UsageQuery, UsageTokens,
+    User,
+};
+
+const PICTURE: [u8; 32] = [9; 32];
+const BEFORE: [u8; 32] = [8; 32];
+
+/// Something of all that a session has.
+fn secret() -> Vec<Change> {
+    let mut picture = message("secret words", 5);
+    picture.body.attachments.push(Attachment {
+        hash: PICTURE,
+        bytes: vec![1, 2, 3],
+    });
+    let call = ToolCall {
+        id: "t1".to_owned(),
+        conversation: "a".to_owned(),
+        began: true,
+        record: "secret".to_owned(),
+        result: None,
+    };
+    vec![
+        create(1),
+        Change::Title {
+            title: "A secret name".to_owned(),
+            by: TitleBy::User,
+        },
+        Change::Labels(vec!["secret".to_owned()]),
+        Change::Message {
+            conversation: "a".to_owned(),
+            message: picture,
+        },
+        Change::Began(Exchange {
+            id: "m1".to_owned(),
+            conversation: "a".to_owned(),
+            began_ms: 5,
+            end: None,
+        }),
+        Change::Call {
+            call,
+            facts: CallFacts {
+                tool: "secret_tool".to_owned(),
+                provider: "p".to_owned(),
+                commands: vec!["secret_command".to_owned()],
+                status: CallStatus::Ended(Ended::Success),
+                at_ms: 5,
+                ..CallFacts::default()
+            },
+        },
+        Change::Rule(Rule {
+            id: "r1".to_owned(),
+            owner: Owner::None,
+            rule: "secret".to_owned(),
+        }),
+        Change::File(FileChange {
+            conversation: "a".to_owned(),
+            exchange: "m1".to_owned(),
+            call: "t1".to_owned(),
+            root: "/project".to_owned(),
+            path: "secret.txt".to_owned(),
+            about: "{}".to_owned(),
+            diff: "-secret".to_owned(),
+            before: Some(Attachment {
+                hash: BEFORE,
+                bytes: b"secret".to_vec(),
+            }),
+            at_ms: 5,
+        }),
+        Change::Used(Usage {
+            at_ms: 5,
+            conversation: "a".to_owned(),
+            exchange: "m1".to_owned(),
+            kind: "turn".to_owned(),
+            provider: "p".to_owned(),
+            model: "secret".to_owned(),
+            tokens: UsageTokens::default(),
+            micros: Some(100),
+            estimated: false,
+        }),
+    ]
+}
+
+fn usage(by: UsageBy) -> UsageQuery {
+    UsageQuery {
+        since_ms: 0,
+        until_ms: i64::MAX,
+        by,
+        limit: 10,
+    }
+}
+
+/// Returns all that a store says of the session and its user's other things, by what was asked for.
+async fn seen(store: &Kept) -> Vec<(&'static str, bool)> {
+    let listed = async |listing: Listing| {
+        let page = store.list(listing).await.unwrap();
+        !page.sessions.is_empty()
+    };
+    let calls = CallListing {
+        limit: 10,
+        bytes: 1_000,
+        ..CallListing::default()
+    };
+    let files = FileQuery {
+        session: "s".to_owned(),
+        limit: 10,
+        bytes: 1_000,
+        ..FileQuery::default()
+    };
+    let all = Listing {
+        limit: 10,
+        ..Listing::default()
+    };
+    let labelled = Listing {
+        labels: vec!["secret".to_owned()],
+        ..all.clone()
+    };
+    let found = std::sync::Arc::new(parking_lot::Mutex::new(0));
+    let pieces = std::sync::Arc::clone(&found);
+    let each = Box::new(move |_| {
+        *pieces.lock() += 1;
+        std::ops::ControlFlow::Continue(())
+    });
+    let is_exported = store.export("s", each).await.unwrap();
+    let ran = store.ran(0).await.unwrap();
+    let mut seen = vec![
+        ("has", store.has("s").await.unwrap()),
+        ("has_exchange", store.has_exchange("s", "m1").await.unwrap()),
+        ("list", listed(all).await),
+        ("by label", listed(labelled).await),
+        ("by name", listed(wanted("secret name")).await),
+        ("by words", listed(wanted("secret words")).await),
+        ("calls", !store.calls(calls).await.unwrap().calls.is_empty()),
+        ("tools", !ran.tools.is_empty()),
+        ("providers", !ran.providers.is_empty()),
+        ("commands", !ran.commands.is_empty()),
+        ("days", !ran.days.is_empty()),
+        ("rules", !store.rules().await.unwrap().is_empty()),
+        (
+            "files",
+            !store.files(files).await.unwrap().changes.is_empty(),
+        ),
+        (
+            "picture",
+            store.attachment(PICTURE).await.unwrap().is_some(),
+        ),
+        ("before", store.attachment(BEFORE).await.unwrap().is_some()),
+        ("export", is_exported && *found.lock() > 0),
+    ];
+    for (name, by) in [
+        ("by quarter", UsageBy::Quarter),
+        ("by model", UsageBy::Model),
+        ("by provider", UsageBy::Provider),
+        ("by conversation", UsageBy::Conversation),
+        ("by session", UsageBy::Session),
+        ("by kind", UsageBy::Kind),
+        ("all together", UsageBy::All),
+    ] {
+        seen.push((name, !store.usage(usage(by)).await.unwrap().is_empty()));
+    }
+    seen
+}
+
+#[tokio::test]
+async fn what_one_user_has_is_not_there_for_another() {
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
+    let store = start(&path);
+    let [anna, ben] = ["anna", "ben"].map(|name| store.of(&User::new(name)));
+    write(&anna, "s", secret()).unwrap();
+    assert!(seen(&anna).await.iter().all(|(_, is_seen)| *is_seen));
+    // The one of no name is a user as others are.
+    for other in [&ben, &store] {
+        for (what, is_seen) in seen(other).await {
+            assert!(!is_seen, "{what}");
+        }
+        assert_eq!(other.open("s").await.unwrap(), None);
+    }
+    // Whatever is written in its name changes nothing.
+    let before = anna.open("s").await.unwrap().unwrap();
+    let fork = |from: &str| Change::Fork {
+        from: from.to_owned(),
+        part: None,
+        at_ms: 9,
+    };
+    for change in [
+        create(7),
+        Change::Settings("mine".to_owned()),
+        Change::Project(Some("/mine".to_owned())),
+        Change::Title {
+            title: "mine".to_owned(),
+            by: TitleBy::User,
+        },
+        Change::Archived { at_ms: Some(9) },
+        Change::Labels(Vec::new()),
+        said("a", "mine", 9),
+        Change::Truncate {
+            conversation: "a".to_owned(),
+            from: 0,
+        },
+        Change::Forget {
+            conversation: "a".to_owned(),
+        },
+        Change::Reserve {
+            seq: 1_000_000,
+            ids: 1_000_000,
+        },
+        Change::Record {
+            id: "t1".to_owned(),
+            record: "mine".to_owned(),
+        },
+        Change::Unqueued {
+            id: "m2".to_owned(),
+        },
+        Change::Revoke {
+            id: "r1".to_owned(),
+        },
+        Change::Delete,
+    ] {
+        write(&ben, "s", vec![change.clone()]).unwrap();
+        ben.attempt("s", vec![change]).await.unwrap();
+    }
+    let stolen = ben.attempt("f", vec![fork("s")]).await;
+    assert_eq!(stolen, Err(Error::Unknown));
+    assert!(!ben.has("f").await.unwrap());
+    let changes = || -> Changes { Box::new([Ok(create(1)), Ok(said("a", "mine", 2))].into_iter()) };
+    assert!(ben.import("s", changes()).await.is_err());
+    let after = anna.open("s").await.unwrap().unwrap();
+    let reopened = Session {
+        epoch: before.epoch + 1,
+        seq: before.seq + before.reserved_seq,
+        ids: before.ids + before.reserved_ids,
+        ..before
+    };
+    assert_eq!(after, reopened);
+    assert!(seen(&anna).await.iter().all(|(_, is_seen)| *is_seen));
+    // Sums are each one's own, and a name of one is not in the way of another's.
+    write(&ben, "t", vec![create(1), secret().remove(5)]).unwrap();
+    let tools = async |store: &Kept| {
+        let tools = store.ran(0).await.unwrap().tools.into_iter();
+        tools.map(|it| (it.name, it.calls)).collect::<Vec<_>>()
+    };
+    assert_eq!(tools(&ben).await, [("secret_tool".to_owned(), 1)]);
+    assert_eq!(tools(&anna).await, [("secret_tool".to_owned(), 1)]);
+    // A fork is its user's, and what is deleted of one is left of the other.
+    write(&anna, "f", vec![fork("s")]).unwrap();
+    assert!(anna.has("f").await.unwrap() && !ben.has("f").await.unwrap());
+    write(&anna, "s", vec![Change::Delete]).unwrap();
+    assert!(!anna.has("s").await.unwrap() && ben.has("t").await.unwrap());
+}

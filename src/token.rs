@@ -1,0 +1,258 @@
+//! Tokens of users (JWT, RFC 7519): checked against keys that the operator names, and made by `outrigger token`.
+//!
+//! The algorithm is the key's, never the token's word. What a token says besides who it is for only narrows what the
+//! configuration allows; a claim that is not understood refuses the whole token, since it may have been meant to narrow too.
+//!
+//! Read next: `keys` (what a token is checked against), `source` (where keys come from), `revoked` (what is taken back).
+
+mod crypto;
+mod keys;
+mod make;
+mod revoked;
+mod source;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::JwtConfig;
+use crate::message::{Money, TrustLevel};
+use crate::protocol::roles::SocketRole;
+use crate::users::{Grant, User};
+use keys::Keys;
+pub(crate) use make::{public_keys, signed, written_key};
+pub(crate) use revoked::Revoked;
+use source::Source;
+
+/// The longest token, in bytes: more than one with many folders has.
+const MAX_TOKEN: usize = 8 * 1024;
+
+/// The longest name of a user, in characters.
+pub(crate) const MAX_NAME: usize = 128;
+
+/// The most folders that a token names.
+const MAX_ROOTS: usize = 64;
+
+/// What a token says.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Claims {
+    /// Who made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iss: Option<String>,
+    /// Whom it is for: the user's name.
+    pub sub: String,
+    /// When it ends, in seconds since 1970.
+    pub exp: f64,
+    /// When it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iat: Option<f64>,
+    /// Its own name, by which it can be taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jti: Option<String>,
+    /// Which daemon it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aud: Option<serde_json::Value>,
+    /// What its user may do here.
+    #[serde(default)]
+    pub outrigger: Rights,
+}
+
+/// What a user may do here. What is absent narrows nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Rights {
+    pub role: Role,
+    /// Folders below which projects are, absolute and without `..`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roots: Option<Vec<PathBuf>>,
+    /// The most that is done without asking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<TrustLevel>,
+    /// US dollars in a day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
+}
+
+/// What a user's sockets may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// They look on.
+    Observer,
+    /// They answer questions, too.
+    Approver,
+    /// They do everything in the user's own sessions.
+    #[default]
+    Driver,
+    /// The same, and what is about the daemon.
+    Operator,
+}
+
+/// Why a token opens nothing. It says nothing of what a good one would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("the token is missing or wrong")]
+    Wrong,
+    #[error("no key is known that the token was signed with")]
+    UnknownKey,
+    #[error("the token has expired")]
+    Expired,
+    #[error("the token is not valid yet")]
+    Early,
+    #[error("the token is of another issuer, or for another audience")]
+    Elsewhere,
+    #[error("the token was taken back")]
+    Revoked,
+    #[error(
+        "the token has claims that cannot be read: they need `sub`, `exp`, and in `outrigger` no more than role, roots, trust and budget"
+    )]
+    Claims,
+}
+
+/// Checks tokens, and knows those that are in use.
+pub(crate) struct Tokens {
+    config: JwtConfig,
+    source: Source,
+    revoked: Mutex<Arc<Revoked>>,
+    live: Mutex<Vec<(Weak<Grant>, Claims)>>,
+}
+
+impl Tokens {
+    /// Returns what the configuration says; fails where a file that it names cannot be read.
+    pub(crate) fn new(config: &JwtConfig) -> Result<Self, String> {
+        crypto::install();
+        Ok(Self {
+            source: Source::new(&config.keys)?,
+            revoked: Mutex::new(Arc::new(Revoked::read(config.revoked.as_deref())?)),
+            live: Mutex::default(),
+            config: config.clone(),
+        })
+    }
+
+    /// Returns what a token grants.
+    pub(crate) async fn grant(&self, token: &str) -> Result<Arc<Grant>, Refused> {
+        if token.len() > MAX_TOKEN {
+            return Err(Refused::Wrong);
+        }
+        let key = keys::wanted(token)?;
+        let keys = self.source.keys(|keys| keys.has(&key)).await;
+        let claims = keys.check(token, &key, &self.config)?;
+        self.look_at_revoked().await;
+        if self.revoked.lock().has(&claims) {
+            return Err(Refused::Revoked);
+        }
+        let grant = Arc::new(claims.grant(self.config.clock_skew)?);
+        let mut live = self.live.lock();
+        // As many as sockets and sessions have.
+        live.retain(|(grant, _)| grant.strong_count() > 0);
+        live.push((Arc::downgrade(&grant), claims));
+        Ok(grant)
+    }
+
+    /// Reads the keys again, and what was taken back, whose sockets are closed.
+    pub(crate) async fn reload(&self) {
+        self.source.read_again().await;
+        self.read_revoked().await;
+    }
+
+    /// Reads what was taken back again where its file is another one.
+    pub(crate) async fn look_at_revoked(&self) {
+        let (path, known) = (
+            self.config.revoked.clone(),
+            Arc::clone(&self.revoked.lock()),
+        );
+        let is_other = move || path.is_some_and(|path| known.is_other(&path));
+        if tokio::task::spawn_blocking(is_other).await.unwrap_or(false) {
+            self.read_revoked().await;
+        }
+    }
+
+    async fn read_revoked(&self) {
+        let path = self.config.revoked.clone();
+        let read = move || Revoked::read(path.as_deref());
+        let read = tokio::task::spawn_blocking(read).await;
+        let revoked = match read.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(revoked) => Arc::new(revoked),
+            Err(problem) => {
+                tracing::error!(%problem, "tokens that were taken back stay as they were");
+                return;
+            }
+        };
+        *self.revoked.lock() = Arc::clone(&revoked);
+        let live = self.live.lock();
+        let gone = live.iter().filter(|(_, claims)| revoked.has(claims));
+        for grant in gone.filter_map(|(grant, _)| grant.upgrade()) {
+            grant.revoked.cancel();
+        }
+    }
+}
+
+impl Claims {
+    /// Says what is wrong with them, before a token is made of them.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let wrong = |_| {
+            format!(
+                "a daemon would not take it: the name has 1 to {MAX_NAME} characters, folders are absolute and without .., {MAX_ROOTS} at most, and the budget is 0 or more"
+            )
+        };
+        self.grant(Duration::ZERO).map(drop).map_err(wrong)
+    }
+
+    /// Returns what they grant; fails where that cannot be said.
+    fn grant(&self, clock_skew: Duration) -> Result<Grant, Refused> {
+        let Rights {
+            role,
+            roots,
+            trust,
+            budget,
+        } = self.outrigger.clone();
+        let name = &self.sub;
+        let is_name = (1..=MAX_NAME).contains(&name.chars().count());
+        if !is_name || name.chars().any(char::is_control) {
+            return Err(Refused::Claims);
+        }
+        let is_plain = |root: &PathBuf| {
+            let mut parts = root.components();
+            root.is_absolute() && parts.all(|it| it != std::path::Component::ParentDir)
+        };
+        if let Some(roots) = &roots
+            && (roots.len() > MAX_ROOTS || !roots.iter().all(is_plain))
+        {
+            return Err(Refused::Claims);
+        }
+        let day = match budget {
+            Some(dollars) => Some(Money::from_dollars(dollars).ok_or(Refused::Claims)?),
+            None => None,
+        };
+        // A part of a second is not worth a further one.
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a cast of a float saturates"
+        )]
+        let ends = Timestamp::from_second(self.exp as i64).map_err(|_| Refused::Claims)?;
+        // As long as it opens the door.
+        let ends = ends.saturating_add(clock_skew).unwrap_or(ends);
+        Ok(Grant {
+            user: User::new(name),
+            role: match role {
+                Role::Observer => SocketRole::Observer,
+                Role::Approver => SocketRole::Approver,
+                Role::Driver | Role::Operator => SocketRole::Driver,
+            },
+            is_operator: role == Role::Operator,
+            roots,
+            most_trust: trust,
+            day,
+            ends: Some(ends),
+            revoked: CancellationToken::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Whose a socket is, and what it may: said by the gate, and handed on to whatever is done for it.
+//!
+//! A daemon without users has one, whose name is empty and who may do everything. Nothing here reads a token or asks anybody.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+pub use outrigger_store::User;
+use tokio_util::sync::CancellationToken;
+
+use crate::message::{Money, TrustLevel};
+use crate::permission::ApprovalPolicy;
+use crate::protocol::roles::SocketRole;
+
+/// How long the clock is not looked at: it may be set, and a machine may sleep.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// What somebody may do who was let in.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    /// Whose the sessions are that it reaches.
+    pub user: User,
+    /// The most that its sockets may do on a session.
+    pub role: SocketRole,
+    /// Whether it may also do what is about the daemon: its configuration, figures, providers and MCP servers.
+    pub is_operator: bool,
+    /// The folders below which its projects are, of those that the operator allows; all of those where there is none.
+    pub roots: Option<Vec<PathBuf>>,
+    /// The most that may be done without asking.
+    pub most_trust: Option<TrustLevel>,
+    /// The most that its user may spend in a day.
+    pub day: Option<Money>,
+    /// When it ends.
+    pub ends: Option<Timestamp>,
+    /// Cancelled when it was taken back.
+    pub revoked: CancellationToken,
+}
+
+/// Why a grant counts no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// Its time is over.
+    Expired,
+    /// It was taken back.
+    Revoked,
+}
+
+impl Over {
+    /// Returns the code and the reason with which its sockets are closed.
+    pub(crate) fn close(self) -> (u16, &'static str) {
+        match self {
+            Self::Expired => (4004, "token_expired"),
+            Self::Revoked => (4005, "token_revoked"),
+        }
+    }
+}
+
+impl Default for Grant {
+    fn default() -> Self {
+        Self::of_the_daemon(SocketRole::Driver)
+    }
+}
+
+impl Grant {
+    /// Returns that of whoever has the daemon's own token, or one for a role.
+    pub fn of_the_daemon(role: SocketRole) -> Self {
+        Self {
+            user: User::default(),
+            role,
+            is_operator: true,
+            roots: None,
+            most_trust: None,
+            day: None,
+            ends: None,
+            revoked: CancellationToken::new(),
+        }
+    }
+
+    /// Returns whether a folder may be a project, as far as this says.
+    pub(crate) fn allows_folder(&self, folder: &Path) -> bool {
+        let is_below = |roots: &Vec<PathBuf>| roots.iter().any(|root| folder.starts_with(root));
+        self.roots.as_ref().is_none_or(is_below)
+    }
+
+    /// Returns a trust level, or the most that there may be.
+    pub(crate) fn capped(&self, trust: TrustLevel) -> TrustLevel {
+        match self.most_trust {
+            Some(most) if freedom(trust) > freedom(most) => most,
+            _ => trust,
+        }
+    }
+
+    /// Returns what becomes of calls that are asked for: to let them run is more than a capped level allows.
+    pub(crate) fn capped_policy(&self, policy: ApprovalPolicy) -> ApprovalPolicy {
+        let is_capped = self.capped(TrustLevel::Autonomous) != TrustLevel::Autonomous;
+        match policy {
+            ApprovalPolicy::AllowAll if is_capped => ApprovalPolicy::Ask,
+            policy => policy,
+        }
+    }
+
+    /// Waits until it counts no more.
+    pub(crate) async fn over(&self) -> Over {
+        let ended = async {
+            let Some(ends) = self.ends else {
+                return std::future::pending().await;
+            };
+            loop {
+                let left = Timestamp::now().duration_until(ends);
+                if left.is_negative() || left.is_zero() {
+                    return;
+                }
+                tokio::time::sleep(left.unsigned_abs().min(LOOK)).await;
+            }
+        };
+        tokio::select! {
+            () = self.revoked.cancelled() => Over::Revoked,
+            () = ended => Over::Expired,
+        }
+    }
+}
+
+fn freedom(trust: TrustLevel) -> u8 {
+    match trust {
+        TrustLevel::Supervised => 0,
+        TrustLevel::Guided => 1,
+        TrustLevel::Autonomous => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_narrows_and_never_widens() {
+        use TrustLevel::{Autonomous, Guided, Supervised};
+        let of = |most_trust| Grant {
+            most_trust,
+            roots: Some(vec![PathBuf::from("/work/anna")]),
+            ..Grant::default()
+        };
+        for (most, wanted, expected) in [
+            (None, Autonomous, Autonomous),
+            (Some(Autonomous), Supervised, Supervised),
+            (Some(Guided), Autonomous, Guided),
+            (Some(Guided), Supervised, Supervised),
+            (Some(Supervised), Guided, Supervised),
+        ] {
+            assert_eq!(of(most).capped(wanted), expected, "{most:?} {wanted:?}");
+        }
+        use ApprovalPolicy::{AllowAll, Ask, DenyAll};
+        for (most, wanted, expected) in [
+            (None, AllowAll, AllowAll),
+            (Some(Autonomous), AllowAll, AllowAll),
+            (Some(Guided), AllowAll, Ask),
+            (Some(Supervised), DenyAll, DenyAll),
+        ] {
+            assert_eq!(of(most).capped_policy(wanted), expected, "{most:?}");
+        }
+        for (folder, expected) in [
+            ("/work/anna", true),
+            ("/work/anna/deep", true),
+            ("/work/annabel", false),
+            ("/work", false),
+            ("/", false),
+        ] {
+            assert_eq!(
+                of(None).allows_folder(Path::new(folder)),
+                expected,
+                "{folder}"
+            );
+        }
+        assert!(Grant::default().allows_folder(Path::new("/")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_grant_is_over_when_it_ends_or_is_taken_back() {
+        let past = Grant {
+            ends: Some(Timestamp::UNIX_EPOCH),
+            ..Grant::default()
+        };
+        assert_eq!(past.over().await, Over::Expired);
+        let taken = Grant::default();
+        taken.revoked.cancel();
+        assert_eq!(taken.over().await, Over::Revoked);
+    }
+}
