@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::hmac;
 use ring::rand::SystemRandom;
+use ring::rsa::PublicKeyComponents;
 use ring::signature::{Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::{Value, json};
 
@@ -31,11 +32,7 @@ impl Issuer {
         let ed = Ed25519KeyPair::from_pkcs8(ed.as_ref()).unwrap();
         let body: String = RSA.lines().filter(|line| !line.starts_with('-')).collect();
         let rsa = RsaKeyPair::from_pkcs8(&STANDARD.decode(body).unwrap()).unwrap();
-        let public = rsa
-            .public()
-            .modulus()
-            .big_endian_without_leading_zero()
-            .to_vec();
+        let public = modulus(&rsa);
         let keys = json!({"keys": [
             {"kty": "OKP", "crv": "Ed25519", "kid": "ed", "x": encoded(ed.public_key())},
             {"kty": "RSA", "kid": "rsa", "alg": "RS256", "n": encoded(&public), "e": "AQAB"},
@@ -83,10 +80,7 @@ impl Issuer {
             }
             "secret" => mac(SECRET, &said),
             // The public key, which everybody has, in the place of a secret.
-            "rsa as secret" => {
-                let public = self.rsa.public().modulus();
-                mac(&public.big_endian_without_leading_zero().to_vec(), &said)
-            }
+            "rsa as secret" => mac(&modulus(&self.rsa), &said),
             "ed as secret" => mac(self.ed.public_key().as_ref(), &said),
             _ => Vec::new(),
         };
@@ -97,6 +91,11 @@ impl Issuer {
         let grant = self.tokens.grant(token).await;
         grant.map(|grant| grant.user.to_string())
     }
+}
+
+/// Returns the public half of a key, but for the exponent that all of them have.
+fn modulus(rsa: &RsaKeyPair) -> Vec<u8> {
+    PublicKeyComponents::<Vec<u8>>::from(rsa.public()).n
 }
 
 fn mac(secret: &[u8], said: &str) -> Vec<u8> {
