@@ -326,13 +326,23 @@ async fn a_list_of_somebody_else_changes_nothing() {
     assert_eq!(server.vendor(), "generic");
 }
 
+/// Its answer to what does not fit, the same on each of its APIs (2026-11-27).
+const LLAMA_OVERFLOW: &str = r#"{"error":{"code":400,"message":"request (6376 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":6376,"n_ctx":4096}}"#;
+
 #[tokio::test]
 async fn an_overflow_at_a_server_of_ones_own_says_how_to_widen_it() {
-    let overflow = r#"{"error":{"code":400,"message":"request (6376 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error"}}"#;
-    for (preset, advice) in [("llamacpp", Some("llama-server -c")), ("generic", None)] {
+    let overflow = r#"{"error":{"message":"this model's maximum context length is 4096 tokens","type":"invalid_request_error"}}"#;
+    for (preset, overflow, advice) in [
+        ("llamacpp", overflow, Some("llama-server -c")),
+        ("generic", LLAMA_OVERFLOW, Some("llama-server -c")),
+        ("vllm", LLAMA_OVERFLOW, Some("--max-model-len")),
+        ("generic", overflow, None),
+    ] {
         let (server, _) = start(ProviderKind::Chat, preset, &[(400, overflow)]).await;
         let error = ask(&server).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::ContextLength);
+        let named = error.window.map(std::num::NonZeroU32::get);
+        assert_eq!(named, (overflow == LLAMA_OVERFLOW).then_some(4096));
         match advice {
             Some(words) => assert!(error.widens.unwrap().advice().contains(words)),
             None => assert_eq!(error.widens, None),
