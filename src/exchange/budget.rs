@@ -90,9 +90,15 @@ impl Gauge {
         is_other
     }
 
-    /// Learns from an answer that says that so many tokens, those that were asked for among them, do not fit.
-    pub(crate) fn overflowed(&mut self, model: &str, used: u64) {
-        self.learnt = Some((model.to_owned(), (used / 10).saturating_mul(LEARNT).max(1)));
+    /// Learns from an answer that says that so many tokens, those that were asked for among them, do not fit: the window that
+    /// it names, else that it is less than these and than what was learnt before. Where the tokens would fit what is named, it is
+    /// the estimate that errs.
+    pub(crate) fn overflowed(&mut self, model: &str, used: u64, named: Option<u64>) {
+        let before = self.learnt.take().filter(|(of, _)| of == model);
+        let shown = (used / 10).saturating_mul(LEARNT).max(1);
+        let shown = before.map_or(shown, |(_, window)| window.min(shown));
+        let window = named.filter(|named| used > *named).unwrap_or(shown);
+        self.learnt = Some((model.to_owned(), window));
     }
 
     /// Returns the window of a model by what is known of it and what was learnt.
@@ -338,7 +344,7 @@ mod tests {
         let mut gauge = Gauge::default();
         gauge.count(&usage(Some(u64::MAX), u64::MAX), u64::MAX, u64::MAX);
         assert_eq!(gauge.used(u64::MAX), u64::MAX);
-        gauge.overflowed("m", u64::MAX);
+        gauge.overflowed("m", u64::MAX, None);
         let window = gauge.window("m", None).unwrap();
         let wanted = Wanted {
             reserve: u64::MAX,
@@ -390,7 +396,9 @@ mod tests {
         let mut gauge = Gauge::default();
         assert_eq!(gauge.window("m", None), None);
         assert_eq!(gauge.window("m", Some(1_000)), Some(1_000));
-        gauge.overflowed("m", 500);
+        gauge.overflowed("m", 500, None);
+        // A longer one that does not fit either shows no larger window.
+        gauge.overflowed("m", 5_000, None);
         assert_eq!(gauge.window("m", None), Some(450));
         assert_eq!(gauge.window("m", Some(1_000)), Some(450));
         assert_eq!(gauge.window("other", Some(1_000)), Some(1_000));
@@ -398,5 +406,11 @@ mod tests {
         assert_eq!(gauge.window("m", None), Some(450));
         gauge.count(&usage(Some(451), 0), 450, 450);
         assert_eq!(gauge.window("m", None), None);
+        // What the server names counts, whatever was estimated.
+        gauge.overflowed("m", 500, None);
+        gauge.overflowed("m", 5_000, Some(4_096));
+        assert_eq!(gauge.window("m", Some(200_000)), Some(4_096));
+        gauge.overflowed("m", 4_000, Some(4_096));
+        assert_eq!(gauge.window("m", None), Some(3_600));
     }
 }

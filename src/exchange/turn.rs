@@ -167,7 +167,7 @@ impl Exchange<'_> {
                     recoveries += 1;
                     metrics::provider_answered(provider, &word(&failure::meaning(error.kind).0));
                     drop((self.ledger.reserved.take(), admitted));
-                    if !self.recover_from_overflow(request).await? {
+                    if !self.recover_from_overflow(request, error.window).await? {
                         return Err(self.give_up(request, received, &error));
                     }
                 }

@@ -1,5 +1,7 @@
 //! Whether the next request fits the model's window, which is looked at before each one, and what is done where it does not.
 
+use std::num::NonZeroU32;
+
 use super::budget::{Gauge, Shares, Wanted};
 use super::compaction::{Compactor, Outcome, Wish};
 use super::context::{Context, Setup};
@@ -28,18 +30,21 @@ impl Exchange<'_> {
         Ok(!shares.is_spent(used(self.context, &request.offer)))
     }
 
-    /// Makes room after the provider said that a request does not fit, and learns from that. Returns whether the request may
-    /// be sent again.
+    /// Makes room after the provider said that a request does not fit, and maybe named its window, and learns from that. Returns
+    /// whether the request may be sent again.
     pub(super) async fn recover_from_overflow(
         &mut self,
         request: &TurnRequest,
+        named: Option<NonZeroU32>,
     ) -> Result<bool, Leave> {
         // Servers refuse what is sent and asked for together.
         let asked_for = self.max_tokens(request).map_or(0, u64::from);
         let tokens = used(self.context, &request.offer).saturating_add(asked_for);
         let model = self.setup.model_key();
         let gauge = &self.context.conversation.gauge;
-        gauge.lock().overflowed(&model, tokens);
+        gauge
+            .lock()
+            .overflowed(&model, tokens, named.map(|window| u64::from(window.get())));
         self.compact(request, CompactionTrigger::Overflow).await
     }
 

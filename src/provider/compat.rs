@@ -22,7 +22,7 @@ use super::http::{Clients, Draft, Endpoint};
 use super::notices::{documents_left_out, images_left_out, no_tools};
 use super::quirks::repair::{self, Learned, Repair};
 use super::quirks::{GENERIC_VENDOR, Quirks, url, vendor};
-use super::responses::decode::ResponsesWire;
+use super::responses::decode::{Limits, ResponsesWire};
 use super::{
     ChunkStream, ErrorKind, Provider, ProviderError, Request, ToolChoice, WiderWindow, chat,
     models, output, responses,
@@ -140,7 +140,8 @@ impl Server {
             ("chat/completions", body, Box::<ChatWire>::default())
         } else {
             let body = responses::request::body(request, quirks, &config.id, &mut notices);
-            ("responses", body, Box::<ResponsesWire>::default())
+            let wire = ResponsesWire::within(self.limits(request, quirks));
+            ("responses", body, Box::new(wire))
         };
         if let Some(mistake) = mistake {
             add_mistake(&mut body, mistake);
@@ -152,6 +153,17 @@ impl Server {
             notices,
         };
         Ok((draft, wire))
+    }
+
+    /// Returns where the answer is cut, if the server does not say itself that it was.
+    fn limits(&self, request: &Request<'_>, quirks: &Quirks) -> Limits {
+        match quirks.says_cut {
+            true => Limits::default(),
+            false => Limits {
+                output: request.max_tokens.map(u64::from),
+                window: self.model(request.model).context_window,
+            },
+        }
     }
 
     /// Notes a call that the server refuses while it answers, so that the model learns of it when the

@@ -8,6 +8,7 @@ mod delay;
 mod payload;
 mod redact;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -48,6 +49,8 @@ pub struct ProviderError {
     pub scripted: bool,
     /// Where a conversation does not fit: the server on which the user can widen the window.
     pub widens: Option<WiderWindow>,
+    /// Where a conversation does not fit: the tokens of the window, if the server names them.
+    pub window: Option<NonZeroU32>,
     /// Where the turn waits, with others, for a provider that is known to be busy.
     pub(crate) position: Option<Arc<QueuePosition>>,
 }
@@ -134,8 +137,13 @@ impl ProviderError {
             .retry_after
             .or_else(|| delay::from_text(&said.searched));
         let kind = classify::kind(failing, &said, retry_after.is_some());
+        let does_not_fit = kind == ErrorKind::ContextLength;
+        // A word of llama.cpp's alone, which has it on each of the three APIs that it speaks.
+        let is_llama_cpp = said.error_type.as_deref() == Some("exceed_context_size_error");
         Self {
             kind,
+            widens: (does_not_fit && is_llama_cpp).then_some(WiderWindow::LlamaCpp),
+            window: said.window.filter(|_| does_not_fit),
             message: said.shown(),
             status,
             error_type: said.error_type,

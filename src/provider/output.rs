@@ -21,6 +21,11 @@ pub(super) fn json_schema(schema: &Value) -> Value {
     json!({"name": NAME, "schema": schema, "strict": false})
 }
 
+/// Returns the form as the field `response_format` of Chat Completions has it.
+pub(super) fn response_format(schema: &Value) -> Value {
+    json!({"type": "json_schema", "json_schema": json_schema(schema)})
+}
+
 /// Returns the schema of the tool by which the model has to give its answer: where the server takes no schema for the answer
 /// itself. It would keep the model from its other tools, so that where it may call any the words of the request have to do.
 pub(super) fn by_tool<'a>(request: &Request<'a>, quirks: &Quirks) -> Option<&'a Value> {

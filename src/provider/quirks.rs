@@ -49,6 +49,10 @@ pub(crate) struct Quirks {
     pub(crate) empty_reasoning: bool,
     /// Responses: when summaries of the reasoning are requested.
     pub(crate) summaries: Summaries,
+    /// Responses: whether it says that an answer was cut; else only its count of tokens tells.
+    pub(crate) says_cut: bool,
+    /// Responses: whether it takes the form of an answer as Chat Completions have it, and passes over the other.
+    pub(crate) chat_form: bool,
     /// Whether the model needs the other of OpenAI's two APIs than the one that is configured.
     pub(crate) other_api: bool,
 }
@@ -121,6 +125,8 @@ const GENERIC: Quirks = Quirks {
     include: true,
     empty_reasoning: false,
     summaries: Summaries::WithThinking,
+    says_cut: true,
+    chat_form: false,
     other_api: false,
 };
 
@@ -182,6 +188,8 @@ impl Quirks {
             "llamacpp" => Self {
                 reasoning_back: ReasoningBack::As("reasoning_content"),
                 thinking: ThinkingDialect::Template,
+                says_cut: false,
+                chat_form: true,
                 ..GENERIC
             },
             "xai" => Self {

@@ -46,7 +46,9 @@ fn model(
         id: id.to_owned(),
         provider: provider.to_owned(),
         display_name: text(entry, "display_name").unwrap_or(id).to_owned(),
-        context_window: number("max_input_tokens"),
+        // llama.cpp's list is the same for all of its APIs.
+        context_window: number("max_input_tokens")
+            .or_else(|| entry.pointer("/meta/n_ctx")?.as_u64()),
         max_output_tokens: number("max_tokens"),
         supports_tools: true,
         supports_thinking: supported("thinking").or_else(thinks),
@@ -77,13 +79,15 @@ mod tests {
                         "types": {"adaptive": {"supported": true}}}}},
                 {"id": "claude-gone", "lifecycle": "retired"},
                 {"id": "bare"},
+                {"id": "local.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 8192, "n_ctx_train": 262_144}},
                 {"id": ""}, {}, 3, null,
             ],
             "has_more": true, "first_id": "claude-test-1", "last_id": "bare",
         });
         let (models, after) = super::page(&page, "main", "anthropic");
         let ids: Vec<_> = models.iter().map(|(model, _)| &*model.id).collect();
-        assert_eq!(ids, ["claude-test-1", "bare"]);
+        assert_eq!(ids, ["claude-test-1", "bare", "local.gguf"]);
+        assert_eq!(models[2].0.context_window, Some(8192));
         let (model, capabilities) = &models[0];
         assert_eq!(model.display_name, "Test 1");
         assert_eq!(model.context_window, Some(500_000));

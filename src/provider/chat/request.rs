@@ -47,8 +47,7 @@ pub(in crate::provider) fn body(
         "messages": null,
         "tools": tools,
         "tool_choice": tool_choice,
-        "response_format": form
-            .map(|schema| json!({"type": "json_schema", "json_schema": output::json_schema(schema)})),
+        "response_format": form.map(output::response_format),
         "provider": (has_tools && quirks.routed).then(|| json!({"require_parameters": true})),
         quirks.output_cap: request.max_tokens,
         "temperature": temperature(request, quirks),

@@ -317,6 +317,55 @@ async fn a_llamacpp_that_nobody_named_is_recognised() {
     assert_eq!(paths(&played).len(), 3);
 }
 
+/// The end of an answer of llama.cpp's `/v1/responses`, which says `completed` however it ended (2026-11-27).
+fn llama_response(input: u64, output: u64) -> String {
+    let usage = json!({"input_tokens": input, "output_tokens": output});
+    let item = json!({"type": "message", "status": "completed", "id": "msg_1", "role": "assistant",
+        "content": [{"type": "output_text", "annotations": [], "logprobs": [], "text": "on and on"}]});
+    let response = json!({"id": "resp_1", "object": "response", "status": "completed", "model": "tiny",
+        "output": [item], "usage": usage});
+    format!(
+        "data: {}\n\n",
+        json!({"type": "response.completed", "response": response})
+    )
+}
+
+#[tokio::test]
+async fn an_answer_of_llamacpp_was_cut_where_its_tokens_say_so() {
+    // Ten are asked for at most, and the window has 8,192.
+    for (preset, input, output, expected) in [
+        ("llamacpp", 100, 9, Stop::EndTurn),
+        ("llamacpp", 100, 10, Stop::MaxTokens),
+        ("llamacpp", 8_187, 5, Stop::MaxTokens),
+        ("generic", 100, 10, Stop::EndTurn),
+    ] {
+        let answer = llama_response(input, output);
+        let answers = [(200, LLAMA_LIST), (200, LLAMA_PROPS), (200, &answer)];
+        let answers = if preset == "llamacpp" {
+            &answers[..]
+        } else {
+            &answers[2..]
+        };
+        let (server, _) = start(ProviderKind::Responses, preset, answers).await;
+        if preset == "llamacpp" {
+            server.look_up("tiny").await;
+        }
+        let history = [user("Go on.")];
+        let request = Request {
+            model: "tiny",
+            max_tokens: Some(10),
+            ..request(&history, &[])
+        };
+        let chunks: Vec<_> = server.answer(request).await.unwrap().collect().await;
+        match chunks.last() {
+            Some(Ok(Chunk::End(end))) => {
+                assert_eq!(end.stop, expected, "{preset} {input} {output}");
+            }
+            other => panic!("{other:?} is no end"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_list_of_somebody_else_changes_nothing() {
     let list = r#"{"data":[{"id":"m","owned_by":"organization"}]}"#;
@@ -326,13 +375,23 @@ async fn a_list_of_somebody_else_changes_nothing() {
     assert_eq!(server.vendor(), "generic");
 }
 
+/// Its answer to what does not fit, the same on each of its APIs (2026-11-27).
+const LLAMA_OVERFLOW: &str = r#"{"error":{"code":400,"message":"request (6376 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":6376,"n_ctx":4096}}"#;
+
 #[tokio::test]
 async fn an_overflow_at_a_server_of_ones_own_says_how_to_widen_it() {
-    let overflow = r#"{"error":{"code":400,"message":"request (6376 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error"}}"#;
-    for (preset, advice) in [("llamacpp", Some("llama-server -c")), ("generic", None)] {
+    let overflow = r#"{"error":{"message":"this model's maximum context length is 4096 tokens","type":"invalid_request_error"}}"#;
+    for (preset, overflow, advice) in [
+        ("llamacpp", overflow, Some("llama-server -c")),
+        ("generic", LLAMA_OVERFLOW, Some("llama-server -c")),
+        ("vllm", LLAMA_OVERFLOW, Some("--max-model-len")),
+        ("generic", overflow, None),
+    ] {
         let (server, _) = start(ProviderKind::Chat, preset, &[(400, overflow)]).await;
         let error = ask(&server).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::ContextLength);
+        let named = error.window.map(std::num::NonZeroU32::get);
+        assert_eq!(named, (overflow == LLAMA_OVERFLOW).then_some(4096));
         match advice {
             Some(words) => assert!(error.widens.unwrap().advice().contains(words)),
             None => assert_eq!(error.widens, None),

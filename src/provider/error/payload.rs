@@ -1,5 +1,6 @@
 //! Finds an error's words in whatever JSON or text a vendor wrapped them in. Forms as of 2026-11-20.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -23,6 +24,8 @@ pub(super) struct Said {
     /// The HTTP status that the object names, 300 to 599.
     pub(super) status: Option<u16>,
     pub(super) retry_after: Option<Duration>,
+    /// The tokens of the window that a request did not fit (llama.cpp).
+    pub(super) window: Option<NonZeroU32>,
     /// All text that may hold a signature, in lower case.
     pub(super) searched: String,
 }
@@ -77,6 +80,10 @@ impl Said {
                 .filter(|word| *word != "error")
                 .map(str::to_owned),
             code: fields.get("code").and_then(plain),
+            window: fields
+                .get("n_ctx")
+                .and_then(Value::as_u64)
+                .and_then(|tokens| NonZeroU32::new(u32::try_from(tokens).ok()?)),
             inner_code: inner_code.map(str::to_owned),
             message,
         }

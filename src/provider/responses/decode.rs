@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::items::Items;
+use crate::message::Usage;
 use crate::provider::decode::{Answer, Wire, incomplete, protocol};
 use crate::provider::json::{Json, array, field, text};
 use crate::provider::{ErrorKind, ProviderError, Stop, usage};
@@ -14,12 +15,43 @@ use crate::provider::{ErrorKind, ProviderError, Stop, usage};
 /// The name of the wire format in [`crate::message::NativeReply`]: the output items of one response in `items`.
 pub(in crate::provider) const WIRE: &str = "openai-responses";
 
+/// Tokens at which an answer is cut, for servers that do not say that it was.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) output: Option<u64>,
+    /// Of input and output together.
+    pub(crate) window: Option<u64>,
+}
+
+impl Limits {
+    fn are_reached(self, usage: &Usage) -> bool {
+        let reached = |limit: Option<u64>, count: Option<u64>| {
+            let both = limit.zip(count);
+            both.is_some_and(|(limit, count)| count >= limit)
+        };
+        let all = usage.input.zip(usage.output);
+        let all = all.map(|(input, output)| input.saturating_add(output));
+        reached(self.output, usage.output) || reached(self.window, all)
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct ResponsesWire {
+    limits: Limits,
     items: Items,
     /// Whether text was passed on that belongs to no item known by then.
     stray: bool,
     refused: bool,
+}
+
+impl ResponsesWire {
+    /// Reads an answer that counts as cut, too, where it is as long as one of these.
+    pub(crate) fn within(limits: Limits) -> Self {
+        Self {
+            limits,
+            ..Self::default()
+        }
+    }
 }
 
 impl Wire for ResponsesWire {
@@ -200,6 +232,7 @@ impl ResponsesWire {
             // Documented as stopping points of the server, between items.
             ("incomplete", "max_messages" | "steered") => None,
             ("incomplete", _) => Some(Stop::MaxTokens),
+            _ if self.limits.are_reached(&answer.usage) => Some(Stop::MaxTokens),
             _ => None,
         };
         self.items.close(cut.is_some(), answer);

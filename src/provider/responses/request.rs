@@ -47,6 +47,7 @@ pub(in crate::provider) fn body(
         "tool_choice": tool_choice,
         "store": false,
         "text": request.output.filter(|_| quirks.output).map(form),
+        "response_format": request.output.filter(|_| quirks.output && quirks.chat_form).map(output::response_format),
         "include": quirks.include.then_some(["reasoning.encrypted_content"]),
         // The vendor says itself how long its compaction is.
         "max_output_tokens": request.max_tokens.filter(|_| request.compact.is_none()),

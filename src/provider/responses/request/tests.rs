@@ -272,6 +272,23 @@ fn a_compaction_is_asked_for_at_the_end_and_goes_back_first() {
 }
 
 #[test]
+fn llamacpp_is_told_of_the_form_as_it_knows_it_too() {
+    let history = [user("Count.")];
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let request = Request {
+        output: Some(&schema),
+        ..request(&history, &[])
+    };
+    for (preset, expected) in [("llamacpp", Some(&schema)), ("generic", None)] {
+        let config = config(ProviderKind::Responses, preset, "http://127.0.0.1:8080");
+        let body = body(&request, &Quirks::of(vendor(&config), "m"), "p");
+        assert_eq!(body["text"]["format"]["schema"], schema, "{body}");
+        let beside = body.pointer("/response_format/json_schema/schema");
+        assert_eq!(beside, expected, "{body}");
+    }
+}
+
+#[test]
 fn the_answer_is_a_tool_only_where_no_other_may_be_called() {
     let (history, tools) = ([user("Count.")], tools());
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
