@@ -134,6 +134,7 @@ fn frame(criterion: &mut Criterion) {
         seq: Some(12_345),
         reply_to: None,
         timestamp: Timestamp::now(),
+        task: None,
     };
     group.bench_function("write", |bench| {
         bench.iter(|| envelope::write(black_box(&event), &stamp));
