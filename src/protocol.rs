@@ -12,6 +12,7 @@ pub mod client_tools;
 pub mod code;
 pub mod command;
 pub mod content;
+pub mod context;
 pub mod envelope;
 pub mod event;
 pub mod input;
@@ -21,6 +22,7 @@ pub mod roles;
 pub mod schema;
 pub mod settings;
 pub mod status;
+pub mod trust;
 
 pub use code::{ChatCode, SessionCode};
 pub use command::Command;
@@ -42,7 +44,7 @@ pub const TASKS: &str = "tasks";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 22] = [
+pub const FEATURES: [&str; 24] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -83,6 +85,10 @@ pub const FEATURES: [&str; 22] = [
     "live_settings",
     // Parts `document` of `chat:send`, `content` of `chat:tool-result`.
     "documents",
+    // `chat:trust-confirm` and its answer, `trustQuestions` of `session:configure`, `instructions` of `session:ready`.
+    "instructions",
+    // `chat:context`.
+    "context",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

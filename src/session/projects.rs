@@ -105,6 +105,8 @@ impl Session {
         let root = root(&workspace);
         self.shared.journal.project(root);
         self.shared.memory.move_to(folder(&workspace));
+        // They were the other one's.
+        self.ready.instructions.clear();
         let tools = SessionTools::new(&workspace.registry, &self.services.config());
         let client_tools = self.client_tools.all();
         tools.of_tasks.replace(client::ORIGIN, client_tools);

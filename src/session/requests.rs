@@ -9,7 +9,7 @@ use super::tools::no_tool;
 use super::{Session, projects, providers, resolve};
 use crate::conversation::{self, View};
 use crate::exchange::questions::Action;
-use crate::message::ConversationId;
+use crate::message::{ConversationId, MessageId};
 use crate::protocol::budget::SessionBudget;
 use crate::protocol::command::{self, Command, WhenBusy};
 use crate::protocol::envelope::Timestamp;
@@ -32,6 +32,9 @@ impl Session {
             Command::ChatToolInput(input) => return self.question(Action::Input(input), id).await,
             Command::ChatBudgetApprove(answer) => {
                 return self.question(Action::Budget(answer), id).await;
+            }
+            Command::ChatTrustApprove(answer) => {
+                return self.question(Action::Trust(answer), id).await;
             }
             Command::ChatToolOutput(output) => return self.client_output(output, id).await,
             Command::ChatToolExtend(extend) => {
@@ -59,6 +62,7 @@ impl Session {
             Command::SessionTakeOver(_) => return self.take_over(id),
             Command::SessionState(_) => return self.state(id).await,
             Command::ChatHistory(wanted) => return self.history(wanted, id).await,
+            Command::ChatContext(wanted) => self.context_use(wanted.conversation_id).await,
             Command::ChatQueue(wanted) => return self.queue(wanted, id).await,
             Command::ChatCompact(wanted) => return self.compact(wanted, id).await,
             Command::ChatClose(wanted) => Ok(self.close(wanted.conversation_id).await),
@@ -160,6 +164,7 @@ impl Session {
             self.daemon.providers.default_id(),
             self.feed.log().layers.clone(),
             self.shared.questions.wants_inputs(),
+            self.shared.questions.wants_trust(),
         );
         answer::Configured {
             trust_level: self.grant.capped(in_force.trust_level),
@@ -183,6 +188,7 @@ impl Session {
             approvals: Vec::new(),
             inputs: Vec::new(),
             budgets: Vec::new(),
+            trusts: Vec::new(),
             client_calls: Vec::new(),
         };
         let mut ids: Vec<_> = self.conversations.keys().cloned().collect();
@@ -207,6 +213,7 @@ impl Session {
                     Event::ChatToolConfirm(approval) => state.approvals.push(*approval),
                     Event::ChatToolInputRequest(input) => state.inputs.push(*input),
                     Event::ChatBudgetConfirm(budget) => state.budgets.push(*budget),
+                    Event::ChatTrustConfirm(trust) => state.trusts.push(*trust),
                     Event::ChatToolCall(call) => state.client_calls.push(*call),
                     _ => {}
                 }
@@ -287,6 +294,17 @@ impl Session {
         }
     }
 
+    /// Returns where the window of a conversation's model goes: as its last exchange was, or as the next one would be.
+    async fn context_use(&self, id: ConversationId) -> Result<Event, SessionError> {
+        let send = command::ChatSend::text(id.clone(), String::new());
+        let setup = self.setup(&send, MessageId::new(""))?;
+        let found = self.look(&id, move |view: View<'_>| view.context_use(setup));
+        found.await.map(Event::ChatContextResult).ok_or_else(|| {
+            let problem = format!("no conversation `{id}`; it begins with its first chat:send");
+            SessionError::new(SessionCode::ConversationNotFound, problem)
+        })
+    }
+
     fn answer_deferred(&self, answer: Event, reply_to: Option<&RequestId>) {
         self.feed
             .grow(|log| log.flush_deferred(answer, reply_to, Timestamp::now()));
@@ -352,6 +370,9 @@ impl Session {
         if let Some(wanted) = wanted.input_requests {
             self.shared.questions.want_inputs(wanted);
         }
+        if let Some(wanted) = wanted.trust_questions {
+            self.shared.questions.want_trust(wanted);
+        }
         Ok(())
     }
 
@@ -360,6 +381,7 @@ impl Session {
         command::Configure {
             layers: Some(self.feed.log().layers.clone()),
             input_requests: Some(self.shared.questions.wants_inputs()),
+            trust_questions: Some(self.shared.questions.wants_trust()),
             ..self.defaults.configured(&self.daemon.services.config())
         }
     }

@@ -114,7 +114,12 @@ impl Daemon {
         store.is_some_and(|store| store.ended().is_none())
     }
 
-    async fn ready(&self, session_id: SessionId, workspace: &Workspace, grant: &Grant) -> Ready {
+    async fn ready(
+        &self,
+        session_id: SessionId,
+        workspace: &Arc<Workspace>,
+        grant: &Grant,
+    ) -> Ready {
         self.find_first_provider().await;
         let config = &self.services.config();
         let (project, project_error) = projects::shown(workspace);
@@ -139,6 +144,7 @@ impl Daemon {
             layers: LAYERS.to_vec(),
             features: features(config),
             workflows: workflows(config),
+            instructions: self.instructions(workspace, &grant.user).await,
         }
     }
 }

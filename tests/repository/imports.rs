@@ -62,6 +62,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "clients for providers and search engines; `sandbox` for addresses that hand out keys",
     ),
     (
+        "instructions",
+        &["sandbox", "telemetry", "terminal_text"],
+        "reads files of projects by the handles of `sandbox`; `telemetry` takes secrets out before anybody sees them",
+    ),
+    (
         "webhooks",
         &[
             "sandbox",
@@ -162,6 +167,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "exchange",
         &[
             "hooks",
+            "instructions",
             "json_schema",
             "spend",
             "store",
@@ -190,6 +196,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "session",
         &[
             "hooks",
+            "instructions",
             "json_schema",
             "http",
             "webhooks",

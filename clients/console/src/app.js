@@ -19,7 +19,9 @@ import { Roles, lastWords, readJoined } from "./roles.js";
 import { Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
 import { drafts, readToken, store, trimmed } from "./store.js";
+import { Trust } from "./trust.js";
 import { exposed } from "./visible.js";
+import { windowOf } from "./window.js";
 import { spokenEnd } from "./words.js";
 
 const CONVERSATION = "default";
@@ -113,6 +115,10 @@ const inputs = new Inputs(byId("asked"), async (payload) => {
 const money = new Money(byId("money"), async (payload) => {
   await ask("chat:budget-approve", payload);
 });
+const trust = new Trust(byId("trust"), async (payload) => {
+  await ask("chat:trust-approve", payload);
+});
+const parts = windowOf(ask, CONVERSATION);
 const roles = new Roles(byId("roles"), joined, () => void ask("session:take-over", {}).catch(complain), () => {
   // What a socket that only looks on may not ask for.
   void ask("session:configure", wanted(ready)).catch(complain);
@@ -171,6 +177,7 @@ function draw() {
   const approvals = isReplaying ? [] : view.approvals;
   const asked = isReplaying ? [] : view.inputs;
   const budgets = isReplaying ? [] : view.budgets;
+  const trusts = isReplaying ? [] : view.trusts;
   if (state === "idle" && steering.length && !isReplaying) setSteering([]);
   const isBusy = state !== "idle" && client?.status.name !== "closed";
   const all = withWaiting(list);
@@ -185,7 +192,7 @@ function draw() {
   setText(byId("send"), isBusy ? "Send now" : "Send");
   byId("send").title = isBusy ? "The model gets it with its next step (Enter)" : "";
   const calls = clientCalls.show(isReplaying, skew);
-  const isAsked = approvals.length + asked.length + budgets.length + calls > 0;
+  const isAsked = approvals.length + asked.length + budgets.length + trusts.length + calls > 0;
   byId("spinner").hidden = !isBusy || isAsked || state.startsWith("awaiting-");
   setText(byId("state"), isAsked ? (roles.mayAnswer ? "Waits for your answer" : "Waits for an answer") : described(state, list));
   meters(conversation);
@@ -193,9 +200,10 @@ function draw() {
   approval.show(approvals, skew, (it) => attention.deadline(it));
   inputs.show(asked, skew, (it) => attention.deadline(it));
   money.show(budgets, skew);
+  trust.show(trusts, skew);
   queued.show(list, roles.mayDrive, !isReplaying && client?.status.name === "open");
   roles.apply();
-  title(list, approvals.length + asked.length + budgets.length + calls);
+  title(list, approvals.length + asked.length + budgets.length + trusts.length + calls);
   if (follows) scroll.scrollTop = scroll.scrollHeight;
 }
 
@@ -231,6 +239,7 @@ function described(state, list) {
     case "awaiting-approval":
     case "awaiting-input":
     case "awaiting-client":
+    case "awaiting-trust":
     case "awaiting-budget": return "Waits for your answer";
     case "compacting": return "Making the conversation shorter…";
     case "retrying": return last?.retry ? `Trying again: ${exposed(last.retry.reason)}` : "Trying again…";
@@ -250,6 +259,7 @@ function meters(/** @type {any} */ conversation) {
     gauge.dataset.level = percent > 90 ? "full" : percent > 70 ? "high" : "";
   }
   setText(byId("context"), context ? `${compact(context.used)}${context.window ? ` of ${compact(context.window)}` : ""} tokens` : "");
+  parts.show(context);
   setText(byId("cost"), conversation?.costUsd ? `$${conversation.costUsd.toFixed(4)}` : "");
 }
 
@@ -374,7 +384,7 @@ function banner(...parts) {
 /** What this page wants of a session that it drives. @param {any} it */
 function wanted(it) {
   const showsTasks = it?.features?.includes("tasks") ?? false;
-  return { inputRequests: true, ...(showsTasks && { layers: [...new Set([...it.layers, "tasks"])] }) };
+  return { inputRequests: true, trustQuestions: true, ...(showsTasks && { layers: [...new Set([...it.layers, "tasks"])] }) };
 }
 
 function take(/** @type {any} */ frame) {

@@ -17,6 +17,7 @@ import type {
   ToolConfirm,
   ToolInputRequest,
   ToolResolved,
+  TrustConfirm,
   WireMessage,
 } from "./protocol.js";
 
@@ -123,6 +124,8 @@ export interface View {
   inputs: ToolInputRequest[];
   /** Questions whether more may be spent, in the order of their coming. */
   budgets: BudgetConfirm[];
+  /** Questions whether files may speak for the user, in the order of their coming; only with `trustQuestions`. */
+  trusts: TrustConfirm[];
   /** Whether events were missed that the daemon no longer had; what is shown is what it remembers. */
   gap: boolean;
   /** Whether the histories after a gap come now; one without `replyTo` is the answer to another socket else. */
@@ -131,7 +134,7 @@ export interface View {
 
 /** A view of nothing. */
 export function emptyView(): View {
-  return { conversations: {}, tasks: {}, approvals: [], inputs: [], budgets: [], gap: false };
+  return { conversations: {}, tasks: {}, approvals: [], inputs: [], budgets: [], trusts: [], gap: false };
 }
 
 /** Returns the view after a frame. */
@@ -256,6 +259,15 @@ function after(view: View, frame: ServerFrame): View {
     case "chat:budget-resolved": {
       const { requestId } = frame.payload;
       return { ...view, budgets: view.budgets.filter((open) => open.requestId !== requestId) };
+    }
+    case "chat:trust-confirm": {
+      const confirm = frame.payload;
+      const known = view.trusts.some((open) => open.requestId === confirm.requestId);
+      return known ? view : { ...view, trusts: [...view.trusts, confirm] };
+    }
+    case "chat:trust-resolved": {
+      const { requestId } = frame.payload;
+      return { ...view, trusts: view.trusts.filter((open) => open.requestId !== requestId) };
     }
     case "chat:tool-start": {
       const { toolName, turn, input } = frame.payload;
@@ -452,7 +464,7 @@ function missed(view: View): View {
       }),
     };
   }
-  return { conversations, tasks: {}, approvals: [], inputs: [], budgets: [], gap: true, isRetold: true };
+  return { conversations, tasks: {}, approvals: [], inputs: [], budgets: [], trusts: [], gap: true, isRetold: true };
 }
 
 /** After a gap, the beginning of an exchange that runs is the last answer of the history, where that is not whole. */
@@ -632,7 +644,7 @@ function ended(view: View, end: StreamEnd): View {
 }
 
 function stateOf(view: View, payload: ServerFrame<"session:state-result">["payload"]): View {
-  let now: View = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [], budgets: payload.budgets ?? [] };
+  let now: View = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [], budgets: payload.budgets ?? [], trusts: payload.trusts ?? [] };
   for (const { conversationId, state, background } of payload.conversations) {
     now = withConversation(now, conversationId, (it) => ({ ...it, state, background: background ?? [] }));
   }

@@ -18,7 +18,7 @@ impl Renderer {
     }
 
     /// Ends a question that stands there as a call.
-    pub(super) fn resolved(&mut self, id: &str, is_yes: bool) -> Vec<Value> {
+    pub(in crate::acp) fn resolved(&mut self, id: &str, is_yes: bool) -> Vec<Value> {
         if !self.asked.remove(id) {
             return Vec::new();
         }
