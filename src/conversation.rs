@@ -26,6 +26,7 @@ use tracing::Instrument as _;
 use crate::exchange::calls::settle_open;
 use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::history::{Full, Repairs, bytes_of_parts};
+use crate::exchange::instructions::{Cancelled, Learner};
 use crate::exchange::questions::Action;
 use crate::exchange::transcript::Transcript;
 use crate::exchange::{self, Ended, Execute, failure};
@@ -282,13 +283,28 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     setup.compact_at = setup.compact_at.filter(|_| history.is_none());
     let (limit, setting) = time_limit(&setup, context);
     let stopwatch = Stopwatch::start(limit);
-    let mut model_found = Ok(());
+    let mut prepared = Ok(());
     // Not awaited where the model is known: `drive` would take commands before the start is emitted.
     if setup.model.is_empty() && execute.is_none() {
         let find = find_model(context, &setup, &cancel);
         let model = drive(mailbox, context, &stopwatch, find).await;
         let model = model.unwrap_or_else(|| Err(end_by_fault(context, &setup)));
-        model_found = model.map(|model| setup.model = model);
+        prepared = model.map(|model| setup.model = model);
+    }
+    // Before the begin, which names what is told.
+    if execute.is_none() && prepared.is_ok() {
+        let learner = Learner {
+            setup: &setup,
+            context,
+            stopwatch: &stopwatch,
+            cancel: &cancel,
+        };
+        let learnt = drive(mailbox, context, &stopwatch, learner.learn()).await;
+        prepared = match learnt {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(Cancelled)) => Err(Box::new(Ended::before_turns(StopReason::Cancelled, None))),
+            None => Err(end_by_fault(context, &setup)),
+        };
     }
     let span = tracing::info_span!(
         "exchange",
@@ -307,7 +323,7 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
         };
         begin(transcript, context, &setup, said)
     });
-    let mut ended = match begun.and(model_found) {
+    let mut ended = match begun.and(prepared) {
         Ok(()) => {
             let (transcript, steered) = (&mut transcript, &mut steered);
             let run = async {
@@ -414,7 +430,7 @@ fn begin(
     said: Option<ToSay<'_>>,
 ) -> Result<(), Box<Ended>> {
     let Some((history, steered, waited)) = said else {
-        transcript.begin(setup, &[]);
+        transcript.begin(setup, &[], Vec::new());
         return Ok(());
     };
     let replaced = history.map_or(Ok(()), |history| {
@@ -422,7 +438,8 @@ fn begin(
     });
     let remembered = &context.conversation.history;
     let has_room = replaced.and_then(|()| remembered.room_for(bytes_of_parts(&setup.content)));
-    transcript.begin(setup, steered);
+    let instructions = context.conversation.instructions.told();
+    transcript.begin(setup, steered, instructions);
     has_room.map_err(|full| {
         context.session.journal.dropped(waited);
         let error = failure::history_full(full, setup);
