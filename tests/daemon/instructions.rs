@@ -116,7 +116,6 @@ async fn nobody_is_asked_who_does_not_answer_and_the_exchange_goes_on_without() 
     let daemon = Daemon::start(&provider).await;
     daemon.file("CLAUDE.md", "Prefer TABS.\n");
     let mut client = daemon.connect().await;
-    assert_eq!(client.seen[0]["payload"]["instructions"], Value::Null);
     for text in ["one", "two"] {
         say(&mut client, &provider, text).await;
         assert!(!told(&provider).0.contains("TABS"));
