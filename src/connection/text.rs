@@ -34,7 +34,7 @@ y t3, n t3, ...   the same for the question about t3, where several are open
 y HOST, n HOST    answer the question for this host
 y 2, y all, f     more may be spent: US dollars, or without a cap; f ends after a last answer
 /input on         be asked what MCP servers want to know in the middle of a call; off
-/trust on         be asked whether files of the project may speak for you, y or n; off
+/instructions on  be asked whether files of the project may speak for you, y or n; off
 /answer {JSON}    give them that; /decline does not; with the id where several ask: /answer i2 {JSON}
 /cancel           stop what runs";
 

@@ -40,7 +40,7 @@ fn the_first_name_of_a_folder_counts_and_bytes_make_the_hash() {
     assert_eq!(place.read("").unwrap().unwrap().path, "CLAUDE.md");
     place.file("AGENTS.md", "\u{feff}first\r\nline\u{200b}");
     let words = place.read("").unwrap().unwrap();
-    assert_eq!((words.path.as_str(), words.bytes), ("AGENTS.md", 18));
+    assert_eq!((words.path.as_str(), words.bytes), ("AGENTS.md", 17));
     assert_eq!(words.text, "first\nline\\u{200b}");
     assert!(words.absolute.ends_with("project/AGENTS.md"));
     place.file("a/b/AGENTS.md", "first\nline");

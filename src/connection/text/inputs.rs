@@ -66,13 +66,13 @@ pub(super) fn typed<'a>(
             })));
         }
         ("/input", _) => return Some(notice("/input takes on or off")),
-        ("/trust", "on" | "off") => {
+        ("/instructions", "on" | "off") => {
             return Some(request(Command::SessionConfigure(Configure {
                 trust_questions: Some(rest == "on"),
                 ..Configure::default()
             })));
         }
-        ("/trust", _) => return Some(notice("/trust takes on or off")),
+        ("/instructions", _) => return Some(notice("/instructions takes on or off")),
         ("/answer", _) => InputAction::Accept,
         ("/decline", _) => InputAction::Decline,
         _ => return None,
