@@ -78,11 +78,15 @@ impl Form {
     /// Looks for the form at a place, each of its bytes as it is or escaped.
     pub(super) fn at(&self, bytes: &[u8], at: usize) -> Found {
         let found = self.read(bytes, at, true);
-        // A secret may hold what reads as an escape.
-        if found == Found::Not && self.text.iter().any(|byte| is_escape(*byte)) {
-            return self.read(bytes, at, false);
+        let is_whole = matches!(found, Found::Whole(_));
+        if is_whole || !self.text.iter().any(|byte| is_escape(*byte)) {
+            return found;
         }
-        found
+        // A secret may hold what reads as an escape: the text has all of it, and escaped it would only have begun.
+        match self.read(bytes, at, false) {
+            Found::Not => found,
+            plain => plain,
+        }
     }
 
     fn read(&self, bytes: &[u8], at: usize, unescape: bool) -> Found {

@@ -36,6 +36,20 @@ fn a_known_secret_goes_in_each_form() {
 }
 
 #[test]
+fn a_secret_that_ends_like_an_escape_goes_at_the_end_of_a_text_too() {
+    for secret in ["a!Aa00\\\\", "secret-5%41", "secret-\\x41", "secret-7\\n"] {
+        let redactor = Redactor::default();
+        redactor.add(secret);
+        for (text, expected) in [
+            (secret.to_owned(), "[redacted]"),
+            (format!("a {secret} b"), "a [redacted] b"),
+        ] {
+            assert_eq!(redactor.redact(&text), expected, "{text:?}");
+        }
+    }
+}
+
+#[test]
 fn base64_is_found_at_each_alignment() {
     let redactor = redactor();
     for before in ["", "u", "us", "user:"] {
