@@ -47,6 +47,7 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
             [CompletionResult]::new('schema', 'schema', [CompletionResultType]::ParameterValue, 'Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration''s JSON Schema')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Look at the configuration')
             [CompletionResult]::new('sessions', 'sessions', [CompletionResultType]::ParameterValue, 'Look at the sessions that are kept, write them to files and read them back')
+            [CompletionResult]::new('token', 'token', [CompletionResultType]::ParameterValue, 'Make tokens for users, and the key that they are signed with')
             [CompletionResult]::new('healthcheck', 'healthcheck', [CompletionResultType]::ParameterValue, 'Ask a running daemon whether it is alive (exit code 0 or 1)')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
@@ -297,6 +298,49 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
         'outrigger;sessions;help;help' {
             break
         }
+        'outrigger;token' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('key', 'key', [CompletionResultType]::ParameterValue, 'Print the public half of a private key, for auth.jwt.keys; the key is made where there is none')
+            [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Print a token for a user, signed with a private key')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'outrigger;token;key' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;token;create' {
+            [CompletionResult]::new('--key', '--key', [CompletionResultType]::ParameterName, 'The private key that it is signed with')
+            [CompletionResult]::new('--sub', '--sub', [CompletionResultType]::ParameterName, 'The user''s name')
+            [CompletionResult]::new('--ttl', '--ttl', [CompletionResultType]::ParameterName, 'How long it holds, e.g. 8h')
+            [CompletionResult]::new('--role', '--role', [CompletionResultType]::ParameterName, 'What its sockets may do')
+            [CompletionResult]::new('--root', '--root', [CompletionResultType]::ParameterName, 'A folder below which its projects are, absolute; may be given several times [default: those of project.allowed]')
+            [CompletionResult]::new('--trust', '--trust', [CompletionResultType]::ParameterName, 'The most that is done without asking [default: what the configuration allows]')
+            [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'US dollars that the user may spend in a day [default: budget.user_day]')
+            [CompletionResult]::new('--iss', '--iss', [CompletionResultType]::ParameterName, 'Who makes it, for auth.jwt.issuer')
+            [CompletionResult]::new('--aud', '--aud', [CompletionResultType]::ParameterName, 'Which daemon it is for, for auth.jwt.audience')
+            [CompletionResult]::new('--jti', '--jti', [CompletionResultType]::ParameterName, 'Its own name, by which it can be taken back [default: a random one]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'outrigger;token;help' {
+            [CompletionResult]::new('key', 'key', [CompletionResultType]::ParameterValue, 'Print the public half of a private key, for auth.jwt.keys; the key is made where there is none')
+            [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Print a token for a user, signed with a private key')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'outrigger;token;help;key' {
+            break
+        }
+        'outrigger;token;help;create' {
+            break
+        }
+        'outrigger;token;help;help' {
+            break
+        }
         'outrigger;healthcheck' {
             [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'The daemon''s address, e.g. http://127.0.0.1:4517 [default: the configuration''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
@@ -315,6 +359,7 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
             [CompletionResult]::new('schema', 'schema', [CompletionResultType]::ParameterValue, 'Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration''s JSON Schema')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Look at the configuration')
             [CompletionResult]::new('sessions', 'sessions', [CompletionResultType]::ParameterValue, 'Look at the sessions that are kept, write them to files and read them back')
+            [CompletionResult]::new('token', 'token', [CompletionResultType]::ParameterValue, 'Make tokens for users, and the key that they are signed with')
             [CompletionResult]::new('healthcheck', 'healthcheck', [CompletionResultType]::ParameterValue, 'Ask a running daemon whether it is alive (exit code 0 or 1)')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
@@ -381,6 +426,17 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
             break
         }
         'outrigger;help;sessions;vacuum' {
+            break
+        }
+        'outrigger;help;token' {
+            [CompletionResult]::new('key', 'key', [CompletionResultType]::ParameterValue, 'Print the public half of a private key, for auth.jwt.keys; the key is made where there is none')
+            [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Print a token for a user, signed with a private key')
+            break
+        }
+        'outrigger;help;token;key' {
+            break
+        }
+        'outrigger;help;token;create' {
             break
         }
         'outrigger;help;healthcheck' {

@@ -46,6 +46,9 @@ _outrigger() {
             outrigger,sessions)
                 cmd="outrigger__subcmd__sessions"
                 ;;
+            outrigger,token)
+                cmd="outrigger__subcmd__token"
+                ;;
             outrigger__subcmd__config,help)
                 cmd="outrigger__subcmd__config__subcmd__help"
                 ;;
@@ -88,6 +91,9 @@ _outrigger() {
             outrigger__subcmd__help,sessions)
                 cmd="outrigger__subcmd__help__subcmd__sessions"
                 ;;
+            outrigger__subcmd__help,token)
+                cmd="outrigger__subcmd__help__subcmd__token"
+                ;;
             outrigger__subcmd__help__subcmd__config,show)
                 cmd="outrigger__subcmd__help__subcmd__config__subcmd__show"
                 ;;
@@ -117,6 +123,12 @@ _outrigger() {
                 ;;
             outrigger__subcmd__help__subcmd__sessions,vacuum)
                 cmd="outrigger__subcmd__help__subcmd__sessions__subcmd__vacuum"
+                ;;
+            outrigger__subcmd__help__subcmd__token,create)
+                cmd="outrigger__subcmd__help__subcmd__token__subcmd__create"
+                ;;
+            outrigger__subcmd__help__subcmd__token,key)
+                cmd="outrigger__subcmd__help__subcmd__token__subcmd__key"
                 ;;
             outrigger__subcmd__sessions,backup)
                 cmd="outrigger__subcmd__sessions__subcmd__backup"
@@ -178,6 +190,24 @@ _outrigger() {
             outrigger__subcmd__sessions__subcmd__help,vacuum)
                 cmd="outrigger__subcmd__sessions__subcmd__help__subcmd__vacuum"
                 ;;
+            outrigger__subcmd__token,create)
+                cmd="outrigger__subcmd__token__subcmd__create"
+                ;;
+            outrigger__subcmd__token,help)
+                cmd="outrigger__subcmd__token__subcmd__help"
+                ;;
+            outrigger__subcmd__token,key)
+                cmd="outrigger__subcmd__token__subcmd__key"
+                ;;
+            outrigger__subcmd__token__subcmd__help,create)
+                cmd="outrigger__subcmd__token__subcmd__help__subcmd__create"
+                ;;
+            outrigger__subcmd__token__subcmd__help,help)
+                cmd="outrigger__subcmd__token__subcmd__help__subcmd__help"
+                ;;
+            outrigger__subcmd__token__subcmd__help,key)
+                cmd="outrigger__subcmd__token__subcmd__help__subcmd__key"
+                ;;
             *)
                 ;;
         esac
@@ -185,7 +215,7 @@ _outrigger() {
 
     case "${cmd}" in
         outrigger)
-            opts="-h -V --config --project-root --project-name --host --port --token-file --token-stdin --ready-file --ready --parent-pid --allow-origin --log-format --require-sandbox --record --help --version serve chat acp run doctor schema config sessions healthcheck help"
+            opts="-h -V --config --project-root --project-name --host --port --token-file --token-stdin --ready-file --ready --parent-pid --allow-origin --log-format --require-sandbox --record --help --version serve chat acp run doctor schema config sessions token healthcheck help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -481,7 +511,7 @@ _outrigger() {
             return 0
             ;;
         outrigger__subcmd__help)
-            opts="serve chat acp run doctor schema config sessions healthcheck help"
+            opts="serve chat acp run doctor schema config sessions token healthcheck help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -761,6 +791,48 @@ _outrigger() {
             return 0
             ;;
         outrigger__subcmd__help__subcmd__sessions__subcmd__vacuum)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__token)
+            opts="key create"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__token__subcmd__create)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__token__subcmd__key)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1335,6 +1407,144 @@ _outrigger() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token)
+            opts="-h --help key create help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__create)
+            opts="-h --key --sub --ttl --role --root --trust --budget --iss --aud --jti --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sub)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ttl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --role)
+                    COMPREPLY=($(compgen -W "observer approver driver operator" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trust)
+                    COMPREPLY=($(compgen -W "supervised guided autonomous" -- "${cur}"))
+                    return 0
+                    ;;
+                --budget)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --iss)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --aud)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jti)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__help)
+            opts="key create help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__help__subcmd__create)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__help__subcmd__key)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__key)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;
