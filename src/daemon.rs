@@ -52,6 +52,7 @@ use crate::telemetry::Redactor;
 use crate::token::Tokens;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
+use crate::users::quota::Quotas;
 use crate::webhooks::Webhooks;
 
 /// How long tasks may take to end once everything was cancelled.
@@ -380,6 +381,7 @@ fn build(
         store: store.ok(),
         not_kept,
         updates,
+        quotas: Quotas::default(),
         imports: Arc::new(Semaphore::new(session::MAX_IMPORTS)),
         titles: Arc::new(Semaphore::new(session::MAX_TITLES)),
         workspaces,
@@ -392,6 +394,7 @@ fn build(
             audit,
             room: Room::default(),
             spend,
+            quota: Arc::default(),
         },
         providers,
         pods_removed: async move { pods.pods_removed().await }.boxed().shared(),

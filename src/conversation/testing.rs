@@ -309,6 +309,7 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         spill: crate::sandbox::spill::Spill::new(std::env::temp_dir(), 1 << 20),
         audit: crate::audit::Audit::default(),
         room: room.clone(),
+        quota: Arc::default(),
         spend: crate::spend::testing::unlimited(&CONFIG.budget),
     };
     let memory = Memory::for_tests();

@@ -43,6 +43,7 @@ use crate::tool::locks::Locks;
 use crate::tool::quota::WriteQuota;
 use crate::tool::seen::SeenFiles;
 use crate::tool::workspace::Workspace;
+use crate::users::quota::Quota;
 
 /// One exchange, resolved from the send, the session, the workflow and the configuration.
 #[derive(Clone)]
@@ -166,6 +167,8 @@ pub(crate) struct Services {
     pub audit: Audit,
     pub room: Room,
     pub spend: Spend,
+    /// What the user does whose services these are.
+    pub quota: Arc<Quota>,
 }
 
 impl Services {

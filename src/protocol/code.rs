@@ -65,6 +65,8 @@ pub enum SessionCode {
     TooManyTools,
     /// Too many requests.
     RateLimited,
+    /// The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
+    QuotaExceeded,
     /// The daemon is about to end and begins nothing new.
     ShuttingDown,
     /// A fault of the daemon.

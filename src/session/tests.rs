@@ -100,6 +100,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         webhooks: None,
         reloadable: None,
         updates: crate::store::Updates::default(),
+        quotas: crate::users::quota::Quotas::default(),
         imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
         titles: Arc::new(Semaphore::new(MAX_TITLES)),
         store: None,
@@ -118,6 +119,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
             redactor: crate::telemetry::Redactor::default(),
             audit: crate::audit::Audit::default(),
             room: crate::exchange::history::Room::default(),
+            quota: Arc::default(),
             spill: Spill::new(std::env::temp_dir(), 0),
         },
         sandbox: std::future::ready(Sandbox {
