@@ -4,6 +4,7 @@
 //! `config show` prints them is in the submodules. Nothing outside this module reads the environment.
 
 mod allowed;
+mod auth;
 pub(crate) mod central;
 mod check;
 mod current;
@@ -29,7 +30,6 @@ mod typed;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -37,6 +37,7 @@ use outrigger_store::Limits;
 use secrecy::{ExposeSecret, SecretString};
 
 pub use self::allowed::AllowedFolders;
+pub use self::auth::{AuthConfig, HeaderConfig, JwtConfig, KeySource, UserLimits};
 pub use self::check::added_server;
 pub(crate) use self::check::{unknown_tool, workflow_name_problem};
 pub use self::current::{Current, is_live};
@@ -192,75 +193,6 @@ pub struct OtlpConfig {
     pub service: String,
     /// What else is said of it.
     pub resource: BTreeMap<String, String>,
-}
-
-/// Who is let in besides whoever has the daemon's own token, and as whom.
-#[derive(Clone, Debug, Default)]
-pub struct AuthConfig {
-    /// Users with tokens; `None` for none.
-    pub jwt: Option<JwtConfig>,
-    /// Users of a proxy; `None` for none.
-    pub header: Option<HeaderConfig>,
-}
-
-/// Users with tokens.
-#[derive(Clone, Debug)]
-pub struct JwtConfig {
-    /// Where the keys are.
-    pub keys: KeySource,
-    /// What a token has to have as `iss`.
-    pub issuer: Option<String>,
-    /// What a token has to have in `aud`.
-    pub audience: Option<String>,
-    /// How far clocks may be apart.
-    pub clock_skew: Duration,
-    /// The file with what was taken back.
-    pub revoked: Option<PathBuf>,
-}
-
-/// Where keys come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeySource {
-    /// A file.
-    File(PathBuf),
-    /// An address.
-    Address(String),
-}
-
-/// Users of a proxy.
-#[derive(Clone, Debug)]
-pub struct HeaderConfig {
-    /// The header, in small letters.
-    pub name: String,
-    /// From where it counts: addresses, each with how many of its bits have to be the same.
-    pub from: Vec<(IpAddr, u8)>,
-    /// Who may also do what is about the daemon.
-    pub operators: BTreeSet<String>,
-}
-
-impl HeaderConfig {
-    /// Returns whether the header counts from this address.
-    pub fn is_trusted(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        self.from
-            .iter()
-            .any(|(network, bits)| is_in(address, *network, *bits))
-    }
-}
-
-fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
-    let bits = u32::from(bits);
-    match (address, network) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => {
-            let differ = a.to_bits() ^ b.to_bits();
-            differ.leading_zeros() >= bits
-        }
-        (IpAddr::V6(a), IpAddr::V6(b)) => {
-            let differ = a.to_bits() ^ b.to_bits();
-            differ.leading_zeros() >= bits
-        }
-        _ => false,
-    }
 }
 
 /// Where sessions are kept.

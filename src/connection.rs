@@ -90,6 +90,7 @@ pub async fn serve(
                     (close::SESSION_ENDED, "session_not_found")
                 }
                 NoPlace::TooMany => (close::TRY_LATER, "too many sessions"),
+                NoPlace::Quota => (close::TRY_LATER, "quota_exceeded"),
             };
             return close(&mut sink, code, why).await;
         }
@@ -189,10 +190,7 @@ impl Connection<'_> {
                 Message::Text(text) => self.take(&text).await,
                 Message::Binary(_) => {
                     let text = "binary frames carry nothing here; send JSON as text";
-                    let error = SessionError {
-                        code: SessionCode::UnsupportedFrame,
-                        message: text.to_owned(),
-                    };
+                    let error = SessionError::new(SessionCode::UnsupportedFrame, text);
                     self.refuse(None, error)
                 }
                 Message::Ping(_) | Message::Pong(_) => ControlFlow::Continue(()),

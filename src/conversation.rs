@@ -275,6 +275,7 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     let began = Instant::now();
     let _running = context.services.exchanges.token();
     let _counted = metrics::EXCHANGES.enter();
+    let _of_user = context.services.quota.exchange();
     // No child of the conversation's token: questions are settled before calls are cancelled.
     let cancel = CancellationToken::new();
     let (steer, mut steered) = mpsc::channel(QUEUED);

@@ -56,6 +56,7 @@ use crate::telemetry::traces::Ended;
 use crate::token::Tokens;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
+use crate::users::quota::Quotas;
 use crate::webhooks::Webhooks;
 
 /// How long tasks may take to end once everything was cancelled.
@@ -418,6 +419,7 @@ fn build(
         store: store.ok(),
         not_kept,
         updates,
+        quotas: Quotas::default(),
         imports: Arc::new(Semaphore::new(session::MAX_IMPORTS)),
         titles: Arc::new(Semaphore::new(session::MAX_TITLES)),
         workspaces,
@@ -431,6 +433,7 @@ fn build(
             room: Room::default(),
             hooks,
             spend,
+            quota: Arc::default(),
         },
         providers,
         pods_removed: async move { pods.pods_removed().await }.boxed().shared(),

@@ -21,6 +21,7 @@ mod kept;
 pub(crate) mod live;
 pub mod log;
 mod mcp;
+mod others;
 mod overview;
 mod project_files;
 mod projects;
@@ -235,6 +236,7 @@ impl Session {
             services: Services {
                 // Outputs of other sessions are not pushed out by this one's.
                 spill: daemon.services.spill.for_another(),
+                quota: daemon.quotas.of(&handle.grant.user),
                 spend: daemon
                     .services
                     .spend

@@ -2,6 +2,8 @@
 //!
 //! A daemon without users has one, whose name is empty and who may do everything. Nothing here reads a token or asks anybody.
 
+pub(crate) mod quota;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -19,9 +19,6 @@ _outrigger() {
             outrigger,acp)
                 cmd="outrigger__subcmd__acp"
                 ;;
-            outrigger,admin)
-                cmd="outrigger__subcmd__admin"
-                ;;
             outrigger,chat)
                 cmd="outrigger__subcmd__chat"
                 ;;
@@ -49,35 +46,8 @@ _outrigger() {
             outrigger,sessions)
                 cmd="outrigger__subcmd__sessions"
                 ;;
-            outrigger__subcmd__admin,drain)
-                cmd="outrigger__subcmd__admin__subcmd__drain"
-                ;;
-            outrigger__subcmd__admin,help)
-                cmd="outrigger__subcmd__admin__subcmd__help"
-                ;;
-            outrigger__subcmd__admin,nodes)
-                cmd="outrigger__subcmd__admin__subcmd__nodes"
-                ;;
-            outrigger__subcmd__admin,sessions)
-                cmd="outrigger__subcmd__admin__subcmd__sessions"
-                ;;
-            outrigger__subcmd__admin,users)
-                cmd="outrigger__subcmd__admin__subcmd__users"
-                ;;
-            outrigger__subcmd__admin__subcmd__help,drain)
-                cmd="outrigger__subcmd__admin__subcmd__help__subcmd__drain"
-                ;;
-            outrigger__subcmd__admin__subcmd__help,help)
-                cmd="outrigger__subcmd__admin__subcmd__help__subcmd__help"
-                ;;
-            outrigger__subcmd__admin__subcmd__help,nodes)
-                cmd="outrigger__subcmd__admin__subcmd__help__subcmd__nodes"
-                ;;
-            outrigger__subcmd__admin__subcmd__help,sessions)
-                cmd="outrigger__subcmd__admin__subcmd__help__subcmd__sessions"
-                ;;
-            outrigger__subcmd__admin__subcmd__help,users)
-                cmd="outrigger__subcmd__admin__subcmd__help__subcmd__users"
+            outrigger,token)
+                cmd="outrigger__subcmd__token"
                 ;;
             outrigger__subcmd__config,help)
                 cmd="outrigger__subcmd__config__subcmd__help"
@@ -93,9 +63,6 @@ _outrigger() {
                 ;;
             outrigger__subcmd__help,acp)
                 cmd="outrigger__subcmd__help__subcmd__acp"
-                ;;
-            outrigger__subcmd__help,admin)
-                cmd="outrigger__subcmd__help__subcmd__admin"
                 ;;
             outrigger__subcmd__help,chat)
                 cmd="outrigger__subcmd__help__subcmd__chat"
@@ -124,17 +91,8 @@ _outrigger() {
             outrigger__subcmd__help,sessions)
                 cmd="outrigger__subcmd__help__subcmd__sessions"
                 ;;
-            outrigger__subcmd__help__subcmd__admin,drain)
-                cmd="outrigger__subcmd__help__subcmd__admin__subcmd__drain"
-                ;;
-            outrigger__subcmd__help__subcmd__admin,nodes)
-                cmd="outrigger__subcmd__help__subcmd__admin__subcmd__nodes"
-                ;;
-            outrigger__subcmd__help__subcmd__admin,sessions)
-                cmd="outrigger__subcmd__help__subcmd__admin__subcmd__sessions"
-                ;;
-            outrigger__subcmd__help__subcmd__admin,users)
-                cmd="outrigger__subcmd__help__subcmd__admin__subcmd__users"
+            outrigger__subcmd__help,token)
+                cmd="outrigger__subcmd__help__subcmd__token"
                 ;;
             outrigger__subcmd__help__subcmd__config,show)
                 cmd="outrigger__subcmd__help__subcmd__config__subcmd__show"
@@ -165,6 +123,12 @@ _outrigger() {
                 ;;
             outrigger__subcmd__help__subcmd__sessions,vacuum)
                 cmd="outrigger__subcmd__help__subcmd__sessions__subcmd__vacuum"
+                ;;
+            outrigger__subcmd__help__subcmd__token,create)
+                cmd="outrigger__subcmd__help__subcmd__token__subcmd__create"
+                ;;
+            outrigger__subcmd__help__subcmd__token,key)
+                cmd="outrigger__subcmd__help__subcmd__token__subcmd__key"
                 ;;
             outrigger__subcmd__sessions,backup)
                 cmd="outrigger__subcmd__sessions__subcmd__backup"
@@ -226,6 +190,24 @@ _outrigger() {
             outrigger__subcmd__sessions__subcmd__help,vacuum)
                 cmd="outrigger__subcmd__sessions__subcmd__help__subcmd__vacuum"
                 ;;
+            outrigger__subcmd__token,create)
+                cmd="outrigger__subcmd__token__subcmd__create"
+                ;;
+            outrigger__subcmd__token,help)
+                cmd="outrigger__subcmd__token__subcmd__help"
+                ;;
+            outrigger__subcmd__token,key)
+                cmd="outrigger__subcmd__token__subcmd__key"
+                ;;
+            outrigger__subcmd__token__subcmd__help,create)
+                cmd="outrigger__subcmd__token__subcmd__help__subcmd__create"
+                ;;
+            outrigger__subcmd__token__subcmd__help,help)
+                cmd="outrigger__subcmd__token__subcmd__help__subcmd__help"
+                ;;
+            outrigger__subcmd__token__subcmd__help,key)
+                cmd="outrigger__subcmd__token__subcmd__help__subcmd__key"
+                ;;
             *)
                 ;;
         esac
@@ -233,7 +215,7 @@ _outrigger() {
 
     case "${cmd}" in
         outrigger)
-            opts="-h -V --config --project-root --project-name --host --port --token-file --token-stdin --ready-file --ready --parent-pid --allow-origin --log-format --require-sandbox --record --help --version serve chat acp run doctor schema config sessions admin healthcheck help"
+            opts="-h -V --config --project-root --project-name --host --port --token-file --token-stdin --ready-file --ready --parent-pid --allow-origin --log-format --require-sandbox --record --help --version serve chat acp run doctor schema config sessions token healthcheck help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -322,244 +304,6 @@ _outrigger() {
                     return 0
                     ;;
                 --record)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin)
-            opts="-h --help sessions users nodes drain help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin__subcmd__drain)
-            opts="-h --within --no-wait --url --token-file --json --config --project-root --project-name --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --within)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --url)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --token-file)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --project-root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --project-name)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin__subcmd__help)
-            opts="sessions users nodes drain help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin__subcmd__help__subcmd__drain)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin__subcmd__help__subcmd__help)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin__subcmd__help__subcmd__nodes)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin__subcmd__help__subcmd__sessions)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin__subcmd__help__subcmd__users)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin__subcmd__nodes)
-            opts="-h --url --token-file --json --config --project-root --project-name --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --url)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --token-file)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --project-root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --project-name)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin__subcmd__sessions)
-            opts="-h --url --token-file --json --config --project-root --project-name --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --url)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --token-file)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --project-root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --project-name)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__admin__subcmd__users)
-            opts="-h --url --token-file --json --config --project-root --project-name --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --url)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --token-file)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --project-root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --project-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -737,17 +481,13 @@ _outrigger() {
             return 0
             ;;
         outrigger__subcmd__healthcheck)
-            opts="-h --url --port --config --project-root --project-name --help"
+            opts="-h --url --config --project-root --project-name --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --url)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -771,7 +511,7 @@ _outrigger() {
             return 0
             ;;
         outrigger__subcmd__help)
-            opts="serve chat acp run doctor schema config sessions admin healthcheck help"
+            opts="serve chat acp run doctor schema config sessions token healthcheck help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -787,76 +527,6 @@ _outrigger() {
         outrigger__subcmd__help__subcmd__acp)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__help__subcmd__admin)
-            opts="sessions users nodes drain"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__help__subcmd__admin__subcmd__drain)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__help__subcmd__admin__subcmd__nodes)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__help__subcmd__admin__subcmd__sessions)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        outrigger__subcmd__help__subcmd__admin__subcmd__users)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1121,6 +791,48 @@ _outrigger() {
             return 0
             ;;
         outrigger__subcmd__help__subcmd__sessions__subcmd__vacuum)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__token)
+            opts="key create"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__token__subcmd__create)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__token__subcmd__key)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1695,6 +1407,144 @@ _outrigger() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token)
+            opts="-h --help key create help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__create)
+            opts="-h --key --sub --ttl --role --root --trust --budget --iss --aud --jti --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sub)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ttl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --role)
+                    COMPREPLY=($(compgen -W "observer approver driver operator" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trust)
+                    COMPREPLY=($(compgen -W "supervised guided autonomous" -- "${cur}"))
+                    return 0
+                    ;;
+                --budget)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --iss)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --aud)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jti)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__help)
+            opts="key create help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__help__subcmd__create)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__help__subcmd__key)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__token__subcmd__key)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

@@ -42,7 +42,10 @@ impl Attached {
             return Err(NoPlace::Gone);
         }
         let session = sessions.create(options.project.as_deref()).await;
-        let session = session.ok_or(NoPlace::TooMany)?;
+        let session = session.ok_or_else(|| match sessions.is_over_quota() {
+            true => NoPlace::Quota,
+            false => NoPlace::TooMany,
+        })?;
         if let Some(problem) = problem {
             session.feed.append(Event::SessionError(problem), None);
         }
@@ -105,6 +108,8 @@ pub(super) enum NoPlace {
     Gone,
     /// There are too many sessions.
     TooMany,
+    /// The user has as many as one may.
+    Quota,
 }
 
 /// Why an earlier session is not gone on with.
@@ -152,10 +157,8 @@ impl From<Unopened> for SessionError {
 }
 
 fn not_found(id: &SessionId) -> SessionError {
-    SessionError {
-        code: SessionCode::SessionNotFound,
-        message: format!(
-            "no session `{id}` is here: it was deleted, or it was never kept; this socket goes on with the session of its last session:ready"
-        ),
-    }
+    let message = format!(
+        "no session `{id}` is here: it was deleted, or it was never kept; this socket goes on with the session of its last session:ready"
+    );
+    SessionError::new(SessionCode::SessionNotFound, message)
 }

@@ -308,6 +308,7 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         audit: crate::audit::Audit::default(),
         room: room.clone(),
         hooks: crate::hooks::Hooks::default(),
+        quota: Arc::default(),
         spend: crate::spend::testing::unlimited(&CONFIG.budget),
     };
     let memory = Memory::for_tests();

@@ -46,6 +46,7 @@ use crate::tool::locks::Locks;
 use crate::tool::quota::WriteQuota;
 use crate::tool::seen::SeenFiles;
 use crate::tool::workspace::Workspace;
+use crate::users::quota::Quota;
 
 /// One exchange, resolved from the send, the session, the workflow and the configuration.
 #[derive(Clone)]
@@ -182,6 +183,8 @@ pub(crate) struct Services {
     pub spend: Spend,
     /// Asks what the operator has asked at certain points.
     pub hooks: Hooks,
+    /// What the user does whose services these are.
+    pub quota: Arc<Quota>,
 }
 
 impl Services {

@@ -155,10 +155,8 @@ impl Action {
                 format!("no request for input `{id}` of the call `{tool_id}`"),
             ),
         };
-        SessionError {
-            code,
-            message: format!("{what} is open; it was answered, has expired, or never was"),
-        }
+        let message = format!("{what} is open; it was answered, has expired, or never was");
+        SessionError::new(code, message)
     }
 }
 

@@ -69,6 +69,8 @@ pub enum SessionCode {
     RateLimited,
     /// What sessions are kept in does not answer now, or is another daemon's; the message says which.
     StoreUnavailable,
+    /// The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
+    QuotaExceeded,
     /// The daemon is about to end and begins nothing new.
     ShuttingDown,
     /// A fault of the daemon.

@@ -155,10 +155,7 @@ pub fn read(text: &str) -> Result<Option<Request>, Rejected> {
     }
     let (mut object, twice) = object(text).map_err(|message| Rejected {
         reply_to: None,
-        error: SessionError {
-            code: SessionCode::InvalidJson,
-            message,
-        },
+        error: SessionError::new(SessionCode::InvalidJson, message),
     })?;
     let (id, id_problem) = match object.remove("id") {
         None | Some(Value::Null) => (None, None),
@@ -172,7 +169,7 @@ pub fn read(text: &str) -> Result<Option<Request>, Rejected> {
     };
     let reject = |code, message: String| Rejected {
         reply_to: id.clone(),
-        error: SessionError { code, message },
+        error: SessionError::new(code, message),
     };
     let kind = match object.remove("type") {
         Some(Value::String(kind)) => Ok(kind),

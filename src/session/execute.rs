@@ -32,6 +32,9 @@ impl Session {
             Err(error) => return self.answer(id, Event::SessionError(error)),
         };
         let conversation_id = wanted.conversation_id;
+        if let Err(error) = self.within_quota(&conversation_id).await {
+            return self.answer(id, Event::SessionError(error));
+        }
         let call = ToolCall {
             id: self.shared.ids.tool(),
             name: wanted.tool_name,

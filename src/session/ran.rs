@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use outrigger_store::MS_OF_DAY;
 
 use super::kept::failed;
+use super::others::OtherSessions;
 use super::resolve::invalid;
-use super::sessions::OtherSessions;
 use super::{Session, UserSessions};
 use crate::exchange::executions::{Executions, Filter, in_sum};
 use crate::message::SessionId;

@@ -15,6 +15,7 @@ use crate::protocol::event::{ChatError, Event, SessionError};
 use crate::protocol::{RequestId, SessionCode, word};
 use crate::spend::Owners;
 use crate::telemetry::metrics;
+use crate::units::millis;
 
 /// Ids of sends that are remembered, so that none runs twice.
 const REMEMBERED_SENDS: usize = 256;
@@ -88,6 +89,9 @@ impl Session {
         if let Err(error) = self.room_for_conversation(&conversation_id) {
             return self.answer(id, Event::SessionError(error));
         }
+        if let Err(error) = self.within_quota(&conversation_id).await {
+            return self.answer(id, Event::SessionError(error));
+        }
         let admission = SharedAdmission::default();
         if let Some(id) = id {
             self.remember_send(KnownSend {
@@ -120,6 +124,25 @@ impl Session {
         };
         let command = conversation::Command::Send(Box::new(send));
         drop(inbox.send(command).await);
+    }
+
+    /// Fails where the user does as much as one may, and counts a send where not. What goes to a conversation at work waits
+    /// there for its turn.
+    pub(super) async fn within_quota(&self, id: &ConversationId) -> Result<(), SessionError> {
+        let limits = self.daemon.services.config().auth.limits;
+        let quota = &self.services.quota;
+        let over = |message| SessionError::new(SessionCode::QuotaExceeded, message);
+        if !quota.has_room(limits.exchanges)
+            && self.look(id, |view| view.is_busy()).await != Some(true)
+        {
+            return Err(over(
+                "as many exchanges of this user run as may at once (auth.limits.exchanges); send it again when one of them has ended",
+            ));
+        }
+        quota.send(limits.sends_per_minute).map_err(|left| SessionError {
+            retry_after_ms: Some(millis(left)),
+            ..over("this user has sent as much in a minute as one may (auth.limits.sends_per_minute); send it again later")
+        })
     }
 
     /// Fails where another conversation is one too many.

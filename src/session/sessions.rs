@@ -32,6 +32,7 @@ use crate::store::restored::Restored;
 use crate::store::{AnyStore, Held, Journal, Known, Store as _, Updates, UserStore};
 use crate::tool::workspace::{Workspace, Workspaces};
 use crate::units::millis;
+use crate::users::quota::{Counted, Quota, Quotas};
 use crate::users::{Grant, User};
 use crate::webhooks::Webhooks;
 
@@ -63,6 +64,8 @@ pub struct Daemon {
     pub(crate) rules: RulesOfUsers,
     /// What changes about those sessions.
     pub(crate) updates: Updates,
+    /// What each user does.
+    pub(crate) quotas: Quotas,
     /// Permits for sessions that are being imported: [`MAX_IMPORTS`].
     pub(crate) imports: Arc<Semaphore>,
     /// Permits for titles that models are asked for: [`MAX_TITLES`](super::MAX_TITLES).
@@ -180,30 +183,6 @@ pub struct UserSessions {
     grant: Arc<Grant>,
 }
 
-/// The same, as long as the daemon has any.
-#[derive(Clone)]
-pub(super) struct OtherSessions {
-    all: Weak<Sessions>,
-    grant: Arc<Grant>,
-}
-
-impl OtherSessions {
-    /// Returns them; `None` where the daemon ends.
-    pub(super) fn upgrade(&self) -> Option<UserSessions> {
-        Some(self.all.upgrade()?.of(Arc::clone(&self.grant)))
-    }
-}
-
-impl Session {
-    /// Returns the sessions of this one's user.
-    pub(super) fn others(&self) -> OtherSessions {
-        OtherSessions {
-            all: self.sessions.clone(),
-            grant: Arc::clone(&self.grant),
-        }
-    }
-}
-
 impl Sessions {
     /// No sessions yet.
     pub fn new(daemon: Arc<Daemon>) -> Arc<Self> {
@@ -300,6 +279,7 @@ impl UserSessions {
     ) -> Option<Handle> {
         let (inbox, messages) = mpsc::channel(INBOX);
         let all = &self.all;
+        let counted = self.quota().session(self.most_sessions())?;
         let feed = all.feed(self.user(), &workspace, &ready, restored.as_ref());
         let feed = Arc::new(feed);
         let records = restored.as_mut().map(|it| std::mem::take(&mut it.records));
@@ -338,6 +318,7 @@ impl UserSessions {
             id: handle.id.clone(),
             _ended: handle.ended.clone().drop_guard(),
             _held: held,
+            _counted: counted,
         };
         // The root of the tree of spans, whoever's socket it is made for.
         let span = tracing::info_span!(parent: None, "session", session_id = %handle.id);
@@ -397,6 +378,10 @@ impl UserSessions {
             ..ready.await
         };
         let handle = self.begin(workspace, ready, Some(held), Some(restored));
+        if handle.is_none() && self.is_over_quota() {
+            let problem = "this user has as many sessions at once as one may (auth.limits.sessions); close one, or wait until one has ended";
+            return Err(SessionError::new(SessionCode::QuotaExceeded, problem));
+        }
         if let (Some(handle), Some(refused)) = (&handle, refused) {
             handle.feed.append(Event::SessionError(refused), None);
         }
@@ -415,6 +400,19 @@ impl UserSessions {
     /// Returns whose they are.
     pub(super) fn user(&self) -> &User {
         &self.grant.user
+    }
+
+    fn quota(&self) -> Arc<Quota> {
+        self.all.daemon.quotas.of(self.user())
+    }
+
+    fn most_sessions(&self) -> Option<u64> {
+        self.all.daemon.services.config().auth.limits.sessions
+    }
+
+    /// Returns whether the user has as many sessions as one may.
+    pub(crate) fn is_over_quota(&self) -> bool {
+        self.quota().session(self.most_sessions()).is_none()
     }
 
     /// Returns the store as the user has it, where there is one.
@@ -491,6 +489,7 @@ struct Listed {
     id: SessionId,
     _ended: DropGuard,
     _held: Option<Held>,
+    _counted: Counted,
 }
 
 impl Drop for Listed {

@@ -97,7 +97,7 @@ async fn who_may_not_drive_may_not_operate() {
     command.env("OUTRIGGER_TOKEN", observer);
     let output = command.output().await.unwrap();
     let problem = String::from_utf8_lossy(&output.stderr);
-    assert!(problem.contains("for the role `observer`"), "{problem}");
+    assert!(problem.contains("this is for operators"), "{problem}");
     assert_eq!(output.status.code(), Some(1));
     assert!(
         get(&daemon, "/readyz", "")

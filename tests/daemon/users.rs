@@ -12,6 +12,7 @@ use crate::support::{Client, Daemon, Provider};
 
 mod attacks;
 mod editors;
+mod limits;
 mod tokens;
 
 /// A daemon with users, each of whom has a folder.
@@ -60,7 +61,10 @@ impl Users {
         });
         obey(provider);
         for (section, values) in more.as_object().unwrap() {
-            config[section] = values.clone();
+            match section.as_str() {
+                "limits" => config["auth"]["limits"] = values.clone(),
+                section => config[section] = values.clone(),
+            }
         }
         let folder = Daemon::folder(provider, config);
         let Ok(daemon) = Daemon::begin(folder, &[]).await else {

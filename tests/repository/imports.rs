@@ -296,6 +296,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "tool",
             "units",
             "token",
+            "users",
         ],
         "it alone builds providers, tools and sandbox and hands them down",
     ),

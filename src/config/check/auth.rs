@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::super::sections::{AuthSettings, HeaderSettings, JwtSettings};
-use super::super::{AuthConfig, HeaderConfig, JwtConfig, KeySource};
+use super::super::{AuthConfig, HeaderConfig, JwtConfig, KeySource, UserLimits};
 use super::findings::Findings;
 use crate::http::is_loopback;
 
@@ -12,6 +12,14 @@ pub(super) fn check(settings: AuthSettings, findings: &mut Findings<'_>) -> Auth
     AuthConfig {
         jwt: jwt(settings.jwt, findings),
         header: header(settings.header, findings),
+        limits: {
+            let given = |most: u64| Some(most).filter(|most| *most > 0);
+            UserLimits {
+                sessions: given(settings.limits.sessions),
+                exchanges: given(settings.limits.exchanges),
+                sends_per_minute: given(settings.limits.sends_per_minute),
+            }
+        },
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::units::Span;
+use crate::units::{Number, Span};
 
 /// The longest difference between two clocks that is overlooked, in milliseconds.
 const MOST_SKEW: u64 = 10 * 60 * 1_000;
@@ -18,6 +18,23 @@ pub(crate) struct AuthSettings {
     pub(crate) jwt: JwtSettings,
     /// Users who come through a proxy that has asked them who they are.
     pub(crate) header: HeaderSettings,
+    /// How much each user may do.
+    pub(crate) limits: LimitSettings,
+}
+
+/// How much each user may do; money is in `[budget]`.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LimitSettings {
+    /// Sessions at once, those included that wait for a socket to come back; up to 1000000, 0 for no limit.
+    #[serde(with = "Number::<0, 1_000_000>")]
+    pub(crate) sessions: u64,
+    /// Exchanges at once; up to 1000000, 0 for no limit.
+    #[serde(with = "Number::<0, 1_000_000>")]
+    pub(crate) exchanges: u64,
+    /// Sends in a minute, and calls that a client starts (`tool:execute`); up to 1000000, 0 for no limit.
+    #[serde(with = "Number::<0, 1_000_000>")]
+    pub(crate) sends_per_minute: u64,
 }
 
 /// Users who come with a token (JWT) that somebody signed.

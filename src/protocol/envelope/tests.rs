@@ -378,6 +378,7 @@ fn an_event_is_written_with_its_envelope_in_order() {
     let event = Event::SessionError(SessionError {
         code: SessionCode::InvalidJson,
         message: r#"a text with ,"payload": in it"#.to_owned(),
+        retry_after_ms: None,
     });
     let id = RequestId::from("7");
     let cases = [

@@ -159,11 +159,15 @@ pub struct ReadyProvider {
 
 /// Payload of `session:error`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct SessionError {
     /// What is wrong, for programs.
     pub code: SessionCode,
     /// What is wrong and what to do, for people.
     pub message: String,
+    /// After how many milliseconds the same may be asked again, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
 }
 
 impl SessionError {
@@ -172,6 +176,7 @@ impl SessionError {
         Self {
             code,
             message: message.into(),
+            retry_after_ms: None,
         }
     }
 }

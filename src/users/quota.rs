@@ -1,0 +1,132 @@
+//! How much a user does at once and in a minute, and whether that is more than the operator lets each have.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use outrigger_store::User;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What each user does, as long as one of its sessions is there.
+#[derive(Debug, Default)]
+pub(crate) struct Quotas(Mutex<HashMap<User, Weak<Quota>>>);
+
+impl Quotas {
+    /// Returns that of a user.
+    pub(crate) fn of(&self, user: &User) -> Arc<Quota> {
+        let mut users = self.0.lock();
+        // There are as many as have sessions.
+        users.retain(|_, quota| quota.strong_count() > 0);
+        if let Some(known) = users.get(user).and_then(Weak::upgrade) {
+            return known;
+        }
+        let quota = Arc::default();
+        users.insert(user.clone(), Arc::downgrade(&quota));
+        quota
+    }
+}
+
+/// What a user does.
+#[derive(Debug, Default)]
+pub(crate) struct Quota {
+    /// When something was sent in the last minute; no more than are allowed.
+    sends: Mutex<VecDeque<Instant>>,
+    sessions: AtomicUsize,
+    exchanges: AtomicUsize,
+}
+
+/// One of what is counted, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Counted(Arc<Quota>, fn(&Quota) -> &AtomicUsize);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        (self.1)(&self.0).fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Quota {
+    /// Counts a send. Fails where there were as many in the last minute as may be, with how long that lasts.
+    pub(crate) fn send(&self, most: Option<u64>) -> Result<(), Duration> {
+        let Some(most) = most else {
+            return Ok(());
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let now = Instant::now();
+        let mut sends = self.sends.lock();
+        while sends
+            .front()
+            .is_some_and(|at| now.duration_since(*at) >= MINUTE)
+        {
+            sends.pop_front();
+        }
+        match sends.front() {
+            Some(first) if sends.len() >= most => Err(MINUTE.saturating_sub(now - *first)),
+            _ => {
+                sends.push_back(now);
+                Ok(())
+            }
+        }
+    }
+
+    /// Counts a session; `None` where there are as many as may be.
+    pub(crate) fn session(self: &Arc<Self>, most: Option<u64>) -> Option<Counted> {
+        let counted = self.count(|quota| &quota.sessions);
+        let now = self.sessions.load(Ordering::Acquire) as u64;
+        most.is_none_or(|most| now <= most).then_some(counted)
+    }
+
+    /// Counts an exchange that runs.
+    pub(crate) fn exchange(self: &Arc<Self>) -> Counted {
+        self.count(|quota| &quota.exchanges)
+    }
+
+    /// Returns whether another exchange may run.
+    pub(crate) fn has_room(&self, most: Option<u64>) -> bool {
+        let running = self.exchanges.load(Ordering::Acquire) as u64;
+        most.is_none_or(|most| running < most)
+    }
+
+    fn count(self: &Arc<Self>, which: fn(&Self) -> &AtomicUsize) -> Counted {
+        which(self).fetch_add(1, Ordering::AcqRel);
+        Counted(Arc::clone(self), which)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_minute_has_so_many_sends() {
+        let quota = Quota::default();
+        for _ in 0..3 {
+            assert_eq!(quota.send(Some(3)), Ok(()));
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+        assert_eq!(quota.send(Some(3)), Err(Duration::from_secs(30)));
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(quota.send(Some(3)), Ok(()));
+        assert_eq!(quota.send(Some(3)), Err(Duration::from_secs(10)));
+        assert_eq!(quota.send(None), Ok(()));
+    }
+
+    #[test]
+    fn what_is_counted_is_the_users_own_and_ends() {
+        let quotas = Quotas::default();
+        let (anna, ben) = (quotas.of(&User::new("anna")), quotas.of(&User::new("ben")));
+        let first = anna.session(Some(1));
+        assert!(first.is_some() && anna.session(Some(1)).is_none());
+        assert!(ben.session(Some(1)).is_some() && anna.session(None).is_some());
+        drop(first);
+        assert!(quotas.of(&User::new("anna")).session(Some(1)).is_some());
+        let running = anna.exchange();
+        assert!(!anna.has_room(Some(1)) && anna.has_room(Some(2)) && ben.has_room(Some(1)));
+        drop(running);
+        assert!(anna.has_room(Some(1)));
+    }
+}
