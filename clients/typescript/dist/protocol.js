@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c2a06d11ee545d0a9816217e5f63fd5197369078be911a3c0a4d306de3770dc6
+// SHA-256 of it: 9c9cce84d69b6132be7ebb53141b749df41b5fe1938171b7eac96d938430aba3
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c2a06d11ee545d0a9816217e5f63fd5197369078be911a3c0a4d306de3770dc6
+// SHA-256 of it: 9c9cce84d69b6132be7ebb53141b749df41b5fe1938171b7eac96d938430aba3
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -309,6 +309,7 @@ export type InstructionSource = "user" | "project";
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
  * - `store_unavailable`: What sessions are kept in does not answer now, or is another daemon's; the message says which.
+ * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
  */
@@ -344,6 +345,7 @@ export type SessionCode =
   | "too_many_tools"
   | "rate_limited"
   | "store_unavailable"
+  | "quota_exceeded"
   | "shutting_down"
   | "internal";
 /**
@@ -2786,6 +2788,10 @@ export interface SessionError {
    * What is wrong and what to do, for people.
    */
   message: string;
+  /**
+   * After how many milliseconds the same may be asked again, where that is known.
+   */
+  retryAfterMs?: number;
 }
 /**
  * Something a client should know that is no conversation's error.
