@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c162a22c3fe676f9cae6d3007c8f7511ea8157a0da8267c31dbb2673d1d6c623
+// SHA-256 of it: 44f7e3cf80134d66267ad67a10904cd6c895db65270fa0f8269c5831469ac8ae
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c162a22c3fe676f9cae6d3007c8f7511ea8157a0da8267c31dbb2673d1d6c623
+// SHA-256 of it: 44f7e3cf80134d66267ad67a10904cd6c895db65270fa0f8269c5831469ac8ae
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -293,6 +293,7 @@ export type GroupBy = "day" | "model" | "provider" | "user" | "conversation" | "
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
+ * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
  */
@@ -326,6 +327,7 @@ export type SessionCode =
   | "config_invalid"
   | "too_many_tools"
   | "rate_limited"
+  | "quota_exceeded"
   | "shutting_down"
   | "internal";
 /**
@@ -2662,6 +2664,10 @@ export interface SessionError {
    * What is wrong and what to do, for people.
    */
   message: string;
+  /**
+   * After how many milliseconds the same may be asked again, where that is known.
+   */
+  retryAfterMs?: number;
 }
 /**
  * Something a client should know that is no conversation's error.
