@@ -4,6 +4,7 @@
 //! `state`. Each exchange gets its `Transcript` here, which is begun and ended here.
 
 mod compaction;
+mod learn;
 mod limit;
 mod queue;
 mod state;
@@ -27,7 +28,6 @@ use tracing::Instrument as _;
 use crate::exchange::calls::settle_open;
 use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::history::{Full, Repairs, bytes_of_parts};
-use crate::exchange::instructions::{Cancelled, Learner};
 use crate::exchange::questions::Action;
 use crate::exchange::transcript::Transcript;
 use crate::exchange::{self, Ended, Execute, failure, spans};
@@ -41,6 +41,7 @@ use crate::protocol::{ChatCode, RequestId};
 use crate::runtime::Stopwatch;
 use crate::telemetry::metrics;
 
+use learn::learn;
 use limit::{overdue, time_limit};
 pub(crate) use queue::{QueueChange, not_queued};
 use state::{ActorState, QUEUED, QueuedSend, Running};
@@ -304,18 +305,8 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     }
     // Before the begin, which names what is told.
     if execute.is_none() && prepared.is_ok() {
-        let learner = Learner {
-            setup: &setup,
-            context,
-            stopwatch: &stopwatch,
-            cancel: &cancel,
-        };
-        let learnt = drive(mailbox, context, &stopwatch, learner.learn()).await;
-        prepared = match learnt {
-            Some(Ok(_)) => Ok(()),
-            Some(Err(Cancelled)) => Err(Box::new(Ended::before_turns(StopReason::Cancelled, None))),
-            None => Err(end_by_fault(context, &setup)),
-        };
+        let learn = learn(mailbox, context, &setup, &stopwatch, &cancel);
+        prepared = learn.await;
     }
     let span = tracing::info_span!(
         "exchange",

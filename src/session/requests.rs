@@ -296,7 +296,7 @@ impl Session {
 
     /// Returns where the window of a conversation's model goes: as its last exchange was, or as the next one would be.
     async fn context_use(&self, id: ConversationId) -> Result<Event, SessionError> {
-        let send = command::ChatSend::text(id.clone(), String::new());
+        let send = command::ChatSend::text(id.clone(), "context".to_owned());
         let setup = self.setup(&send, MessageId::new(""))?;
         let found = self.look(&id, move |view: View<'_>| view.context_use(setup));
         found.await.map(Event::ChatContextResult).ok_or_else(|| {

@@ -108,7 +108,7 @@ fn head(alg: &str, kid: &str) -> Value {
 }
 
 /// Claims that are good, but for these.
-fn claims(other: Value) -> Value {
+fn claims(other: &Value) -> Value {
     let now = Timestamp::now().as_second();
     let mut claims = json!({
         "iss": "issuer", "aud": "daemon", "sub": "anna", "iat": now, "exp": now + 600, "jti": "one",
@@ -127,7 +127,7 @@ fn claims(other: Value) -> Value {
 #[tokio::test]
 async fn a_token_is_signed_by_the_key_it_names_as_that_key_signs() {
     let issuer = Issuer::new();
-    let good = claims(json!({}));
+    let good = claims(&json!({}));
     let anna = || Ok("anna".to_owned());
     for (key, head, expected) in [
         ("ed", head("EdDSA", "ed"), anna()),
@@ -237,7 +237,7 @@ async fn a_token_holds_now_here_and_for_somebody() {
         (json!({"outrigger": {"budget": -1}}), Some(Refused::Claims)),
         (json!({"outrigger": "all"}), Some(Refused::Claims)),
     ] {
-        let token = issuer.token("ed", &head("EdDSA", "ed"), &claims(other.clone()));
+        let token = issuer.token("ed", &head("EdDSA", "ed"), &claims(&other));
         let outcome = issuer.outcome(&token).await;
         assert_eq!(outcome.err(), expected, "{other}");
     }
@@ -246,15 +246,15 @@ async fn a_token_holds_now_here_and_for_somebody() {
 #[tokio::test]
 async fn what_is_no_token_opens_nothing() {
     let issuer = Issuer::new();
-    let good = issuer.token("ed", &head("EdDSA", "ed"), &claims(json!({})));
-    let other = issuer.token("ed", &head("EdDSA", "ed"), &claims(json!({"sub": "ben"})));
+    let good = issuer.token("ed", &head("EdDSA", "ed"), &claims(&json!({})));
+    let other = issuer.token("ed", &head("EdDSA", "ed"), &claims(&json!({"sub": "ben"})));
     let parts: Vec<&str> = good.split('.').collect();
     let others: Vec<&str> = other.split('.').collect();
     let exchanged = [parts[0], others[1], parts[2]].join(".");
     let long = issuer.token(
         "ed",
         &head("EdDSA", "ed"),
-        &claims(json!({"x": "x".repeat(MAX_TOKEN)})),
+        &claims(&json!({"x": "x".repeat(MAX_TOKEN)})),
     );
     for token in [
         String::new(),
@@ -279,7 +279,7 @@ async fn a_token_says_what_its_user_may() {
     let issuer = Issuer::new();
     let rights =
         json!({"role": "approver", "roots": ["/work/anna"], "trust": "guided", "budget": 2.5});
-    let rights = claims(json!({"outrigger": rights}));
+    let rights = claims(&json!({"outrigger": rights}));
     let token = issuer.token("ed", &head("EdDSA", "ed"), &rights);
     let grant = issuer.tokens.grant(&token).await.unwrap();
     assert_eq!(
@@ -299,7 +299,7 @@ async fn a_token_says_what_its_user_may() {
         let token = issuer.token(
             "ed",
             &head("EdDSA", "ed"),
-            &claims(json!({"outrigger": role})),
+            &claims(&json!({"outrigger": role})),
         );
         let grant = issuer.tokens.grant(&token).await.unwrap();
         assert_eq!((grant.role, grant.is_operator), expected);
@@ -309,7 +309,7 @@ async fn a_token_says_what_its_user_may() {
 #[tokio::test]
 async fn what_is_taken_back_ends_at_once_and_a_wrong_file_changes_nothing() {
     let issuer = Issuer::new();
-    let token = |jti: &str| issuer.token("ed", &head("EdDSA", "ed"), &claims(json!({"jti": jti})));
+    let token = |jti: &str| issuer.token("ed", &head("EdDSA", "ed"), &claims(&json!({"jti": jti})));
     let (one, two) = (token("one"), token("two"));
     let first = issuer.tokens.grant(&one).await.unwrap();
     let second = issuer.tokens.grant(&two).await.unwrap();

@@ -111,6 +111,48 @@ async fn a_yes_counts_for_the_very_content_and_what_was_shown_is_what_is_told() 
 }
 
 #[tokio::test]
+async fn the_window_is_told_by_part() {
+    let provider = Provider::start().await;
+    provider.says_window(100_000);
+    let more = json!({"project": {"instructions_trust": "on"}});
+    let daemon = Daemon::with(&provider, more).await;
+    daemon.file("AGENTS.md", "Prefer TABS.\n".repeat(100));
+    daemon.file("a.txt", "hello\n");
+    let mut client = daemon.connect().await;
+    let ask = json!({"type": "chat:context", "conversationId": "default"});
+    let nothing = client.ask(ask.clone()).await;
+    assert_eq!(
+        nothing["payload"]["code"], "conversation_not_found",
+        "{nothing}"
+    );
+    provider.then(Turn::call("file_read", &json!({"path": "a.txt"})));
+    say(&mut client, &provider, "go").await;
+    let told = client.ask(ask).await["payload"].clone();
+    let parts = told["parts"].as_array().unwrap();
+    let tokens = |part: &Value| part["tokens"].as_u64().unwrap();
+    assert_eq!(
+        parts.iter().map(tokens).sum::<u64>(),
+        told["used"].as_u64().unwrap()
+    );
+    let of = |kind: &str| {
+        parts
+            .iter()
+            .find(|it| it["kind"] == kind)
+            .unwrap_or_else(|| panic!("{told}"))
+    };
+    assert_eq!(of("instructions")["name"], "AGENTS.md");
+    assert_eq!(of("tools")["name"], "core");
+    assert_eq!(
+        (&of("results")["count"], &of("history")["count"]),
+        (&json!(1), &json!(3))
+    );
+    for kind in ["system", "tools", "instructions", "history", "results"] {
+        assert!(tokens(of(kind)) > 0, "{kind}: {told}");
+    }
+    client.check_numbers();
+}
+
+#[tokio::test]
 async fn nobody_is_asked_who_does_not_answer_and_the_exchange_goes_on_without() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;

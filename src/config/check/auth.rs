@@ -10,7 +10,7 @@ use crate::http::is_loopback;
 /// Checks the section.
 pub(super) fn check(settings: AuthSettings, findings: &mut Findings<'_>) -> AuthConfig {
     AuthConfig {
-        jwt: jwt(settings.jwt, findings),
+        jwt: jwt(&settings.jwt, findings),
         header: header(settings.header, findings),
         limits: {
             let given = |most: u64| Some(most).filter(|most| *most > 0);
@@ -23,7 +23,7 @@ pub(super) fn check(settings: AuthSettings, findings: &mut Findings<'_>) -> Auth
     }
 }
 
-fn jwt(settings: JwtSettings, findings: &mut Findings<'_>) -> Option<JwtConfig> {
+fn jwt(settings: &JwtSettings, findings: &mut Findings<'_>) -> Option<JwtConfig> {
     let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let keys = given(&settings.keys)?;
     let path = ["auth", "jwt", "keys"];
