@@ -26,6 +26,7 @@ mod slash;
 mod socket;
 mod stdio;
 mod tool_call;
+mod trust;
 mod turn;
 mod wire;
 

@@ -58,6 +58,7 @@ pub fn main(arguments: &ChatArguments) -> ExitCode {
         servers: is_one_question,
         attended: std::io::stdin().is_terminal(),
         composes: !is_one_question && LineEditor::fits(),
+        trusts: !is_one_question,
         ..options(&arguments.client)
     };
     let screens = Screens::of_process(is_one_question);

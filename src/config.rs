@@ -51,9 +51,9 @@ pub use self::reading::{KeyState, Reading, Readings, concerns};
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
     ClientToolsConfig, CompactionConfig, Detached, ExposePolicy, FileReadConfig, GitPolicy,
-    LogConfig, NativeCompaction, OnReach, ProviderBudget, SandboxPolicy, ServerConfig,
-    SessionConfig, SkipApproval, StoreSync, Unattended, Unpriced, WebFetchConfig, WebSearchConfig,
-    WebhookEvent, WebhooksConfig,
+    InstructionsTrust, LogConfig, NativeCompaction, OnReach, ProviderBudget, SandboxPolicy,
+    ServerConfig, SessionConfig, SkipApproval, StoreSync, Unattended, Unpriced, WebFetchConfig,
+    WebSearchConfig, WebhookEvent, WebhooksConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -206,6 +206,19 @@ pub struct Projects {
     pub allowed: AllowedFolders,
     /// The folder in which each of those has its central storage; `None` where there is no place for it.
     pub storage: Option<PathBuf>,
+    /// Files with standing instructions.
+    pub instructions: Instructions,
+}
+
+/// Files with standing instructions for the model.
+#[derive(Clone, Debug, Default)]
+pub struct Instructions {
+    /// Their names: of each folder the first one counts.
+    pub names: Vec<String>,
+    /// Whether those of a project are read.
+    pub trust: InstructionsTrust,
+    /// The folder with the user's own; `None` where there is no such folder, or it lies in the project.
+    pub user: Option<PathBuf>,
 }
 
 impl Projects {

@@ -4,6 +4,7 @@
 //! `state`. Each exchange gets its `Transcript` here, which is begun and ended here.
 
 mod compaction;
+mod learn;
 mod limit;
 mod queue;
 mod state;
@@ -39,6 +40,7 @@ use crate::protocol::{ChatCode, RequestId};
 use crate::runtime::Stopwatch;
 use crate::telemetry::metrics;
 
+use learn::learn;
 use limit::{overdue, time_limit};
 pub(crate) use queue::{QueueChange, not_queued};
 use state::{ActorState, QUEUED, QueuedSend, Running};
@@ -282,13 +284,18 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     setup.compact_at = setup.compact_at.filter(|_| history.is_none());
     let (limit, setting) = time_limit(&setup, context);
     let stopwatch = Stopwatch::start(limit);
-    let mut model_found = Ok(());
+    let mut prepared = Ok(());
     // Not awaited where the model is known: `drive` would take commands before the start is emitted.
     if setup.model.is_empty() && execute.is_none() {
         let find = find_model(context, &setup, &cancel);
         let model = drive(mailbox, context, &stopwatch, find).await;
         let model = model.unwrap_or_else(|| Err(end_by_fault(context, &setup)));
-        model_found = model.map(|model| setup.model = model);
+        prepared = model.map(|model| setup.model = model);
+    }
+    // Before the begin, which names what is told.
+    if execute.is_none() && prepared.is_ok() {
+        let learn = learn(mailbox, context, &setup, &stopwatch, &cancel);
+        prepared = learn.await;
     }
     let span = tracing::info_span!(
         "exchange",
@@ -307,7 +314,7 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
         };
         begin(transcript, context, &setup, said)
     });
-    let mut ended = match begun.and(model_found) {
+    let mut ended = match begun.and(prepared) {
         Ok(()) => {
             let (transcript, steered) = (&mut transcript, &mut steered);
             let run = async {
@@ -414,7 +421,7 @@ fn begin(
     said: Option<ToSay<'_>>,
 ) -> Result<(), Box<Ended>> {
     let Some((history, steered, waited)) = said else {
-        transcript.begin(setup, &[]);
+        transcript.begin(setup, &[], Vec::new());
         return Ok(());
     };
     let replaced = history.map_or(Ok(()), |history| {
@@ -422,7 +429,8 @@ fn begin(
     });
     let remembered = &context.conversation.history;
     let has_room = replaced.and_then(|()| remembered.room_for(bytes_of_parts(&setup.content)));
-    transcript.begin(setup, steered);
+    let instructions = context.conversation.instructions.told();
+    transcript.begin(setup, steered, instructions);
     has_room.map_err(|full| {
         context.session.journal.dropped(waited);
         let error = failure::history_full(full, setup);

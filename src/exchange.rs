@@ -20,9 +20,11 @@ pub(crate) mod executions;
 pub(crate) mod failure;
 pub(crate) mod files;
 pub(crate) mod history;
+pub(crate) mod instructions;
 pub(crate) mod ledger;
 pub(crate) mod memory;
 pub(crate) mod output;
+pub(crate) mod parts;
 pub(crate) mod questions;
 pub(crate) mod recording;
 pub(crate) mod searches;
@@ -197,6 +199,9 @@ impl Exchange<'_> {
                 let error = failure::history_full(full, self.setup);
                 return Leave::Failed(StopReason::Error, Box::new(error));
             }
+            if let Err(leave) = self.learn_of_folders().await {
+                return leave;
+            }
             let choice = match self.progress.corrects_form {
                 true => ToolChoice::None,
                 false => ToolChoice::Auto,
@@ -219,6 +224,9 @@ impl Exchange<'_> {
             if self.cancel.is_cancelled() {
                 return Leave::Stop(StopReason::Cancelled);
             }
+        }
+        if let Err(leave) = self.learn_of_folders().await {
+            return leave;
         }
         let request = self.request(self.setup.max_turns, ToolChoice::None);
         if let Err(leave) = self.make_room(&request).await {

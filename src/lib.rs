@@ -65,6 +65,7 @@ pub mod audit;
 pub mod commands;
 pub mod config;
 pub mod daemon;
+mod instructions;
 mod json_schema;
 pub mod lifecycle;
 mod packed;

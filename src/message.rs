@@ -84,6 +84,10 @@ id! {
     BudgetId
 }
 id! {
+    /// Names a question whether files may speak for the user: `f1`, `f2`, … within a session.
+    TrustId
+}
+id! {
     /// Names a session: 22 characters of base64url, not guessable.
     SessionId
 }

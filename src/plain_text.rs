@@ -10,5 +10,6 @@ pub(crate) mod question;
 pub(crate) mod render;
 pub(crate) mod style;
 pub(crate) mod text;
+pub(crate) mod trust;
 
 pub(crate) use text::{exposed, exposed_line};

@@ -11,6 +11,7 @@ pub mod client_tools;
 pub mod code;
 pub mod command;
 pub mod content;
+pub mod context;
 pub mod envelope;
 pub mod event;
 pub mod input;
@@ -20,6 +21,7 @@ pub mod roles;
 pub mod schema;
 pub mod settings;
 pub mod status;
+pub mod trust;
 
 pub use code::{ChatCode, SessionCode};
 pub use command::Command;
@@ -38,7 +40,7 @@ pub const CLIENT_TOOLS: &str = "client_tools";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 21] = [
+pub const FEATURES: [&str; 23] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -78,6 +80,10 @@ pub const FEATURES: [&str; 21] = [
     "live_settings",
     // Parts `document` of `chat:send`, `content` of `chat:tool-result`.
     "documents",
+    // `chat:trust-confirm` and its answer, `trustQuestions` of `session:configure`, `instructions` of `session:ready`.
+    "instructions",
+    // `chat:context`.
+    "context",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

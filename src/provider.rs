@@ -38,13 +38,15 @@ mod sse;
 pub(crate) mod testing;
 mod usage;
 
+use std::borrow::Cow;
+
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::config::NativeCompaction;
-use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
+use crate::message::{Message, Model, NativeReply, Notice, Part, Thinking, ToolSpec, Usage};
 pub use error::{ErrorKind, ProviderError, WiderWindow};
 pub use http::Clients;
 
@@ -105,6 +107,8 @@ pub struct Request<'a> {
     pub model: &'a str,
     /// The system prompt; empty for none.
     pub system: &'a str,
+    /// Words of the user that stand before what the user says: they go out with the first message of the user ([`said`](Self::said)).
+    pub front: &'a [Part],
     /// The history, valid in the sense of [`Message`].
     pub messages: &'a [Message],
     /// The tools on offer, in a stable order.
@@ -125,6 +129,21 @@ pub struct Request<'a> {
     /// Asks for a compaction of the messages in the vendor's own form, and for no answer. The text says what it is to be like in the
     /// place of the vendor's own words; empty for those. Only where [`Provider::native_compaction`] has one.
     pub compact: Option<&'a str>,
+}
+
+impl Request<'_> {
+    /// Returns what a message of the user says, the first one with what stands before it.
+    pub fn said<'p>(&self, message: &Message, parts: &'p [Part]) -> Cow<'p, [Part]> {
+        let is_users = |message: &&Message| matches!(message, Message::User(_));
+        let is_first = || {
+            let first = self.messages.iter().find(is_users);
+            first.is_some_and(|first| std::ptr::eq(first, message))
+        };
+        match !self.front.is_empty() && is_first() {
+            true => Cow::Owned([self.front, parts].concat()),
+            false => Cow::Borrowed(parts),
+        }
+    }
 }
 
 /// Whether the model may call tools.

@@ -16,6 +16,7 @@ mod feed;
 mod files;
 mod gap;
 mod handle;
+mod instructions;
 mod kept;
 pub(crate) mod live;
 pub mod log;
@@ -373,6 +374,7 @@ impl Session {
     fn settle_presence(&mut self) {
         self.shared.questions.attach(self.driver.is_some());
         let is_attended = self.is_attended();
+        self.shared.questions.attend(is_attended);
         self.attend(is_attended);
         if is_attended {
             (self.ends_at, self.ends_when_idle) = (None, false);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::question::{self, Key, Question};
 use super::render::Renderer;
 use super::session::AcpSession;
+use super::trust;
 use crate::protocol::event::Event;
 use crate::protocol::input::InputMode;
 
@@ -21,6 +22,11 @@ impl AcpSession {
             Event::ChatBudgetConfirm(confirm) => {
                 let params = question::of_money(self.id(), &confirm);
                 self.ask_for_permission(params, Question::Money(confirm.request_id))
+                    .await;
+            }
+            Event::ChatTrustConfirm(confirm) => {
+                let params = trust::of_trust(self.id(), &confirm);
+                self.ask_for_permission(params, Question::Trust(confirm.request_id))
                     .await;
             }
             Event::ChatToolInputRequest(asked) if !self.input.has(asked.mode) => {
@@ -45,6 +51,9 @@ impl AcpSession {
             }
             Event::ChatBudgetResolved(it) => {
                 self.settled(&Key::Money(&it.request_id)).await;
+            }
+            Event::ChatTrustResolved(it) => {
+                self.settled(&Key::Trust(&it.request_id)).await;
             }
             Event::ChatToolInputResolved(it) => {
                 self.settled(&Key::Input(&it.request_id)).await;
@@ -124,6 +133,7 @@ impl AcpSession {
             Event::ChatToolConfirm(_)
                 | Event::ChatToolInputRequest(_)
                 | Event::ChatBudgetConfirm(_)
+                | Event::ChatTrustConfirm(_)
         );
         if is_question && !self.knows_others {
             self.knows_others = true;

@@ -118,6 +118,7 @@ async fn open(start: Start) -> Result<AcpSession, RpcError> {
     let configure = Configure {
         layers: Some(vec![Layer::Stream, Layer::State, Layer::Sessions]),
         input_requests: Some(client.input.is_any()),
+        trust_questions: Some(true),
         ..Configure::default()
     };
     let Event::SessionConfigureResult(in_force) =

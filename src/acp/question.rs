@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::render::text_content;
 use super::tool_call;
+use super::trust;
 use super::wire::{Permission, PermissionOutcome};
-use crate::message::{BudgetId, InputId, Money, ToolId};
+use crate::message::{BudgetId, InputId, Money, ToolId, TrustId};
 use crate::protocol::budget::{BudgetApprove, BudgetConfirm};
 use crate::protocol::command::{Command, Remember, ToolApprove};
 use crate::protocol::event::ToolConfirm;
@@ -15,8 +16,8 @@ use crate::protocol::input::{InputAction, InputMode, ToolInput, ToolInputRequest
 use crate::protocol::word;
 
 const ONCE: &str = "once";
-const FURTHER: &str = "further";
-const DENY: &str = "deny";
+pub(super) const FURTHER: &str = "further";
+pub(super) const DENY: &str = "deny";
 
 /// The longest name of what an approval is for, in characters: it stands on a button.
 const MAX_MATTER: usize = 80;
@@ -29,6 +30,7 @@ const NOT_ASKED: &str = "the editor could not show the question";
 pub(super) enum Question {
     Call(Box<ToolConfirm>),
     Money(BudgetId),
+    Trust(TrustId),
     Input(InputId),
 }
 
@@ -37,6 +39,7 @@ pub(super) enum Question {
 pub(super) enum Key<'a> {
     Call(&'a ToolId, Option<&'a str>),
     Money(&'a BudgetId),
+    Trust(&'a TrustId),
     Input(&'a InputId),
 }
 
@@ -46,6 +49,7 @@ impl Question {
         match self {
             Self::Call(confirm) => Key::Call(&confirm.tool_id, confirm.host.as_deref()),
             Self::Money(id) => Key::Money(id),
+            Self::Trust(id) => Key::Trust(id),
             Self::Input(id) => Key::Input(id),
         }
     }
@@ -55,13 +59,14 @@ impl Question {
         match self {
             Self::Call(confirm) => Command::ChatToolApprove(verdict(confirm, outcome)),
             Self::Money(id) => Command::ChatBudgetApprove(money(id, outcome)),
+            Self::Trust(id) => Command::ChatTrustApprove(trust::answer(id, outcome)),
             Self::Input(id) => Command::ChatToolInput(input(id, outcome)),
         }
     }
 }
 
 /// Returns the option that was chosen; `None` where none was, an error where the client did not ask.
-fn chosen(outcome: Result<Value, Value>) -> Result<Option<String>, ()> {
+pub(super) fn chosen(outcome: Result<Value, Value>) -> Result<Option<String>, ()> {
     let answer = outcome.map_err(drop)?;
     let permission: Permission = serde_json::from_value(answer).map_err(drop)?;
     Ok(match permission.outcome {
@@ -117,7 +122,7 @@ fn further(confirm: &ToolConfirm) -> Option<Remember> {
     confirm.remember.as_ref()?.approval.first().copied()
 }
 
-fn option(id: &str, name: &str, kind: &str) -> Value {
+pub(super) fn option(id: &str, name: &str, kind: &str) -> Value {
     json!({"optionId": id, "name": name, "kind": kind})
 }
 
@@ -163,7 +168,7 @@ fn why(confirm: &ToolConfirm) -> String {
 }
 
 /// Returns a line that says when a question lapses, in the time of this machine.
-fn lapse(expires_at: Option<&str>) -> Option<String> {
+pub(super) fn lapse(expires_at: Option<&str>) -> Option<String> {
     let at: Timestamp = expires_at?.parse().ok()?;
     let at = at.to_zoned(TimeZone::system()).strftime("%H:%M:%S");
     Some(format!("\n\nRefused unless answered by {at}."))

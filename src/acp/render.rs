@@ -134,6 +134,7 @@ impl Renderer {
                 let id = question::money_call(&it.request_id);
                 self.resolved(&id, it.outcome == BudgetOutcome::Extended)
             }
+            Event::ChatTrustConfirm(_) | Event::ChatTrustResolved(_) => self.trust(event),
             Event::ChatToolStart(start) => self.start(start),
             Event::ChatToolDelta(delta) => self.output(&delta.tool_id, &delta.chunk),
             Event::ChatToolResult(outcome) => self.result(outcome, text),
@@ -301,7 +302,7 @@ impl Renderer {
     }
 
     /// Announces a question as a call of its own.
-    fn ask(&mut self, id: String, mut call: Value) -> Value {
+    pub(super) fn ask(&mut self, id: String, mut call: Value) -> Value {
         if let Some(fields) = call.as_object_mut() {
             fields.insert("sessionUpdate".to_owned(), json!("tool_call"));
             fields.insert("status".to_owned(), json!("in_progress"));
@@ -311,7 +312,7 @@ impl Renderer {
     }
 
     /// Ends a question that stands there as a call.
-    fn resolved(&mut self, id: &str, is_yes: bool) -> Vec<Value> {
+    pub(super) fn resolved(&mut self, id: &str, is_yes: bool) -> Vec<Value> {
         if !self.asked.remove(id) {
             return Vec::new();
         }

@@ -10,6 +10,7 @@ mod keeping;
 mod money;
 mod servers;
 mod sessions;
+mod trust;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -26,6 +27,7 @@ use crate::plain_text::style::{Piece, Style};
 use crate::protocol::budget::BudgetConfirm;
 use crate::protocol::command::{ChatCancel, Configure, OutputForm};
 use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
+use crate::protocol::trust::TrustConfirm;
 use crate::protocol::{ChatCode, Command, SessionCode};
 pub(super) use composing::commands;
 pub(super) use sessions::Wanted;
@@ -85,6 +87,8 @@ pub(super) struct Options {
     pub(super) output: Option<OutputForm>,
     /// Defaults for the session.
     pub(super) configure: Option<Configure>,
+    /// Whether somebody is there who says whether files may speak for the user.
+    pub(super) trusts: bool,
     /// The session to go on in; a new one where there is none.
     pub(super) wanted: Option<Wanted>,
     /// The number before that of the first request: another one than any earlier chat in the session had.
@@ -165,6 +169,8 @@ enum Typing {
     Input(Asked),
     /// Whether more may be spent.
     Money(BudgetConfirm),
+    /// Whether files may speak for the user.
+    Trust(TrustConfirm),
 }
 
 impl Talk {
@@ -203,6 +209,11 @@ impl Talk {
             Event::ChatToolResolved(resolved) => self.settled(resolved, event),
             Event::ChatBudgetConfirm(confirm) => self.asked_for_money(confirm),
             Event::ChatBudgetResolved(resolved) => self.money_settled(resolved),
+            Event::ChatTrustConfirm(_) | Event::ChatTrustResolved(_) => self.trust_event(event),
+            Event::SessionConfigureResult(_)
+                if request
+                    .as_ref()
+                    .is_some_and(|(_, of)| trust::is_opening(of)) => {}
             Event::ChatToolExtended(it) if it.request_id.is_none() => {
                 let asked = Asked {
                     tool_id: it.tool_id.clone(),
@@ -249,6 +260,7 @@ impl Talk {
                 Event::ChatSendResult(_) => {}
                 _ => self.idle(),
             },
+            _ if trust::is_opening(command) => {}
             Command::SessionConfigure(_) => self.configured(answer),
             Command::SessionPing(_) => self.send_again(),
             Command::McpList(_) if self.looking == Some(number) => self.listed(answer),
@@ -280,6 +292,7 @@ impl Talk {
             (Typing::Verdict(asked), line) => self.verdict(&asked, line),
             (Typing::Input(asked), line) => self.typed_input(&asked, line),
             (Typing::Money(confirm), line) => self.money(&confirm, line),
+            (Typing::Trust(confirm), line) => self.trusted(&confirm, line),
         }
         self.done()
     }

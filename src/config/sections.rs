@@ -96,6 +96,25 @@ pub(crate) struct ProjectConfig {
     /// Folders that a session may name as its project instead, e.g. `["~/src/*"]`: globs over absolute paths without
     /// links. A wildcard matches no name that begins with a dot.
     pub(crate) allowed: Vec<String>,
+    /// Names of files with standing instructions: of each folder the first one that is there. They are told the model as the
+    /// user's words, never as the system's. Those of the user's own, in the folder of the configuration, are read without a question.
+    pub(crate) instructions: Vec<String>,
+    /// Whether such files of a project are read: `off`; `ask`, once for each content, before the model is told it; `on`.
+    #[serde(deserialize_with = "word")]
+    pub(crate) instructions_trust: InstructionsTrust,
+}
+
+/// Whether what a project says to a model is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InstructionsTrust {
+    /// It is not.
+    Off,
+    /// Where the user says yes to its very content.
+    #[default]
+    Ask,
+    /// It is.
+    On,
 }
 
 /// What a session keeps.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 
-use crate::message::{BudgetId, Notice, Severity};
+use crate::message::{BudgetId, Notice, Severity, TrustId};
 use crate::plain_text::budget;
 use crate::plain_text::exposed_line;
 use crate::plain_text::frame::Frame;
@@ -18,6 +18,7 @@ use crate::plain_text::line::{COMMANDS, Line, conversation, first_word};
 use crate::plain_text::question::{self, Reply};
 use crate::plain_text::render::Screen;
 use crate::plain_text::style::{Piece, Style};
+use crate::plain_text::trust;
 use crate::protocol::command::{ChatCancel, Command};
 use crate::protocol::event::{Event, Ready, ToolConfirm};
 use crate::protocol::input::ToolInputRequest;
@@ -33,6 +34,7 @@ y t3, n t3, ...   the same for the question about t3, where several are open
 y HOST, n HOST    answer the question for this host
 y 2, y all, f     more may be spent: US dollars, or without a cap; f ends after a last answer
 /input on         be asked what MCP servers want to know in the middle of a call; off
+/instructions on  be asked whether files of the project may speak for you, y or n; off
 /answer {JSON}    give them that; /decline does not; with the id where several ask: /answer i2 {JSON}
 /cancel           stop what runs";
 
@@ -58,6 +60,8 @@ pub(super) struct Text {
     inputs: VecDeque<ToolInputRequest>,
     /// The question whether more may be spent.
     money: Option<BudgetId>,
+    /// The question whether files may speak for the user.
+    trust: Option<TrustId>,
     /// The beginning of a line whose end has not come yet.
     begun: String,
 }
@@ -91,6 +95,19 @@ impl Text {
                 self.money.take_if(|open| *open == resolved.request_id);
                 self.screen.line(Style::Dim, budget::settled(resolved))
             }
+            Event::ChatTrustConfirm(confirm) => {
+                let mut pieces = trust::show(confirm);
+                pieces.push(Piece::line(
+                    Style::Plain,
+                    trust::PROMPT.trim_end_matches(" > "),
+                ));
+                self.trust = Some(confirm.request_id.clone());
+                self.screen.block(pieces)
+            }
+            Event::ChatTrustResolved(resolved) => {
+                self.trust.take_if(|open| *open == resolved.request_id);
+                self.screen.line(Style::Dim, trust::settled(resolved))
+            }
             _ => self.screen.show(&event),
         };
         match &event {
@@ -101,7 +118,7 @@ impl Text {
                 // Whether they were answered may be among what was missed; what follows asks those again that are open.
                 self.questions.clear();
                 self.inputs.clear();
-                self.money = None;
+                (self.money, self.trust) = (None, None);
             }
             _ => {}
         }
@@ -158,6 +175,9 @@ impl Text {
         let money = self.money.as_ref();
         if let Some(answer) = money.and_then(|open| budget::read(line, open)) {
             return request(Command::ChatBudgetApprove(answer));
+        }
+        if let Some(answer) = self.trust.as_ref().and_then(|open| trust::read(line, open)) {
+            return request(Command::ChatTrustApprove(answer));
         }
         if !line.starts_with('/')
             && let Some(answer) = self.answer(line)

@@ -1,11 +1,13 @@
 //! How things stand in a conversation, as its own task sees them at one moment.
 
 use super::state::ActorState;
-use crate::exchange::context::Context;
+use crate::exchange::context::{Context, Setup};
+use crate::exchange::parts::context_use;
 use crate::message::{CompactionId, Message, Part};
 use crate::protocol::answer;
 use crate::protocol::command::{ChatHistory, HistoryView};
 use crate::protocol::content::{self, WireMessage};
+use crate::protocol::context::ContextUse;
 use crate::protocol::event::{Queued, StateName};
 use crate::protocol::json_bytes;
 
@@ -54,6 +56,12 @@ impl<'a> View<'a> {
                 page
             }
         }
+    }
+
+    /// Returns where the window of its model goes; `next` is how an exchange would be where there was none yet.
+    pub(crate) fn context_use(&self, next: Setup) -> ContextUse {
+        let setup = self.state.last.clone().unwrap_or(next);
+        context_use(&setup, self.context)
     }
 
     /// Returns as many of the newest messages as `most` bytes hold.

@@ -212,8 +212,8 @@ pub(crate) fn estimate(messages: &[Message]) -> u64 {
 
 pub(crate) fn message_tokens(message: &Message) -> u64 {
     match message {
-        Message::User(parts) => parts_tokens(parts),
-        Message::ToolResult(result) => parts_tokens(&result.content),
+        Message::User(parts) => estimate_parts(parts),
+        Message::ToolResult(result) => estimate_parts(&result.content),
         Message::Reply(reply) => estimate_reply(reply),
     }
 }
@@ -226,7 +226,7 @@ pub(crate) fn estimate_reply(reply: &Reply) -> u64 {
     text_tokens(said + opaque.map_or(0, |native| json_bytes(&native.items)))
 }
 
-fn parts_tokens(parts: &[Part]) -> u64 {
+pub(crate) fn estimate_parts(parts: &[Part]) -> u64 {
     parts
         .iter()
         .map(|part| match part {

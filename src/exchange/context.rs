@@ -15,6 +15,7 @@ use super::compaction::Breaker;
 use super::executions::Executions;
 use super::failure;
 use super::history::{History, Room};
+use super::instructions::Instructions;
 use super::ledger::Totals;
 use super::memory::{ConversationMemory, Memory};
 use super::output::Form;
@@ -25,7 +26,7 @@ use crate::audit::Audit;
 use crate::config::{Config, Current};
 use crate::message::{
     BackgroundId, BudgetId, CompactionId, ConversationId, InputId, MessageId, Model, Money,
-    OnViolation, Part, Pricing, SessionId, Thinking, ToolCall, ToolId, TrustLevel,
+    OnViolation, Part, Pricing, SessionId, Thinking, ToolCall, ToolId, TrustId, TrustLevel,
 };
 use crate::permission::{ApprovalPolicy, Scope};
 use crate::protocol::ChatCode;
@@ -220,6 +221,8 @@ pub(crate) struct ConversationContext {
     pub account: Arc<Account>,
     /// How long its last answers were.
     pub outputs: Mutex<Outputs>,
+    /// Files whose words its model is told as the user's.
+    pub instructions: Instructions,
 }
 
 /// Who made a conversation.
@@ -257,6 +260,7 @@ impl ConversationContext {
             breaker: Mutex::default(),
             account,
             outputs: Mutex::default(),
+            instructions: Instructions::default(),
         }
     }
 }
@@ -299,6 +303,7 @@ pub(crate) struct Ids {
     background: AtomicU64,
     compactions: AtomicU64,
     budgets: AtomicU64,
+    trusts: AtomicU64,
 }
 
 impl Ids {
@@ -313,6 +318,7 @@ impl Ids {
             background: last(),
             compactions: last(),
             budgets: last(),
+            trusts: last(),
         }
     }
 
@@ -344,6 +350,11 @@ impl Ids {
     /// Returns the next question's about money: `c1`, `c2`, ….
     pub(crate) fn budget(&self) -> BudgetId {
         BudgetId::new(format!("c{}", self.next(&self.budgets)))
+    }
+
+    /// Returns the next question's about files: `f1`, `f2`, ….
+    pub(crate) fn trust(&self) -> TrustId {
+        TrustId::new(format!("f{}", self.next(&self.trusts)))
     }
 
     /// Notes a call that a client's own history has: no later call gets its id.

@@ -155,6 +155,17 @@ impl SharedRules {
         self.are_read()
     }
 
+    /// Returns whether a file's words are known as trusted in a project.
+    pub(crate) fn trust_words(&self, project: Option<&str>, key: &Key, most: Remember) -> bool {
+        let rules = self.rules.lock();
+        let is_of = |rule: &&Rule| match &rule.place {
+            Place::Project(of) => Some(of.as_str()) == project,
+            place => *place == Place::Always,
+        };
+        let mut said = rules.iter().filter(is_of).filter(|it| it.key == *key);
+        said.any(|rule| rule.allows && rule.place.reach() <= most)
+    }
+
     fn are_read(&self) -> bool {
         *self.reading.borrow() == Reading::Done
     }
@@ -299,6 +310,35 @@ impl ConversationMemory {
             true => Err(Unread::Denial),
             false => Ok(said),
         }
+    }
+
+    /// Returns what was said of the words of a file; `None` where nothing was, or nobody knows yet.
+    pub(crate) fn said_of_words(&self, key: &Key) -> Option<bool> {
+        let memory = &self.memory;
+        let own = memory.own.lock();
+        let shared = memory.shared.rules.lock();
+        let shared = shared.iter().filter(|it| memory.is_here(it));
+        let counts = |rule: &&Rule| match (&rule.place, rule.allows) {
+            (Place::Conversation(conversation), _) if *conversation != self.conversation => false,
+            (place, true) => place.reach() <= memory.most,
+            (_, false) => true,
+        };
+        let said = own.iter().chain(shared).filter(counts);
+        let said: Vec<bool> = said
+            .filter(|it| it.key == *key)
+            .map(|it| it.allows)
+            .collect();
+        // A denial goes before every approval, and one may be among what is not read.
+        match (said.contains(&false), said.contains(&true)) {
+            (true, _) => Some(false),
+            (false, true) if memory.shared.are_read() => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Returns how far an answer reaches that is to reach as far as the project.
+    pub(crate) fn reach_of_words(&self) -> Remember {
+        self.memory.bounded(Remember::Project)
     }
 
     /// Returns how far an answer may reach beyond its call, the nearest first.

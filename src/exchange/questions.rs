@@ -3,7 +3,7 @@
 //! A question is in the table before it is announced, so that no answer comes too early, and it leaves the table when
 //! it is settled, which happens once. An answer to a question that is not open gets an error and needs no bookkeeping.
 //! Only the conversation's task and what runs in it look here, so the lock is never waited for. What differs between the
-//! kinds is in [`approval`], [`input`], [`budget`] and [`client`]; a further kind is one more variant of [`Question`] and [`QuestionId`] with a
+//! kinds is in [`approval`], [`input`], [`budget`], [`trust`] and [`client`]; a further kind is one more variant of [`Question`] and [`QuestionId`] with a
 //! file of its own.
 
 pub(crate) mod approval;
@@ -13,6 +13,7 @@ mod deadline;
 mod form;
 pub(crate) mod input;
 mod registry;
+pub(crate) mod trust;
 
 use std::future::poll_fn;
 
@@ -22,12 +23,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::context::Context;
-use crate::message::{BudgetId, InputId, ToolId};
+use crate::message::{BudgetId, InputId, ToolId, TrustId};
 use crate::protocol::budget::BudgetApprove;
 use crate::protocol::client_tools::ClientOutput;
 use crate::protocol::command::{ToolApprove, ToolExtend};
 use crate::protocol::event::{By, Event, SessionError, StateName, ToolExtended};
 use crate::protocol::input::ToolInput;
+use crate::protocol::trust::TrustApprove;
 use crate::protocol::{RequestId, SessionCode, answer};
 use crate::provider::MAX_CALLS;
 use crate::runtime::sleep_until;
@@ -39,10 +41,11 @@ use deadline::Deadline;
 use input::InputQuestion;
 use registry::Presence;
 pub(crate) use registry::QuestionRegistry;
+use trust::TrustQuestion;
 
 /// The most questions that are open in one conversation: an approval or the client's output for each call of a turn, a session's requests
-/// for input, and whether more may be spent.
-const MAX_OPEN: usize = MAX_CALLS + registry::MAX_INPUTS + 1;
+/// for input, and whether more may be spent or files may speak for the user.
+const MAX_OPEN: usize = MAX_CALLS + registry::MAX_INPUTS + 2;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum QuestionId {
@@ -54,6 +57,8 @@ pub(crate) enum QuestionId {
     Input(InputId),
     /// Whether more may be spent.
     Budget(BudgetId),
+    /// Whether files may speak for the user.
+    Trust(TrustId),
     /// What this call came to, which the client runs.
     Client(ToolId),
 }
@@ -66,6 +71,8 @@ pub(crate) enum Question {
     Input(Box<InputQuestion>),
     /// Whether more may be spent.
     Budget(Box<BudgetQuestion>),
+    /// Whether files may speak for the user.
+    Trust(Box<TrustQuestion>),
     /// A call that the client runs.
     Client(Box<ClientQuestion>),
 }
@@ -75,6 +82,7 @@ pub(crate) enum Action {
     Approve(ToolApprove),
     Input(ToolInput),
     Budget(BudgetApprove),
+    Trust(TrustApprove),
     Output(ClientOutput),
     Extend(ToolExtend),
 }
@@ -96,6 +104,7 @@ impl Action {
             Self::Approve(verdict) => verdict.question(),
             Self::Input(input) => QuestionId::Input(input.request_id.clone()),
             Self::Budget(answer) => QuestionId::Budget(answer.request_id.clone()),
+            Self::Trust(answer) => QuestionId::Trust(answer.request_id.clone()),
             Self::Output(output) => QuestionId::Client(output.tool_id.clone()),
             Self::Extend(ToolExtend {
                 request_id: Some(id),
@@ -128,6 +137,10 @@ impl Action {
             Self::Budget(answer) => (
                 SessionCode::BudgetNotFound,
                 format!("no question about money `{}`", answer.request_id),
+            ),
+            Self::Trust(answer) => (
+                SessionCode::TrustNotFound,
+                format!("no question about files `{}`", answer.request_id),
             ),
             Self::Output(output) => (
                 SessionCode::ToolNotFound,
@@ -204,6 +217,7 @@ impl Questions {
         let timeout = match &question {
             Question::Approval(_) | Question::Input(_) => config.approval.timeout,
             Question::Budget(_) => config.budget.ask_timeout,
+            Question::Trust(_) => trust::patience(&config.approval),
             // It has a clock of its own.
             Question::Client(_) => None,
         };
@@ -239,6 +253,7 @@ impl Questions {
             },
             Action::Input(input) => self.give(input, context),
             Action::Budget(answer) => self.afford(answer, context),
+            Action::Trust(answer) => self.trust(answer, context),
             Action::Output(output) => self.output(output, context),
             Action::Extend(extend) => self.extend(extend, context),
         };
@@ -324,7 +339,8 @@ impl Questions {
             Question::Approval(_) => (0, StateName::AwaitingApproval),
             Question::Input(_) => (1, StateName::AwaitingInput),
             Question::Budget(_) => (2, StateName::AwaitingBudget),
-            Question::Client(_) => (3, StateName::AwaitingClient),
+            Question::Trust(_) => (3, StateName::AwaitingTrust),
+            Question::Client(_) => (4, StateName::AwaitingClient),
         });
         let first = states.min_by_key(|(order, _)| *order);
         first.map(|(_, state)| state)
@@ -372,6 +388,7 @@ impl Questions {
                 Some(Question::Approval(approval)) => approval.settle_unanswered(how, context),
                 Some(Question::Input(input)) => input.settle_unanswered(how, context),
                 Some(Question::Budget(budget)) => budget.settle_unanswered(how, context),
+                Some(Question::Trust(trust)) => trust.settle_unanswered(how, context),
                 Some(Question::Client(call)) => call.settle_unanswered(how, context),
                 None => {}
             }
@@ -402,6 +419,7 @@ impl Open {
             Question::Approval(it) => (&it.confirm.conversation_id, &it.confirm.message_id),
             Question::Input(it) => (&it.request.conversation_id, &it.request.message_id),
             Question::Budget(it) => (&it.confirm.conversation_id, &it.confirm.message_id),
+            Question::Trust(it) => (&it.confirm.conversation_id, &it.confirm.message_id),
             Question::Client(it) => (&it.call.conversation_id, &it.call.message_id),
         };
         ToolExtended {
@@ -412,6 +430,7 @@ impl Open {
                 QuestionId::Approval(_)
                 | QuestionId::Host(..)
                 | QuestionId::Budget(_)
+                | QuestionId::Trust(_)
                 | QuestionId::Client(_) => None,
                 QuestionId::Input(id) => Some(id.clone()),
             },
@@ -439,6 +458,10 @@ impl Question {
                 let id = budget.confirm.request_id.clone();
                 (QuestionId::Budget(id), None)
             }
+            Self::Trust(trust) => {
+                let id = trust.confirm.request_id.clone();
+                (QuestionId::Trust(id), None)
+            }
             Self::Client(call) => {
                 let tool_id = call.call.tool_id.clone();
                 (QuestionId::Client(tool_id.clone()), Some(tool_id))
@@ -450,7 +473,7 @@ impl Question {
     fn host(&self) -> Option<&str> {
         match self {
             Self::Approval(approval) => approval.confirm.host.as_deref(),
-            Self::Input(_) | Self::Budget(_) | Self::Client(_) => None,
+            Self::Input(_) | Self::Budget(_) | Self::Trust(_) | Self::Client(_) => None,
         }
     }
 
@@ -459,6 +482,7 @@ impl Question {
             Self::Approval(approval) => &mut approval.confirm.expires_at,
             Self::Input(input) => &mut input.request.expires_at,
             Self::Budget(budget) => &mut budget.confirm.expires_at,
+            Self::Trust(trust) => &mut trust.confirm.expires_at,
             Self::Client(call) => &mut call.call.expires_at,
         }
     }
@@ -468,6 +492,7 @@ impl Question {
             Self::Approval(approval) => Event::ChatToolConfirm(Box::new(approval.confirm.clone())),
             Self::Input(input) => Event::ChatToolInputRequest(Box::new(input.request.clone())),
             Self::Budget(budget) => Event::ChatBudgetConfirm(Box::new(budget.confirm.clone())),
+            Self::Trust(trust) => Event::ChatTrustConfirm(Box::new(trust.confirm.clone())),
             Self::Client(call) => Event::ChatToolCall(Box::new(call.announced(presence))),
         }
     }

@@ -13,6 +13,7 @@ use super::history::History;
 use crate::message::{ConversationId, Message, MessageId, Part, Reply};
 use crate::protocol::content::{Content, WireMessage};
 use crate::protocol::event::{Event, Steered, StreamEnd, StreamStart, WholeMessage};
+use crate::protocol::trust::InstructionFile;
 use crate::protocol::{RequestId, word};
 use crate::store::Journal;
 use crate::telemetry::metrics;
@@ -65,8 +66,14 @@ impl Transcript {
         }
     }
 
-    /// Emits that the exchange began, and that it answers what was steered too late into the one before.
-    pub(crate) fn begin(&self, setup: &Setup, steered: &[Steer]) {
+    /// Emits that the exchange began, what its model is told in the user's name, and that it answers what was steered too late into
+    /// the one before.
+    pub(crate) fn begin(
+        &self,
+        setup: &Setup,
+        steered: &[Steer],
+        instructions: Vec<InstructionFile>,
+    ) {
         self.journal.began(&self.conversation_id, &self.message_id);
         // Not at `info`: what it would say its end says too, and it would be written before the provider is asked.
         tracing::debug!(parts = setup.content.len(), "exchange began");
@@ -75,6 +82,7 @@ impl Transcript {
             message_id: self.message_id.clone(),
             provider: setup.provider_id.clone(),
             model: setup.model.clone(),
+            instructions,
         }));
         self.running.begin(&self.message_id);
         for said in steered {

@@ -8,11 +8,11 @@ use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use super::accumulator::{Accumulator, Turn};
-use super::budget::{Shares, estimate_head, estimate_reply, text_tokens};
+use super::budget::{Shares, estimate_head, estimate_parts, estimate_reply, text_tokens};
 use super::calls::cancelled;
 use super::context::{Context, Setup};
 use super::{Exchange, Leave, failure, window};
-use crate::message::{Message, ToolCategory, ToolId, ToolSpec, Usage};
+use crate::message::{Message, Part, ToolCategory, ToolId, ToolSpec, Usage};
 use crate::protocol::event::{
     Delta, Event, State, StateName, StopReason, ToolInputDelta, TurnDiscarded, TurnUsage,
 };
@@ -40,7 +40,9 @@ pub(crate) struct ToolOffer {
     pub(super) tools: Arc<ToolSet>,
     /// What the scope offers to the model, in the order of the names.
     pub(super) specs: Vec<ToolSpec>,
-    /// What they and the system prompt take, in tokens, estimated.
+    /// What the model is told before all that the user says.
+    pub(super) front: Arc<Vec<Part>>,
+    /// What they, the system prompt and that take, in tokens, estimated.
     pub(super) tokens: u64,
 }
 
@@ -48,7 +50,9 @@ impl ToolOffer {
     /// Returns the tools as they are now: those of MCP servers come and go. Where none did since `before`, nothing is copied.
     pub(super) fn now(setup: &Setup, context: &Context, before: Option<Arc<Self>>) -> Arc<Self> {
         let tools = context.session.tools.snapshot();
-        let same = before.filter(|offer| Arc::ptr_eq(&offer.tools, &tools));
+        let front = context.conversation.instructions.front();
+        let same = before
+            .filter(|offer| Arc::ptr_eq(&offer.tools, &tools) && Arc::ptr_eq(&offer.front, &front));
         same.unwrap_or_else(|| {
             let specs = tools.values().map(|tool| tool.spec());
             let specs = specs.filter(|spec| setup.scope.allows(spec));
@@ -56,7 +60,8 @@ impl ToolOffer {
             // They come and go in the middle of a conversation: what stands before them stays in a prompt cache.
             specs.sort_by_key(|spec| spec.category == ToolCategory::Client);
             Arc::new(Self {
-                tokens: estimate_head(&setup.system, &specs),
+                tokens: estimate_head(&setup.system, &specs).saturating_add(estimate_parts(&front)),
+                front,
                 specs,
                 tools,
             })
@@ -88,6 +93,7 @@ impl TurnRequest {
         Request {
             model: &setup.model,
             system: &setup.system,
+            front: &self.offer.front,
             messages: history,
             tools: match hides_tools {
                 true => &[],

@@ -95,6 +95,13 @@ pub enum Key {
         /// Its absolute path, without links.
         path: String,
     },
+    /// Words of a file, told the model as the user's.
+    Words {
+        /// Its absolute path.
+        path: String,
+        /// The SHA-256 of its bytes: another content is another answer's.
+        sha256: String,
+    },
     /// What another version wrote, or what is damaged. As long as a denial is for this, everything is asked.
     #[serde(other)]
     Unreadable,
@@ -272,6 +279,7 @@ impl Key {
             }
             Self::Host { host } => host.len(),
             Self::File { path, .. } | Self::Folder { path } => path.len(),
+            Self::Words { path, sha256 } => path.len() + sha256.len(),
             Self::Unreadable => 0,
         };
         bytes <= MAX_KEY
@@ -299,7 +307,8 @@ impl Key {
                 tool == call.tool && !commands.is_empty() && commands.iter().all(runs)
             }
             Self::Host { .. } => call.approval == Some(self),
-            Self::Unreadable => false,
+            // No call is for these.
+            Self::Words { .. } | Self::Unreadable => false,
             // Where case says nothing, the other spelling is the same file.
             Self::File { writes, path } => call.file.is_some_and(|file| {
                 file.writes == *writes && file.path().to_lowercase() == path.to_lowercase()
@@ -314,7 +323,11 @@ impl Key {
     pub fn of_tool(&self) -> Option<&str> {
         match self {
             Self::Tool { tool, .. } | Self::Commands { tool, .. } => Some(tool),
-            Self::Host { .. } | Self::File { .. } | Self::Folder { .. } | Self::Unreadable => None,
+            Self::Host { .. }
+            | Self::File { .. }
+            | Self::Folder { .. }
+            | Self::Words { .. }
+            | Self::Unreadable => None,
         }
     }
 
@@ -341,6 +354,10 @@ impl Key {
                 format!("{what} {path}")
             }
             Self::Folder { path } => format!("writing files below {path}"),
+            Self::Words { path, sha256 } => {
+                let short = sha256.get(..12).unwrap_or(sha256);
+                format!("the words of {path}, as they were then (SHA-256 {short}…)")
+            }
             Self::Unreadable => "something that this version cannot read".to_owned(),
         }
     }

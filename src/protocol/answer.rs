@@ -14,6 +14,7 @@ use super::content::WireMessage;
 use super::event::{Project, StateName, ToolConfirm};
 use super::input::ToolInputRequest;
 use super::record::ExecutionRecord;
+use super::trust::TrustConfirm;
 use crate::message::{
     BackgroundCommand, ConversationId, InputId, MessageId, Model, OnViolation, OutputStream,
     ProviderInfo, ToolId, ToolSpec, TrustLevel,
@@ -49,6 +50,9 @@ pub struct Configured {
     /// Whether somebody answers what MCP servers ask of the user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub input_requests: bool,
+    /// Whether somebody here answers whether files may speak for the user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trust_questions: bool,
     /// The folder the model works in; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<Project>,
@@ -77,6 +81,9 @@ pub struct SessionState {
     /// Every open question whether more may be spent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetConfirm>,
+    /// Every open question whether files may speak for the user.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusts: Vec<TrustConfirm>,
     /// Every call that waits for the client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_calls: Vec<HandedOut>,

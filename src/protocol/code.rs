@@ -23,6 +23,8 @@ pub enum SessionCode {
     InputNotFound,
     /// No question about money with this id is open.
     BudgetNotFound,
+    /// No question about files with this id is open.
+    TrustNotFound,
     /// No send with this id waits.
     NotQueued,
     /// No tool, or no call, has this name or id.

@@ -1,6 +1,7 @@
 //! What a client may say, with an example of each.
 
 mod approvals;
+mod configure;
 mod examples;
 mod files;
 mod history;
@@ -17,17 +18,19 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::budget::{BudgetApprove, SessionBudget, UsageReport};
+use super::budget::{BudgetApprove, UsageReport};
 use super::client_tools::{ClientOutput, ToolExecute, ToolRegister, ToolUnregister};
 use super::content::{Content, WireMessage};
 use super::input::ToolInput;
 use super::queue::ChatQueue;
 use super::settings::{ConfigGet, SearchConfigure, WorkflowPut};
+use super::trust::TrustApprove;
 use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, TrustLevel};
 pub use crate::permission::Remember;
-use crate::permission::{ApprovalPolicy, Limits, PermissionMap};
+use crate::permission::{Limits, PermissionMap};
 
 pub use approvals::{ApprovalList, ApprovalRevoke};
+pub use configure::{Configure, Layer};
 pub use examples::examples;
 pub use files::{FilesChanges, FilesRevert};
 pub use history::{ChatCompact, ChatHistory, CompactMode, HistoryView};
@@ -100,6 +103,9 @@ pub enum Command {
     /// Lists or changes what waits in a conversation.
     #[serde(rename = "chat:queue")]
     ChatQueue(ChatQueue),
+    /// Asks where the window of a conversation's model goes.
+    #[serde(rename = "chat:context")]
+    ChatContext(Conversation),
     /// Makes what the model sees of a conversation shorter.
     #[serde(rename = "chat:compact")]
     ChatCompact(ChatCompact),
@@ -118,6 +124,9 @@ pub enum Command {
     /// Answers a `chat:budget-confirm`.
     #[serde(rename = "chat:budget-approve")]
     ChatBudgetApprove(BudgetApprove),
+    /// Answers a `chat:trust-confirm`.
+    #[serde(rename = "chat:trust-approve")]
+    ChatTrustApprove(TrustApprove),
     /// Gives an open question more time, because somebody is at it.
     #[serde(rename = "chat:tool-extend")]
     ChatToolExtend(ToolExtend),
@@ -231,64 +240,6 @@ pub struct Expose {
 /// A payload of which nothing is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Empty {}
-
-/// Payload of `session:configure`; what is absent stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Configure {
-    /// How much is done without asking.
-    #[serde(alias = "trust_level", skip_serializing_if = "Option::is_none")]
-    pub trust_level: Option<TrustLevel>,
-    /// What becomes of calls that the user would be asked about.
-    #[serde(alias = "approval_policy", skip_serializing_if = "Option::is_none")]
-    pub approval_policy: Option<ApprovalPolicy>,
-    /// Provider instance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
-    /// Model; empty for the provider's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// Which layers of events are sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub layers: Option<Vec<Layer>>,
-    /// Named workflow; empty for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workflow: Option<String>,
-    /// Whether somebody here answers what MCP servers ask of the user in the middle of a call.
-    #[serde(alias = "input_requests", skip_serializing_if = "Option::is_none")]
-    pub input_requests: Option<bool>,
-    /// Absolute path of the folder to work in: one that the operator allows (`project.allowed`), or the daemon's own
-    /// project. Only while the session has no conversation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-    /// `true`: nothing of this session is kept from now on, and what was kept is deleted; it ends with the daemon, or
-    /// `resumeGraceMs` after its last socket. There is no way back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ephemeral: Option<bool>,
-    /// How much the session may spend.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<SessionBudget>,
-}
-
-/// A layer of events; `exchange` is always on and not named.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub enum Layer {
-    /// Deltas and tool events.
-    Stream,
-    /// `chat:state`.
-    State,
-    /// `chat:message`: whole messages.
-    Message,
-    /// `session:updated`: what changes about kept sessions, this one and others.
-    Sessions,
-    /// `session:status-changed`: how the session stands, in one word.
-    Status,
-    /// Always on; accepted so that a client may name it.
-    Exchange,
-}
 
 /// Payload of `session:resume` and `session:open`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

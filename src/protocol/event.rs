@@ -20,12 +20,14 @@ use super::client_tools::{
     Executing, HandedBack, HandedOut, OutputTaken, ToolsRegistered, ToolsUnregistered,
 };
 use super::command::Layer;
+use super::context::ContextUse;
 use super::input::{InputTaken, ToolInputRequest, ToolInputResolved};
 use super::queue::QueueListed;
 use super::record;
 use super::roles::{Resynced, SessionRoles, TakenOver};
 use super::settings::{ConfigReloaded, ConfigValues, SearchConfigured, Workflows};
 use super::status::SessionStatus;
+use super::trust::{InstructionsChanged, TrustConfirm, TrustResolved, TrustTaken};
 use crate::message::{ConversationId, Notice};
 
 pub use compaction::{
@@ -99,6 +101,9 @@ pub enum Event {
     /// Answers `chat:queue`.
     #[serde(rename = "chat:queue-result")]
     ChatQueueResult(QueueListed),
+    /// Answers `chat:context`.
+    #[serde(rename = "chat:context-result")]
+    ChatContextResult(ContextUse),
     /// Answers `chat:compact`.
     #[serde(rename = "chat:compact-result")]
     ChatCompactResult(answer::Compacting),
@@ -121,6 +126,9 @@ pub enum Event {
     /// Answers `chat:budget-approve`.
     #[serde(rename = "chat:budget-approve-result")]
     ChatBudgetApproveResult(BudgetTaken),
+    /// Answers `chat:trust-approve`.
+    #[serde(rename = "chat:trust-approve-result")]
+    ChatTrustApproveResult(TrustTaken),
 
     /// A send waits for its turn.
     #[serde(rename = "chat:queued")]
@@ -161,6 +169,15 @@ pub enum Event {
     /// The question whether more may be spent is settled.
     #[serde(rename = "chat:budget-resolved")]
     ChatBudgetResolved(BudgetResolved),
+    /// Files of the project would speak for the user, and the user is asked.
+    #[serde(rename = "chat:trust-confirm")]
+    ChatTrustConfirm(Box<TrustConfirm>),
+    /// The question whether files may speak for the user is settled.
+    #[serde(rename = "chat:trust-resolved")]
+    ChatTrustResolved(TrustResolved),
+    /// The files that the model is told as the user's words are others than at the begin of the exchange.
+    #[serde(rename = "chat:instructions")]
+    ChatInstructions(InstructionsChanged),
     /// A question lapses later than was announced.
     #[serde(rename = "chat:tool-extended")]
     ChatToolExtended(ToolExtended),
@@ -360,6 +377,9 @@ impl Event {
             Self::ChatToolCancelled(it) => &it.conversation_id,
             Self::ChatBudgetConfirm(it) => &it.conversation_id,
             Self::ChatBudgetResolved(it) => &it.conversation_id,
+            Self::ChatTrustConfirm(it) => &it.conversation_id,
+            Self::ChatTrustResolved(it) => &it.conversation_id,
+            Self::ChatInstructions(it) => &it.conversation_id,
             Self::ChatToolExtended(it) => &it.conversation_id,
             Self::ChatToolStart(it) => &it.conversation_id,
             Self::ChatToolDelta(it) => &it.conversation_id,
@@ -380,6 +400,7 @@ impl Event {
             Self::ChatQueueResult(it) => &it.conversation_id,
             Self::ChatHistoryResult(it) => &it.conversation_id,
             Self::ChatCloseResult(it) => &it.conversation_id,
+            Self::ChatContextResult(it) => &it.conversation_id,
             Self::ToolExposeResult(it) => &it.conversation_id,
             Self::ToolExecuteResult(it) => &it.conversation_id,
             _ => return None,

@@ -47,7 +47,7 @@ pub struct Required {
     /// Which call's; absent for a question about money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<ToolId>,
-    /// The `requestId` of a request for input, or of a question about money.
+    /// The `requestId` of a request for input, or of a question about money or files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// The host, where a command asks to connect to it.
@@ -65,6 +65,8 @@ pub enum RequiredKind {
     Input,
     /// A `chat:budget-confirm`, by `chat:budget-approve`.
     Budget,
+    /// A `chat:trust-confirm`, by `chat:trust-approve`.
+    Trust,
     /// A `chat:tool-call`, by `chat:tool-output`.
     ToolOutput,
 }

@@ -129,6 +129,7 @@ pub(super) fn result(id: &str, content: Vec<Part>, is_error: bool) -> Message {
 /// A request to the model `m` with nothing asked for.
 pub(super) fn request<'a>(messages: &'a [Message], tools: &'a [ToolSpec]) -> Request<'a> {
     Request {
+        front: &[],
         model: "m",
         system: "Be brief.",
         messages,

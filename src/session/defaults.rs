@@ -144,6 +144,7 @@ impl Defaults {
         provider: &str,
         layers: Vec<Layer>,
         input_requests: bool,
+        trust_questions: bool,
     ) -> Configured {
         let allowed = self.allowed(config, provider);
         let workflow = config.workflows.get(&allowed.workflow);
@@ -156,6 +157,7 @@ impl Defaults {
             workflow: allowed.workflow,
             layers,
             input_requests,
+            trust_questions,
             project: None,
             project_error: None,
             ephemeral: true,

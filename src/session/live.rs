@@ -110,6 +110,7 @@ impl Live {
                     StateName::AwaitingApproval
                         | StateName::AwaitingInput
                         | StateName::AwaitingBudget
+                        | StateName::AwaitingTrust
                         | StateName::AwaitingClient
                 )
             };

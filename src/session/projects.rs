@@ -83,6 +83,8 @@ impl Session {
         let root = root(&workspace);
         self.shared.journal.project(root);
         self.shared.memory.move_to(folder(&workspace));
+        // They were the other one's.
+        self.ready.instructions.clear();
         let tools = Registry::beside(&workspace.registry, []);
         tools.replace(client::ORIGIN, self.client_tools.all());
         self.shared.tools = Arc::new(tools);

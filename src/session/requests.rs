@@ -10,7 +10,7 @@ use super::{Session, projects, providers, resolve};
 use crate::conversation::{self, View};
 use crate::exchange::context::Origin;
 use crate::exchange::questions::Action;
-use crate::message::ConversationId;
+use crate::message::{ConversationId, MessageId};
 use crate::protocol::budget::SessionBudget;
 use crate::protocol::command::{self, Command, WhenBusy};
 use crate::protocol::envelope::Timestamp;
@@ -33,6 +33,9 @@ impl Session {
             Command::ChatToolInput(input) => return self.question(Action::Input(input), id).await,
             Command::ChatBudgetApprove(answer) => {
                 return self.question(Action::Budget(answer), id).await;
+            }
+            Command::ChatTrustApprove(answer) => {
+                return self.question(Action::Trust(answer), id).await;
             }
             Command::ChatToolOutput(output) => return self.client_output(output, id).await,
             Command::ChatToolExtend(extend) => {
@@ -60,6 +63,7 @@ impl Session {
             Command::SessionTakeOver(_) => return self.take_over(id),
             Command::SessionState(_) => return self.state(id).await,
             Command::ChatHistory(wanted) => return self.history(wanted, id).await,
+            Command::ChatContext(wanted) => self.context_use(wanted.conversation_id).await,
             Command::ChatQueue(wanted) => return self.queue(wanted, id).await,
             Command::ChatCompact(wanted) => return self.compact(wanted, id).await,
             Command::ChatClose(wanted) => Ok(self.close(wanted.conversation_id).await),
@@ -169,6 +173,7 @@ impl Session {
                 self.daemon.providers.default_id(),
                 self.feed.log().layers.clone(),
                 self.shared.questions.wants_inputs(),
+                self.shared.questions.wants_trust(),
             )
         }
     }
@@ -181,6 +186,7 @@ impl Session {
             approvals: Vec::new(),
             inputs: Vec::new(),
             budgets: Vec::new(),
+            trusts: Vec::new(),
             client_calls: Vec::new(),
         };
         let mut ids: Vec<_> = self.conversations.keys().cloned().collect();
@@ -204,6 +210,7 @@ impl Session {
                     Event::ChatToolConfirm(approval) => state.approvals.push(*approval),
                     Event::ChatToolInputRequest(input) => state.inputs.push(*input),
                     Event::ChatBudgetConfirm(budget) => state.budgets.push(*budget),
+                    Event::ChatTrustConfirm(trust) => state.trusts.push(*trust),
                     Event::ChatToolCall(call) => state.client_calls.push(*call),
                     _ => {}
                 }
@@ -279,6 +286,17 @@ impl Session {
         }
     }
 
+    /// Returns where the window of a conversation's model goes: as its last exchange was, or as the next one would be.
+    async fn context_use(&self, id: ConversationId) -> Result<Event, SessionError> {
+        let send = command::ChatSend::text(id.clone(), "context".to_owned());
+        let setup = self.setup(&send, MessageId::new(""))?;
+        let found = self.look(&id, move |view: View<'_>| view.context_use(setup));
+        found.await.map(Event::ChatContextResult).ok_or_else(|| {
+            let problem = format!("no conversation `{id}`; it begins with its first chat:send");
+            SessionError::new(SessionCode::ConversationNotFound, problem)
+        })
+    }
+
     fn answer_deferred(&self, answer: Event, reply_to: Option<&RequestId>) {
         self.feed
             .grow(|log| log.flush_deferred(answer, reply_to, Timestamp::now()));
@@ -335,6 +353,9 @@ impl Session {
         if let Some(wanted) = wanted.input_requests {
             self.shared.questions.want_inputs(wanted);
         }
+        if let Some(wanted) = wanted.trust_questions {
+            self.shared.questions.want_trust(wanted);
+        }
         Ok(())
     }
 
@@ -343,6 +364,7 @@ impl Session {
         command::Configure {
             layers: Some(self.feed.log().layers.clone()),
             input_requests: Some(self.shared.questions.wants_inputs()),
+            trust_questions: Some(self.shared.questions.wants_trust()),
             ..self.defaults.configured(&self.daemon.services.config())
         }
     }

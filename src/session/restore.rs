@@ -273,6 +273,7 @@ fn one_by_one(wanted: Configure) -> [Configure; 5] {
         layers,
         workflow,
         input_requests,
+        trust_questions,
         budget,
         ..
     } = wanted;
@@ -297,6 +298,7 @@ fn one_by_one(wanted: Configure) -> [Configure; 5] {
         Configure {
             layers,
             input_requests,
+            trust_questions,
             ..Configure::default()
         },
     ]

@@ -45,6 +45,7 @@ fn needed(command: &Command) -> SocketRole {
         | Command::SessionOpen(_)
         | Command::SessionList(_)
         | Command::ChatHistory(_)
+        | Command::ChatContext(_)
         | Command::ApprovalList(_)
         | Command::ProviderList(_)
         | Command::ModelList(_)
@@ -62,6 +63,7 @@ fn needed(command: &Command) -> SocketRole {
         Command::ChatToolApprove(_)
         | Command::ChatToolInput(_)
         | Command::ChatBudgetApprove(_)
+        | Command::ChatTrustApprove(_)
         | Command::ChatToolExtend(_)
         | Command::ChatCancel(_)
         | Command::ToolCancel(_) => SocketRole::Approver,

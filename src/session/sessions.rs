@@ -102,7 +102,7 @@ impl Daemon {
         self.notices.send(Severity::Info, "provider_found", message);
     }
 
-    async fn ready(&self, session_id: SessionId, workspace: &Workspace) -> Ready {
+    async fn ready(&self, session_id: SessionId, workspace: &Arc<Workspace>) -> Ready {
         self.find_first_provider().await;
         let config = &self.services.config();
         let (project, project_error) = projects::shown(workspace);
@@ -127,6 +127,7 @@ impl Daemon {
             layers: LAYERS.to_vec(),
             features: features(config),
             workflows: workflows(config),
+            instructions: self.instructions(workspace).await,
         }
     }
 }

@@ -186,6 +186,10 @@ impl Status {
                 let id = Some(it.request_id.to_string());
                 self.settle(|open| open.kind == RequiredKind::Budget && open.request_id == id);
             }
+            Event::ChatTrustResolved(it) => {
+                let id = Some(it.request_id.to_string());
+                self.settle(|open| open.kind == RequiredKind::Trust && open.request_id == id);
+            }
             Event::ChatToolCancelled(it) => {
                 self.settle_call(RequiredKind::ToolOutput, &it.tool_id, |_| true);
             }
@@ -273,6 +277,10 @@ fn opened(event: &Event) -> Option<Required> {
         Event::ChatBudgetConfirm(it) => Required {
             request_id: Some(it.request_id.to_string()),
             ..required(RequiredKind::Budget, &it.conversation_id, &it.message_id)
+        },
+        Event::ChatTrustConfirm(it) => Required {
+            request_id: Some(it.request_id.to_string()),
+            ..required(RequiredKind::Trust, &it.conversation_id, &it.message_id)
         },
         Event::ChatToolCall(it) => Required {
             tool_id: Some(it.tool_id.clone()),

@@ -210,6 +210,7 @@ async fn ask(
 ) -> Result<String, ProviderError> {
     let messages = [Message::User(vec![Part::text(shown)])];
     let request = Request {
+        front: &[],
         model,
         system: SYSTEM,
         messages: &messages,

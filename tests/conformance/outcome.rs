@@ -47,6 +47,7 @@ impl Outcome {
             max_tokens: None,
             temperature: None,
             thinking: None,
+            front: &[],
             cache_key: "conformance",
             output: None,
             compact: None,

@@ -330,6 +330,28 @@ test("what was done to files before the daemon was started anew is undone, and t
     { daemon: { token: "a-token-that-stays-the-same" } },
   ));
 
+test("what a project's file would tell the model is shown whole, and the window says where it goes", timed, () =>
+  story(async (page, daemon) => {
+    writeFileSync(join(daemon.place, "project", "AGENTS.md"), "Indent with <b>tabs</b>.\n");
+    await say(page, "hello");
+    const card = page.locator("#trust");
+    await card.waitFor();
+    assert.match(await card.innerText(), /AGENTS\.md[^]*Indent with <b>tabs<\/b>\./);
+    await shot(page, "trust");
+    await page.locator("#trust:not([data-new])").waitFor();
+    await page.click("#trust .primary");
+    await card.waitFor({ state: "hidden" });
+    await page.getByText("You said: hello", { exact: true }).waitFor();
+    await idle(page);
+    await page.click("#context");
+    const parts = page.locator("#window");
+    await parts.getByText("Instructions: AGENTS.md").waitFor();
+    assert.ok((await parts.locator(".part").count()) >= 4);
+    await shot(page, "window");
+    await page.click("#context");
+    assert.equal(await parts.isVisible(), false);
+  }));
+
 test("an approval that is remembered is not asked for again", timed, () =>
   story(async (page) => {
     await say(page, "plain");

@@ -52,6 +52,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "clients for providers and search engines; `sandbox` for addresses that hand out keys",
     ),
     (
+        "instructions",
+        &["sandbox", "telemetry", "terminal_text"],
+        "reads files of projects by the handles of `sandbox`; `telemetry` takes secrets out before anybody sees them",
+    ),
+    (
         "webhooks",
         &[
             "sandbox",
@@ -141,6 +146,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "exchange",
         &[
+            "instructions",
             "json_schema",
             "spend",
             "store",
@@ -167,6 +173,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "session",
         &[
+            "instructions",
             "json_schema",
             "http",
             "webhooks",

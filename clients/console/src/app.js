@@ -18,7 +18,9 @@ import { Roles, lastWords, readJoined } from "./roles.js";
 import { Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
 import { drafts, readToken, store, trimmed } from "./store.js";
+import { Trust } from "./trust.js";
 import { exposed } from "./visible.js";
+import { windowOf } from "./window.js";
 import { spokenEnd } from "./words.js";
 
 const CONVERSATION = "default";
@@ -112,9 +114,13 @@ const inputs = new Inputs(byId("asked"), async (payload) => {
 const money = new Money(byId("money"), async (payload) => {
   await ask("chat:budget-approve", payload);
 });
+const trust = new Trust(byId("trust"), async (payload) => {
+  await ask("chat:trust-approve", payload);
+});
+const parts = windowOf(ask, CONVERSATION);
 const roles = new Roles(byId("roles"), joined, () => void ask("session:take-over", {}).catch(complain), () => {
   // What a socket that only looks on may not ask for.
-  void ask("session:configure", { inputRequests: true }).catch(complain);
+  void ask("session:configure", { inputRequests: true, trustQuestions: true }).catch(complain);
   if (ready) void settings.begin(ready);
   sessions.changed();
 });
@@ -168,6 +174,7 @@ function draw() {
   const approvals = isReplaying ? [] : view.approvals;
   const asked = isReplaying ? [] : view.inputs;
   const budgets = isReplaying ? [] : view.budgets;
+  const trusts = isReplaying ? [] : view.trusts;
   if (state === "idle" && steering.length && !isReplaying) setSteering([]);
   const isBusy = state !== "idle" && client?.status.name !== "closed";
   const all = withWaiting(list);
@@ -182,7 +189,7 @@ function draw() {
   setText(byId("send"), isBusy ? "Send now" : "Send");
   byId("send").title = isBusy ? "The model gets it with its next step (Enter)" : "";
   const calls = clientCalls.show(isReplaying, skew);
-  const isAsked = approvals.length + asked.length + budgets.length + calls > 0;
+  const isAsked = approvals.length + asked.length + budgets.length + trusts.length + calls > 0;
   byId("spinner").hidden = !isBusy || isAsked || state.startsWith("awaiting-");
   setText(byId("state"), isAsked ? (roles.mayAnswer ? "Waits for your answer" : "Waits for an answer") : described(state, list));
   meters(conversation);
@@ -190,9 +197,10 @@ function draw() {
   approval.show(approvals, skew, (it) => attention.deadline(it));
   inputs.show(asked, skew, (it) => attention.deadline(it));
   money.show(budgets, skew);
+  trust.show(trusts, skew);
   queued.show(list, roles.mayDrive, !isReplaying && client?.status.name === "open");
   roles.apply();
-  title(list, approvals.length + asked.length + budgets.length + calls);
+  title(list, approvals.length + asked.length + budgets.length + trusts.length + calls);
   if (follows) scroll.scrollTop = scroll.scrollHeight;
 }
 
@@ -228,6 +236,7 @@ function described(state, list) {
     case "awaiting-approval":
     case "awaiting-input":
     case "awaiting-client":
+    case "awaiting-trust":
     case "awaiting-budget": return "Waits for your answer";
     case "compacting": return "Making the conversation shorter…";
     case "retrying": return last?.retry ? `Trying again: ${exposed(last.retry.reason)}` : "Trying again…";
@@ -247,6 +256,7 @@ function meters(/** @type {any} */ conversation) {
     gauge.dataset.level = percent > 90 ? "full" : percent > 70 ? "high" : "";
   }
   setText(byId("context"), context ? `${compact(context.used)}${context.window ? ` of ${compact(context.window)}` : ""} tokens` : "");
+  parts.show(context);
   setText(byId("cost"), conversation?.costUsd ? `$${conversation.costUsd.toFixed(4)}` : "");
 }
 
@@ -965,7 +975,7 @@ function greeted(/** @type {any} */ it) {
       changed();
     });
   if (roles.mayDrive) {
-    void ask("session:configure", { inputRequests: true }).catch((error) => error.code === "forbidden" || complain(error));
+    void ask("session:configure", { inputRequests: true, trustQuestions: true }).catch((error) => error.code === "forbidden" || complain(error));
     void clientTools.begin().catch(complain);
   }
   const settled = moved?.settings ? carryOver(moved.settings).catch(complain) : Promise.resolve();

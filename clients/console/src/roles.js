@@ -127,7 +127,7 @@ export class Roles {
     for (const id of ["input", "send", "queue", "new", "sessions-button", "settings-button", "clienttools-button"]) bar(byId(id), !mayDrive);
     bar(byId("stop"), !mayAnswer);
     for (const it of document.querySelectorAll("#welcome button, #clientcalls :is(button, textarea, input)")) bar(it, !mayDrive);
-    for (const it of document.querySelectorAll(":is(#approval, #money, #asked) :is(button, input, select, textarea)")) bar(it, !mayAnswer);
+    for (const it of document.querySelectorAll(":is(#approval, #money, #trust, #asked) :is(button, input, select, textarea)")) bar(it, !mayAnswer);
     for (const it of document.querySelectorAll("#asked a.button")) /** @type {HTMLElement} */ (it).inert = !mayAnswer;
   }
 }

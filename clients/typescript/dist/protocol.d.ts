@@ -200,6 +200,10 @@ export type InputAction = "accept" | "decline" | "cancel";
  */
 export type BudgetId = string;
 /**
+ * Names a question whether files may speak for the user: `f1`, `f2`, … within a session.
+ */
+export type TrustId = string;
+/**
  * What becomes of an exchange in which a call's path leaves the roots or is denied.
  *
  * - `stop`: It ends when the other calls of the turn have.
@@ -252,6 +256,13 @@ export type ExportFormat = "jsonl" | "csv";
  */
 export type GroupBy = "day" | "model" | "provider" | "user" | "conversation" | "kind" | "session";
 /**
+ * Whose a file is.
+ *
+ * - `user`: The user's own, in the folder of the configuration.
+ * - `project`: The project's.
+ */
+export type InstructionSource = "user" | "project";
+/**
  * Codes of `session:error`: what is wrong with a request.
  *
  * - `invalid_json`: The frame is not one JSON object, or nests deeper than 128.
@@ -262,6 +273,7 @@ export type GroupBy = "day" | "model" | "provider" | "user" | "conversation" | "
  * - `rule_not_found`: No answer that counts for later calls has this id.
  * - `input_not_found`: No request for input with this id is open.
  * - `budget_not_found`: No question about money with this id is open.
+ * - `trust_not_found`: No question about files with this id is open.
  * - `not_queued`: No send with this id waits.
  * - `tool_not_found`: No tool, or no call, has this name or id.
  * - `conversation_not_found`: No conversation has this id.
@@ -286,7 +298,7 @@ export type GroupBy = "day" | "model" | "provider" | "user" | "conversation" | "
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
  */
-export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | "unsupported_frame" | "approval_not_found" | "rule_not_found" | "input_not_found" | "budget_not_found" | "not_queued" | "tool_not_found" | "conversation_not_found" | "conversation_busy" | "session_not_found" | "replay_gap" | "provider_not_found" | "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "mcp_error" | "forbidden" | "config_invalid" | "too_many_tools" | "rate_limited" | "shutting_down" | "internal";
+export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | "unsupported_frame" | "approval_not_found" | "rule_not_found" | "input_not_found" | "budget_not_found" | "trust_not_found" | "not_queued" | "tool_not_found" | "conversation_not_found" | "conversation_busy" | "session_not_found" | "replay_gap" | "provider_not_found" | "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "mcp_error" | "forbidden" | "config_invalid" | "too_many_tools" | "rate_limited" | "shutting_down" | "internal";
 /**
  * How bad a [`Notice`] is.
  *
@@ -310,9 +322,10 @@ export type SessionStateName = "idle" | "running" | "requires_action" | "failed"
  * - `approval`: A `chat:tool-confirm`, by `chat:tool-approve`.
  * - `input`: A `chat:tool-input-request`, by `chat:tool-input`.
  * - `budget`: A `chat:budget-confirm`, by `chat:budget-approve`.
+ * - `trust`: A `chat:trust-confirm`, by `chat:trust-approve`.
  * - `tool_output`: A `chat:tool-call`, by `chat:tool-output`.
  */
-export type RequiredKind = "approval" | "input" | "budget" | "tool_output";
+export type RequiredKind = "approval" | "input" | "budget" | "trust" | "tool_output";
 /**
  * What a socket may do on its session.
  *
@@ -331,6 +344,7 @@ export type SocketRole = "observer" | "approver" | "driver";
  * - `awaiting-approval`: The user is asked about a call.
  * - `awaiting-input`: The user is asked for something by a call that runs.
  * - `awaiting-budget`: A cap does not allow the next request, and the user is asked.
+ * - `awaiting-trust`: Files would speak for the user, and the user is asked.
  * - `awaiting-client`: A call waits for the client, which runs it.
  * - `tool-queued`: A call waits for another one.
  * - `tool-executing`: A call runs.
@@ -339,7 +353,7 @@ export type SocketRole = "observer" | "approver" | "driver";
  * - `retrying`: The provider failed and is asked again.
  * - `idle`: Nothing runs in the conversation.
  */
-export type StateName = "queued" | "thinking" | "responding" | "tool-planned" | "awaiting-approval" | "awaiting-input" | "awaiting-budget" | "awaiting-client" | "tool-queued" | "tool-executing" | "tool-completed" | "compacting" | "retrying" | "idle";
+export type StateName = "queued" | "thinking" | "responding" | "tool-planned" | "awaiting-approval" | "awaiting-input" | "awaiting-budget" | "awaiting-trust" | "awaiting-client" | "tool-queued" | "tool-executing" | "tool-completed" | "compacting" | "retrying" | "idle";
 /**
  * Names a command in the background: `b1`, `b2`, … within a session.
  */
@@ -381,6 +395,13 @@ export type InputMode = "form" | "url";
  */
 export type BudgetScope = "exchange" | "conversation" | "session" | "user" | "daemon" | "provider";
 /**
+ * What a file is that the user is asked about.
+ *
+ * - `instructions`: Standing instructions.
+ * - `skill`: A skill.
+ */
+export type TrustKind = "instructions" | "skill";
+/**
  * What became of a send.
  *
  * - `started`: Its exchange runs.
@@ -388,6 +409,16 @@ export type BudgetScope = "exchange" | "conversation" | "session" | "user" | "da
  * - `steered`: It becomes part of the running exchange.
  */
 export type SendState = "started" | "queued" | "steered";
+/**
+ * What a part of a request is.
+ *
+ * - `system`: The system prompt.
+ * - `tools`: Descriptions of tools.
+ * - `instructions`: Standing instructions from files.
+ * - `history`: What the user and the model said; what stands in the place of left-out messages is among it.
+ * - `results`: Results of calls.
+ */
+export type ContextKind = "system" | "tools" | "instructions" | "history" | "results";
 /**
  * What becomes of a `chat:compact`.
  *
@@ -441,6 +472,15 @@ export type HandedBackReason = "cancel" | "timeout" | "gone" | "shutdown";
  * - `cancelled`: The exchange ended first.
  */
 export type BudgetOutcome = "extended" | "stopped" | "expired" | "cancelled";
+/**
+ * How the question was settled.
+ *
+ * - `trusted`: The model is told the files.
+ * - `refused`: It is not.
+ * - `expired`: Nobody answered in time: it is not.
+ * - `cancelled`: The exchange ended first.
+ */
+export type TrustOutcome = "trusted" | "refused" | "expired" | "cancelled";
 /**
  * Which stream a piece of live output belongs to.
  *
@@ -676,6 +716,10 @@ export interface Commands {
      */
     "chat:queue": ChatQueue;
     /**
+     * Asks where the window of a conversation's model goes.
+     */
+    "chat:context": Conversation;
+    /**
      * Makes what the model sees of a conversation shorter.
      */
     "chat:compact": ChatCompact;
@@ -699,6 +743,10 @@ export interface Commands {
      * Answers a `chat:budget-confirm`.
      */
     "chat:budget-approve": BudgetApprove;
+    /**
+     * Answers a `chat:trust-confirm`.
+     */
+    "chat:trust-approve": TrustApprove;
     /**
      * Gives an open question more time, because somebody is at it.
      */
@@ -856,6 +904,10 @@ export interface Configure {
      * Whether somebody here answers what MCP servers ask of the user in the middle of a call.
      */
     inputRequests?: boolean | null;
+    /**
+     * Whether somebody here answers whether files of the project may speak for the user.
+     */
+    trustQuestions?: boolean | null;
     /**
      * Absolute path of the folder to work in: one that the operator allows (`project.allowed`), or the daemon's own
      * project. Only while the session has no conversation.
@@ -1354,6 +1406,15 @@ export interface ChatQueue {
     position?: number | null;
 }
 /**
+ * A payload that names a conversation.
+ */
+export interface Conversation {
+    /**
+     * Which conversation.
+     */
+    conversationId?: ConversationId;
+}
+/**
  * Payload of `chat:compact`.
  */
 export interface ChatCompact {
@@ -1373,15 +1434,6 @@ export interface ChatCompact {
      * What to do while an exchange runs: `queue` or `reject`.
      */
     whenBusy?: WhenBusy;
-}
-/**
- * A payload that names a conversation.
- */
-export interface Conversation {
-    /**
-     * Which conversation.
-     */
-    conversationId?: ConversationId;
 }
 /**
  * Payload of `chat:tool-approve`.
@@ -1492,6 +1544,19 @@ export interface BudgetApprove {
      * Where it does not go on: whether the model may give a last answer, without tools.
      */
     finish?: boolean;
+}
+/**
+ * Payload of `chat:trust-approve`.
+ */
+export interface TrustApprove {
+    /**
+     * The id from `chat:trust-confirm`.
+     */
+    requestId: TrustId;
+    /**
+     * Whether the model is told these files.
+     */
+    approved: boolean;
 }
 /**
  * Payload of `chat:tool-extend`.
@@ -2076,6 +2141,10 @@ export interface Events {
      */
     "chat:queue-result": QueueListed;
     /**
+     * Answers `chat:context`.
+     */
+    "chat:context-result": ContextUse;
+    /**
      * Answers `chat:compact`.
      */
     "chat:compact-result": Compacting;
@@ -2103,6 +2172,10 @@ export interface Events {
      * Answers `chat:budget-approve`.
      */
     "chat:budget-approve-result": BudgetTaken;
+    /**
+     * Answers `chat:trust-approve`.
+     */
+    "chat:trust-approve-result": TrustTaken;
     /**
      * A send waits for its turn.
      */
@@ -2155,6 +2228,18 @@ export interface Events {
      * The question whether more may be spent is settled.
      */
     "chat:budget-resolved": BudgetResolved;
+    /**
+     * Files of the project would speak for the user, and the user is asked.
+     */
+    "chat:trust-confirm": TrustConfirm;
+    /**
+     * The question whether files may speak for the user is settled.
+     */
+    "chat:trust-resolved": TrustResolved;
+    /**
+     * The files that the model is told as the user's words are others than at the begin of the exchange.
+     */
+    "chat:instructions": InstructionsChanged;
     /**
      * A question lapses later than was announced.
      */
@@ -2445,6 +2530,11 @@ export interface Ready {
      * Names of the workflows there are; absent where there are none.
      */
     workflows?: string[];
+    /**
+     * Files of the user's own and of the project's folder whose words the model is told as the user's, as they were when the
+     * session began; absent where there are none.
+     */
+    instructions?: InstructionFile[];
 }
 /**
  * The folder the model works in.
@@ -2562,6 +2652,31 @@ export interface ReadyProvider {
     configured: boolean;
 }
 /**
+ * A file whose words the model is told as the user's.
+ */
+export interface InstructionFile {
+    /**
+     * Its path: relative to the project, or absolute where it is the user's own.
+     */
+    path: string;
+    /**
+     * The SHA-256 of its bytes, in hexadecimal digits.
+     */
+    sha256: string;
+    /**
+     * How many bytes it has.
+     */
+    bytes: number;
+    /**
+     * Whose it is.
+     */
+    source: InstructionSource;
+    /**
+     * Whether the model is told it; else the user is asked first.
+     */
+    trusted: boolean;
+}
+/**
  * Payload of `session:error`.
  */
 export interface SessionError {
@@ -2657,6 +2772,10 @@ export interface Configured {
      */
     inputRequests?: boolean;
     /**
+     * Whether somebody here answers whether files may speak for the user.
+     */
+    trustQuestions?: boolean;
+    /**
      * The folder the model works in; absent where there is none.
      */
     project?: Project;
@@ -2716,7 +2835,7 @@ export interface Required {
      */
     toolId?: ToolId;
     /**
-     * The `requestId` of a request for input, or of a question about money.
+     * The `requestId` of a request for input, or of a question about money or files.
      */
     requestId?: string;
     /**
@@ -2784,6 +2903,10 @@ export interface SessionState {
      * Every open question whether more may be spent.
      */
     budgets?: BudgetConfirm[];
+    /**
+     * Every open question whether files may speak for the user.
+     */
+    trusts?: TrustConfirm[];
     /**
      * Every call that waits for the client.
      */
@@ -3081,6 +3204,60 @@ export interface BudgetChoice {
     unlimited?: boolean;
 }
 /**
+ * Payload of `chat:trust-confirm`: files of the project are there whose words the model would be told as the user's.
+ */
+export interface TrustConfirm {
+    /**
+     * Which conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * Which exchange waits.
+     */
+    messageId: MessageId;
+    /**
+     * What an answer names.
+     */
+    requestId: TrustId;
+    /**
+     * The files, whole: what is told is what is here, whatever they hold later.
+     */
+    files: TrustFile[];
+    /**
+     * How far a yes reaches: for these contents at these paths.
+     */
+    remember: Remember;
+    /**
+     * When the question lapses, RFC 3339; absent where it never does.
+     */
+    expiresAt?: string;
+}
+/**
+ * A file that the user is asked about.
+ */
+export interface TrustFile {
+    /**
+     * Its path, relative to the project.
+     */
+    path: string;
+    /**
+     * What it is.
+     */
+    kind: TrustKind;
+    /**
+     * The SHA-256 of its bytes, in hexadecimal digits.
+     */
+    sha256: string;
+    /**
+     * How many bytes it has.
+     */
+    bytes: number;
+    /**
+     * What it says, whole: without secrets, what is invisible escaped.
+     */
+    text: string;
+}
+/**
  * Payload of `chat:tool-call`: the client is to run this, and to answer with `chat:tool-output`.
  */
 export interface HandedOut {
@@ -3227,6 +3404,60 @@ export interface WaitingSend {
     toolName?: string;
 }
 /**
+ * Payload of `chat:context-result`: what the next request of a conversation would hold.
+ */
+export interface ContextUse {
+    /**
+     * Which conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * The provider instance.
+     */
+    provider: string;
+    /**
+     * The model; empty where the provider has not said yet which one it is.
+     */
+    model: string;
+    /**
+     * All tokens: counted by the provider and, since that, estimated.
+     */
+    used: number;
+    /**
+     * The model's window; absent where nobody knows it.
+     */
+    window?: number;
+    /**
+     * From how many tokens on the conversation is compacted; absent where nobody knows the window, or it never is.
+     */
+    compactAt?: number;
+    /**
+     * What they are for, in the order of a request; together they are `used`.
+     */
+    parts: ContextPart[];
+}
+/**
+ * A part of a request.
+ */
+export interface ContextPart {
+    /**
+     * What it is.
+     */
+    kind: ContextKind;
+    /**
+     * Of `tools`: whose they are, such as `core`, `client` or `mcp:NAME`; of `instructions`: the file.
+     */
+    name?: string;
+    /**
+     * About how many tokens.
+     */
+    tokens: number;
+    /**
+     * How many there are: tools, messages, results.
+     */
+    count?: number;
+}
+/**
  * Payload of `chat:compact-result`.
  */
 export interface Compacting {
@@ -3330,6 +3561,19 @@ export interface BudgetTaken {
     accepted: boolean;
 }
 /**
+ * Payload of `chat:trust-approve-result`.
+ */
+export interface TrustTaken {
+    /**
+     * Which question.
+     */
+    requestId: TrustId;
+    /**
+     * Whether the answer counted.
+     */
+    accepted: boolean;
+}
+/**
  * Payload of `chat:queued`.
  */
 export interface Queued {
@@ -3371,6 +3615,10 @@ export interface StreamStart {
      * The model.
      */
     model: string;
+    /**
+     * Files whose words the model is told as the user's.
+     */
+    instructions?: InstructionFile[];
 }
 /**
  * Payload of `chat:text-delta` and `chat:thinking-delta`.
@@ -3549,6 +3797,48 @@ export interface BudgetResolved {
      * The cap as it is now; absent where there is none any more.
      */
     limitUsd?: number;
+}
+/**
+ * Payload of `chat:trust-resolved`.
+ */
+export interface TrustResolved {
+    /**
+     * Which conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * Which exchange.
+     */
+    messageId: MessageId;
+    /**
+     * Which question.
+     */
+    requestId: TrustId;
+    /**
+     * How.
+     */
+    outcome: TrustOutcome;
+    /**
+     * By whom.
+     */
+    by: By;
+}
+/**
+ * Payload of `chat:instructions`: what the model is told from now on has changed within an exchange.
+ */
+export interface InstructionsChanged {
+    /**
+     * Which conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * Which exchange.
+     */
+    messageId: MessageId;
+    /**
+     * All files that it is told of now.
+     */
+    files: InstructionFile[];
 }
 /**
  * Payload of `chat:tool-extended`.

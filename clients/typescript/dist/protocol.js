@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c162a22c3fe676f9cae6d3007c8f7511ea8157a0da8267c31dbb2673d1d6c623
+// SHA-256 of it: 86a2a6c87a925d72a27d5dce8a79ec10f8bdd915794962af41f54b2931dcd847
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role

@@ -17,6 +17,7 @@ import type {
   ToolConfirm,
   ToolInputRequest,
   ToolResolved,
+  TrustConfirm,
   WireMessage,
 } from "./protocol.js";
 
@@ -119,6 +120,8 @@ export interface View {
   inputs: ToolInputRequest[];
   /** Questions whether more may be spent, in the order of their coming. */
   budgets: BudgetConfirm[];
+  /** Questions whether files may speak for the user, in the order of their coming; only with `trustQuestions`. */
+  trusts: TrustConfirm[];
   /** Whether events were missed that the daemon no longer had; what is shown is what it remembers. */
   gap: boolean;
   /** Whether the histories after a gap come now; one without `replyTo` is the answer to another socket else. */
@@ -127,7 +130,7 @@ export interface View {
 
 /** A view of nothing. */
 export function emptyView(): View {
-  return { conversations: {}, approvals: [], inputs: [], budgets: [], gap: false };
+  return { conversations: {}, approvals: [], inputs: [], budgets: [], trusts: [], gap: false };
 }
 
 /** Returns the view after a frame. */
@@ -222,6 +225,15 @@ function after(view: View, frame: ServerFrame): View {
     case "chat:budget-resolved": {
       const { requestId } = frame.payload;
       return { ...view, budgets: view.budgets.filter((open) => open.requestId !== requestId) };
+    }
+    case "chat:trust-confirm": {
+      const confirm = frame.payload;
+      const known = view.trusts.some((open) => open.requestId === confirm.requestId);
+      return known ? view : { ...view, trusts: [...view.trusts, confirm] };
+    }
+    case "chat:trust-resolved": {
+      const { requestId } = frame.payload;
+      return { ...view, trusts: view.trusts.filter((open) => open.requestId !== requestId) };
     }
     case "chat:tool-start": {
       const { toolName, turn, input } = frame.payload;
@@ -418,7 +430,7 @@ function missed(view: View): View {
       }),
     };
   }
-  return { conversations, approvals: [], inputs: [], budgets: [], gap: true, isRetold: true };
+  return { conversations, approvals: [], inputs: [], budgets: [], trusts: [], gap: true, isRetold: true };
 }
 
 /** After a gap, the beginning of an exchange that runs is the last answer of the history, where that is not whole. */
@@ -598,7 +610,7 @@ function ended(view: View, end: StreamEnd): View {
 }
 
 function stateOf(view: View, payload: ServerFrame<"session:state-result">["payload"]): View {
-  let now: View = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [], budgets: payload.budgets ?? [] };
+  let now: View = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [], budgets: payload.budgets ?? [], trusts: payload.trusts ?? [] };
   for (const { conversationId, state, background } of payload.conversations) {
     now = withConversation(now, conversationId, (it) => ({ ...it, state, background: background ?? [] }));
   }

@@ -348,6 +348,18 @@ test("what servers ask is open until it is settled, and once", () => {
   assert.deepEqual(reduce(view, gap).inputs, []);
 });
 
+test("a question whether files may speak for the user is open until it is settled, and once", () => {
+  const confirm = (id) => frame("chat:trust-confirm", {
+    requestId: id, remember: "session", files: [{ path: "AGENTS.md", kind: "instructions", sha256: "ab", bytes: 2, text: "hi" }],
+  });
+  let view = [confirm("f1"), confirm("f2"), confirm("f1")].reduce(reduce, emptyView());
+  assert.deepEqual(view.trusts.map((open) => open.requestId), ["f1", "f2"]);
+  view = reduce(view, frame("chat:trust-resolved", { requestId: "f1", outcome: "trusted", by: "user" }));
+  assert.deepEqual(view.trusts.map((open) => open.requestId), ["f2"]);
+  const state = { type: "session:state-result", seq: 9, payload: { conversations: [], approvals: [] } };
+  assert.deepEqual(reduce(view, state).trusts, []);
+});
+
 test("a question whether more may be spent is open until it is settled, and once", () => {
   const confirm = (id) => frame("chat:budget-confirm", {
     requestId: id, scope: "exchange", spentUsd: 1, limitUsd: 2, nextUsd: 1.5, turn: 3, choices: [{ extendUsd: 2 }, { unlimited: true }],

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use super::super::central;
 use super::super::origin::Origin;
 use super::super::sections::ProjectConfig;
-use super::super::{AllowedFolders, Project, Projects};
+use super::super::{AllowedFolders, Instructions, Project, Projects};
 use super::findings::Findings;
 use crate::sandbox::paths::of_the_system;
 
 /// Longest part of a path on the file systems there are, in bytes.
 const MAX_NAME_BYTES: usize = 255;
+
+/// The most names of files with instructions: each is looked for in each folder.
+const MAX_INSTRUCTIONS: usize = 8;
 
 /// What there is to do about a folder that can be no project.
 const ADVICE: &str =
@@ -45,11 +48,52 @@ pub(super) fn check(settings: &ProjectConfig, findings: &mut Findings<'_>) -> Pr
             findings.refuse(&["project", "allowed"], format!("{pattern:?}: {why}"));
         }
     }
+    let instructions = instructions(settings, own.as_ref().ok(), findings);
     Projects {
         own,
         allowed,
         storage,
+        instructions,
     }
+}
+
+fn instructions(
+    settings: &ProjectConfig,
+    own: Option<&Project>,
+    findings: &mut Findings<'_>,
+) -> Instructions {
+    let names: Vec<String> = settings
+        .instructions
+        .iter()
+        .map(|name| name.trim().to_owned())
+        .collect();
+    if names.len() > MAX_INSTRUCTIONS || !names.iter().all(|name| !name.is_empty() && is_part(name))
+    {
+        findings.refuse(
+            &["project", "instructions"],
+            format!("allowed: {MAX_INSTRUCTIONS} names of files at most, without / and \\"),
+        );
+    }
+    let user = findings.sources.user_directory.clone();
+    // What lies in a project is that project's.
+    let is_outside = |folder: &PathBuf| own.is_none_or(|own| !is_within(folder, &own.root));
+    Instructions {
+        names,
+        trust: settings.instructions_trust,
+        user: user.filter(is_outside),
+    }
+}
+
+fn is_within(folder: &Path, root: &Path) -> bool {
+    let real = crate::sandbox::canonicalize(folder);
+    folder.starts_with(root) || real.is_ok_and(|folder| folder.starts_with(root))
+}
+
+/// Returns whether a name is one part of a path.
+fn is_part(name: &str) -> bool {
+    !matches!(name, "." | "..")
+        && name.len() <= MAX_NAME_BYTES
+        && !name.contains(|c: char| matches!(c, '/' | '\\') || c.is_control())
 }
 
 /// Returns the folder, or why it can be no project.
@@ -89,10 +133,7 @@ fn name(given: &str, root: Option<&Path>, findings: &mut Findings<'_>) -> String
         "" => folder.to_string_lossy().into_owned(),
         name => name.to_owned(),
     };
-    let is_part = !matches!(name.as_str(), "." | "..")
-        && name.len() <= MAX_NAME_BYTES
-        && !name.contains(|c: char| matches!(c, '/' | '\\') || c.is_control());
-    if !is_part {
+    if !is_part(&name) {
         findings.refuse(
             &["project", "name"],
             "allowed: one part of a path, without / and \\, of at most 255 bytes",

@@ -66,6 +66,13 @@ pub(super) fn typed<'a>(
             })));
         }
         ("/input", _) => return Some(notice("/input takes on or off")),
+        ("/instructions", "on" | "off") => {
+            return Some(request(Command::SessionConfigure(Configure {
+                trust_questions: Some(rest == "on"),
+                ..Configure::default()
+            })));
+        }
+        ("/instructions", _) => return Some(notice("/instructions takes on or off")),
         ("/answer", _) => InputAction::Accept,
         ("/decline", _) => InputAction::Decline,
         _ => return None,

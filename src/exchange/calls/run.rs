@@ -52,6 +52,10 @@ impl Calls<'_> {
         permitted: Permitted,
         cancel: &CancellationToken,
     ) -> (Output, Option<Duration>) {
+        if let Some(file) = &permitted.facts.file {
+            let instructions = &self.exchange.context.conversation.instructions;
+            instructions.visit(file, permitted.facts.walks);
+        }
         let queued = Instant::now();
         let waits = metrics::QUEUED_CALLS.enter();
         let (claims, takes_slot) = (permitted.prepared.claims(), permitted.prepared.takes_slot());

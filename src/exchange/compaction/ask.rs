@@ -212,6 +212,7 @@ pub(super) fn request<'r>(
     Request {
         model: &setup.model,
         system: &setup.system,
+        front: &offer.front,
         messages,
         tools: &offer.specs,
         tool_choice: choice,

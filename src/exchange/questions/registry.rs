@@ -20,6 +20,9 @@ const MAX_ANSWERED: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct QuestionRegistry {
     wants_inputs: AtomicBool,
+    wants_trust: AtomicBool,
+    /// Whether somebody is there who may answer.
+    is_attended: AtomicBool,
     presence: watch::Sender<Presence>,
     /// The last calls that the client answered, with what tells the answer from another one; the oldest first.
     answered: Mutex<VecDeque<(ToolId, [u8; 32])>>,
@@ -60,6 +63,31 @@ impl QuestionRegistry {
 
     pub(crate) fn wants_inputs(&self) -> bool {
         self.wants_inputs.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the client answers whether files may speak for the user (`trustQuestions`).
+    pub(crate) fn want_trust(&self, wanted: bool) {
+        self.wants_trust.store(wanted, Ordering::Relaxed);
+    }
+
+    pub(crate) fn wants_trust(&self) -> bool {
+        self.wants_trust.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether somebody is there who may answer.
+    pub(crate) fn attend(&self, is_attended: bool) {
+        self.is_attended.store(is_attended, Ordering::Relaxed);
+    }
+
+    /// Returns why nobody can be asked about files now; `None` where somebody can.
+    pub(crate) fn unable_to_trust(&self) -> Option<&'static str> {
+        if !self.wants_trust() {
+            return Some(
+                "the client does not answer such questions (trustQuestions of session:configure)",
+            );
+        }
+        let is_attended = self.is_attended.load(Ordering::Relaxed);
+        (!is_attended).then_some("nobody is connected who may answer")
     }
 
     /// Notes whether a client is connected.

@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 56] = [
+const EXAMPLES: [&str; 58] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:open","sessionId":"…"}"#,
@@ -20,12 +20,14 @@ const EXAMPLES: [&str; 56] = [
     r#"{"type":"chat:cancel","conversationId":"default"}"#,
     r#"{"type":"chat:history","conversationId":"default"}"#,
     r#"{"type":"chat:queue","conversationId":"default"}"#,
+    r#"{"type":"chat:context","conversationId":"default"}"#,
     r#"{"type":"chat:compact","conversationId":"default"}"#,
     r#"{"type":"chat:close","conversationId":"default"}"#,
     r#"{"type":"chat:tool-approve","toolId":"t1","approved":true}"#,
     r#"{"type":"chat:tool-input","requestId":"i1","action":"accept","content":{"name":"Ada"}}"#,
     r#"{"type":"chat:tool-output","toolId":"t1","content":"opened"}"#,
     r#"{"type":"chat:budget-approve","requestId":"c1","extendUsd":2.0}"#,
+    r#"{"type":"chat:trust-approve","requestId":"f1","approved":true}"#,
     r#"{"type":"chat:tool-extend","toolId":"t1"}"#,
     r#"{"type":"approval:list"}"#,
     r#"{"type":"approval:revoke","ruleId":"…"}"#,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::message::{OnViolation, SessionId, TrustLevel};
 use crate::protocol::code::SessionCode;
 use crate::protocol::command::Layer;
+use crate::protocol::trust::InstructionFile;
 
 /// Payload of `session:ready`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +56,10 @@ pub struct Ready {
     /// Names of the workflows there are; absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workflows: Vec<String>,
+    /// Files of the user's own and of the project's folder whose words the model is told as the user's, as they were when the
+    /// session began; absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<InstructionFile>,
 }
 
 fn first() -> u64 {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::StreamEnd;
 use crate::message::{ConversationId, MessageId, ToolId};
 use crate::protocol::content::{Content, WireMessage};
+use crate::protocol::trust::InstructionFile;
 
 /// Payload of `chat:queued`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +37,9 @@ pub struct StreamStart {
     pub provider: String,
     /// The model.
     pub model: String,
+    /// Files whose words the model is told as the user's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<InstructionFile>,
 }
 
 /// Payload of `chat:text-delta` and `chat:thinking-delta`.
@@ -128,6 +132,8 @@ pub enum StateName {
     AwaitingInput,
     /// A cap does not allow the next request, and the user is asked.
     AwaitingBudget,
+    /// Files would speak for the user, and the user is asked.
+    AwaitingTrust,
     /// A call waits for the client, which runs it.
     AwaitingClient,
     /// A call waits for another one.

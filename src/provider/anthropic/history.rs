@@ -53,9 +53,10 @@ pub(super) fn build(
     for message in request.messages {
         match message {
             Message::User(parts) => {
+                let said = request.said(message, parts);
                 writer
                     .parts
-                    .extend(content::blocks(parts, omitted, setting.takes_documents()));
+                    .extend(content::blocks(&said, omitted, setting.takes_documents()));
             }
             Message::ToolResult(result) => {
                 let mut pending = writer.pending.iter_mut();

@@ -112,6 +112,7 @@ impl Case {
 
     fn request(&self) -> Request<'_> {
         Request {
+            front: &[],
             model: MODEL,
             system: "",
             messages: &self.messages,

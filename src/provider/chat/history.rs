@@ -40,7 +40,7 @@ pub(super) fn messages(request: &Request<'_>, quirks: &Quirks, provider: &str) -
     }
     for message in request.messages {
         match message {
-            Message::User(parts) => history.user(parts),
+            Message::User(parts) => history.user(&request.said(message, parts)),
             Message::Reply(reply) => history.reply(reply),
             Message::ToolResult(result) => history.result(result),
         }

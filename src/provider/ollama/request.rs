@@ -87,7 +87,8 @@ impl Target<'_> {
         for message in request.messages {
             match message {
                 Message::User(parts) => {
-                    let (texts, images) = self.split(parts);
+                    let said = request.said(message, parts);
+                    let (texts, images) = self.split(&said);
                     messages.push(content("user", &texts.join("\n"), images));
                 }
                 Message::Reply(reply) => {

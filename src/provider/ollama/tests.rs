@@ -119,6 +119,7 @@ async fn turn(ollama: &Ollama, tools: &[ToolSpec]) -> Result<Vec<Chunk>, Provide
     let messages = [Message::User(vec![Part::text("Hello")])];
     let request = Request {
         model: "qwen3",
+        front: &[],
         system: "",
         messages: &messages,
         tools,

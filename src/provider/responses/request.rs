@@ -116,7 +116,10 @@ fn input(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
     let mut input = Input::default();
     for message in request.messages {
         match message {
-            Message::User(parts) => input.items.extend(user(parts, quirks)),
+            Message::User(parts) => {
+                let said = request.said(message, parts);
+                input.items.extend(user(&said, quirks));
+            }
             Message::Reply(reply) => {
                 let own = own_items(reply, WIRE, provider, request);
                 let own = own.filter(|items| has_all_calls(reply, items));

@@ -51,6 +51,7 @@ fn result(tool: &str, text: &str, is_error: bool) -> [Message; 2] {
 /// What a turn came to, in words.
 async fn turn(provider: &Scripted, messages: &[Message], tools: &[ToolSpec]) -> String {
     let request = Request {
+        front: &[],
         model: "any",
         system: "",
         messages,
@@ -232,6 +233,7 @@ async fn a_step_is_given_as_often_as_it_may_be_and_figures_are_as_written() {
         );
     }
     let request = Request {
+        front: &[],
         model: "any",
         system: "",
         messages: &hi,

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::config::AllowedFolders;
+use crate::config::{AllowedFolders, Instructions};
 use crate::sandbox;
 
 /// A home with folders of projects in it.
@@ -50,6 +50,7 @@ impl Home {
                 own,
                 allowed: globs,
                 storage: Some(self.path.join("outrigger/projects")),
+                instructions: Instructions::default(),
             },
             sandbox: Sandbox::new(sandbox::Settings::new(None)),
             environment: BTreeMap::new(),
@@ -195,6 +196,7 @@ fn no_program_is_taken_from_where_a_session_may_work() {
         }),
         allowed,
         storage: None,
+        instructions: Instructions::default(),
     };
     let path = ["own/bin", "bin", "src/a/.venv/bin", "src/later/bin"];
     let path = path.map(|name| home.shown(name)).join(":") + ":/usr/bin";

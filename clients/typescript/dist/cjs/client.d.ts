@@ -166,6 +166,8 @@ export declare class Client {
     }): Promise<AnswerTo<"chat:budget-approve">>;
     /** Has no more be spent: the exchange ends, with `finish` after a last answer. */
     spendNoMore(requestId: string, finish?: boolean): Promise<AnswerTo<"chat:budget-approve">>;
+    /** Says whether the model is told files of the project as the user's words. */
+    trust(requestId: string, approved: boolean): Promise<AnswerTo<"chat:trust-approve">>;
     /**
      * Gives an open question more time, `requestId` for one that a server asks in the middle of the call. Say so while
      * somebody is at it: every 10 s, or at half of the time that is left where that is sooner.

@@ -182,6 +182,10 @@ class Client {
     spendNoMore(requestId, finish = false) {
         return this.request("chat:budget-approve", { requestId, approved: false, finish });
     }
+    /** Says whether the model is told files of the project as the user's words. */
+    trust(requestId, approved) {
+        return this.request("chat:trust-approve", { requestId, approved });
+    }
     /**
      * Gives an open question more time, `requestId` for one that a server asks in the middle of the call. Say so while
      * somebody is at it: every 10 s, or at half of the time that is left where that is sooner.

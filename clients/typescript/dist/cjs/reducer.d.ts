@@ -1,4 +1,4 @@
-import type { BackgroundCommand, BudgetConfirm, ChatError, Content, Context, History, Part, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved } from "./protocol.js";
+import type { BackgroundCommand, BudgetConfirm, ChatError, Content, Context, History, Part, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved, TrustConfirm } from "./protocol.js";
 /** Most characters of a call's live output that are kept; the oldest are dropped. */
 export declare const OUTPUT_CHARS: number;
 /** Text of the answer. */
@@ -94,6 +94,8 @@ export interface View {
     inputs: ToolInputRequest[];
     /** Questions whether more may be spent, in the order of their coming. */
     budgets: BudgetConfirm[];
+    /** Questions whether files may speak for the user, in the order of their coming; only with `trustQuestions`. */
+    trusts: TrustConfirm[];
     /** Whether events were missed that the daemon no longer had; what is shown is what it remembers. */
     gap: boolean;
     /** Whether the histories after a gap come now; one without `replyTo` is the answer to another socket else. */

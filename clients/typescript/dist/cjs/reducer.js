@@ -17,7 +17,7 @@ exports.isSame = isSame;
 exports.OUTPUT_CHARS = 256 * 1024;
 /** A view of nothing. */
 function emptyView() {
-    return { conversations: {}, approvals: [], inputs: [], budgets: [], gap: false };
+    return { conversations: {}, approvals: [], inputs: [], budgets: [], trusts: [], gap: false };
 }
 /** Returns the view after a frame. */
 function reduce(view, frame) {
@@ -113,6 +113,15 @@ function after(view, frame) {
         case "chat:budget-resolved": {
             const { requestId } = frame.payload;
             return { ...view, budgets: view.budgets.filter((open) => open.requestId !== requestId) };
+        }
+        case "chat:trust-confirm": {
+            const confirm = frame.payload;
+            const known = view.trusts.some((open) => open.requestId === confirm.requestId);
+            return known ? view : { ...view, trusts: [...view.trusts, confirm] };
+        }
+        case "chat:trust-resolved": {
+            const { requestId } = frame.payload;
+            return { ...view, trusts: view.trusts.filter((open) => open.requestId !== requestId) };
         }
         case "chat:tool-start": {
             const { toolName, turn, input } = frame.payload;
@@ -296,7 +305,7 @@ function missed(view) {
             }),
         };
     }
-    return { conversations, approvals: [], inputs: [], budgets: [], gap: true, isRetold: true };
+    return { conversations, approvals: [], inputs: [], budgets: [], trusts: [], gap: true, isRetold: true };
 }
 /** After a gap, the beginning of an exchange that runs is the last answer of the history, where that is not whole. */
 function continued(view, of) {
@@ -454,7 +463,7 @@ function ended(view, end) {
     }));
 }
 function stateOf(view, payload) {
-    let now = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [], budgets: payload.budgets ?? [] };
+    let now = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [], budgets: payload.budgets ?? [], trusts: payload.trusts ?? [] };
     for (const { conversationId, state, background } of payload.conversations) {
         now = withConversation(now, conversationId, (it) => ({ ...it, state, background: background ?? [] }));
     }

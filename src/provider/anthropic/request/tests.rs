@@ -124,6 +124,7 @@ impl Case {
 
     fn prepare(&self) -> Prepared {
         let request = Request {
+            front: &[],
             model: self.model,
             system: "Be brief.",
             messages: &self.messages,

@@ -54,6 +54,7 @@ async fn what_is_recorded_can_be_played() {
     settings.script = settings.record.take();
     let scripted = crate::provider::scripted::Scripted::new(Arc::new(settings));
     let request = Request {
+        front: &[],
         model: "m",
         system: "",
         messages: &[],

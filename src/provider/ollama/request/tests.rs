@@ -31,6 +31,7 @@ fn built(facts: Facts, request: &Request<'_>) -> Value {
 
 fn request<'a>(messages: &'a [Message], tools: &'a [ToolSpec]) -> Request<'a> {
     Request {
+        front: &[],
         model: "qwen3",
         system: "Be brief.",
         messages,

@@ -1,0 +1,69 @@
+//! The question whether files may speak for the user.
+
+use super::{Action, Talk, Typing};
+use crate::plain_text::style::Style;
+use crate::plain_text::trust;
+use crate::protocol::Command;
+use crate::protocol::command::Configure;
+use crate::protocol::event::Event;
+use crate::protocol::trust::{TrustConfirm, TrustResolved};
+
+/// Returns what has such questions asked here.
+fn opening() -> Configure {
+    Configure {
+        trust_questions: Some(true),
+        ..Configure::default()
+    }
+}
+
+/// Returns whether a request says no more than that.
+pub(super) fn is_opening(command: &Command) -> bool {
+    matches!(command, Command::SessionConfigure(configure) if *configure == opening())
+}
+
+impl Talk {
+    /// Has the session ask, where somebody is there.
+    pub(super) fn want_trust(&mut self) {
+        if self.options.trusts {
+            self.request(Command::SessionConfigure(opening()));
+        }
+    }
+
+    pub(super) fn trust_event(&mut self, event: &Event) {
+        match event {
+            Event::ChatTrustConfirm(confirm) => self.asked_to_trust(confirm),
+            Event::ChatTrustResolved(resolved) => self.trust_settled(resolved),
+            _ => {}
+        }
+    }
+
+    fn asked_to_trust(&mut self, confirm: &TrustConfirm) {
+        let pieces = self.screen.block(trust::show(confirm));
+        self.put(pieces);
+        self.typing = Typing::Trust(confirm.clone());
+        self.actions.push(Action::Read {
+            prompt: trust::PROMPT.to_owned(),
+            fresh: true,
+        });
+    }
+
+    /// Takes an answer; at the end of the input nobody is there to be asked.
+    pub(super) fn trusted(&mut self, confirm: &TrustConfirm, line: Option<&str>) {
+        let id = &confirm.request_id;
+        let answer = line.map_or_else(|| Some(trust::no(id)), |line| trust::read(line, id));
+        match answer {
+            Some(answer) => drop(self.request(Command::ChatTrustApprove(answer))),
+            None => self.asked_to_trust(confirm),
+        }
+    }
+
+    fn trust_settled(&mut self, resolved: &TrustResolved) {
+        let is_open =
+            matches!(&self.typing, Typing::Trust(open) if open.request_id == resolved.request_id);
+        if is_open {
+            self.typing = Typing::Message;
+            self.actions.push(Action::Forget);
+        }
+        self.say(Style::Dim, trust::settled(resolved));
+    }
+}
