@@ -40,7 +40,7 @@ pub const CLIENT_TOOLS: &str = "client_tools";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 23] = [
+pub const FEATURES: [&str; 24] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -84,6 +84,8 @@ pub const FEATURES: [&str; 23] = [
     "instructions",
     // `chat:context`.
     "context",
+    // `skill:list`, the tool `skill`, files of the kind `skill` in `chat:trust-confirm`.
+    "skills",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

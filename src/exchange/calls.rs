@@ -23,7 +23,8 @@ use tracing::Instrument as _;
 
 use super::accumulator::Fault;
 use super::context::Context;
-use super::turn::{ToolOffer, TurnRequest};
+use super::offer::ToolOffer;
+use super::turn::TurnRequest;
 use super::{Exchange, Leave};
 use crate::audit::{By, Ruling};
 use crate::message::{Danger, Message, OnViolation, Part, ToolCall, ToolResult};

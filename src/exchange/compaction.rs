@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::budget::{Shares, estimate};
 use super::context::{Context, Setup};
 use super::ledger::{Cost, Ledger};
-use super::turn::ToolOffer;
+use super::offer::ToolOffer;
 use super::window::{shares, used, wanted};
 use crate::message::{CompactionId, Message, MessageId, Notice, Severity, Usage};
 use crate::protocol::command::CompactMode;

@@ -105,6 +105,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "tool",
         &[
+            "instructions",
             "json_schema",
             "runtime",
             "document",

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 86a2a6c87a925d72a27d5dce8a79ec10f8bdd915794962af41f54b2931dcd847
+// SHA-256 of it: 99bcc6113f748f68c1a470b18a18bbc7bdbc90f9cc90f6cbbe72eeb2cebf4494
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
