@@ -47,6 +47,7 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
             [CompletionResult]::new('schema', 'schema', [CompletionResultType]::ParameterValue, 'Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration''s JSON Schema')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Look at the configuration')
             [CompletionResult]::new('sessions', 'sessions', [CompletionResultType]::ParameterValue, 'Look at the sessions that are kept, write them to files and read them back')
+            [CompletionResult]::new('admin', 'admin', [CompletionResultType]::ParameterValue, 'Ask a running daemon who works where, what runs and what it costs, or have it end in order')
             [CompletionResult]::new('token', 'token', [CompletionResultType]::ParameterValue, 'Make tokens for users, and the key that they are signed with')
             [CompletionResult]::new('healthcheck', 'healthcheck', [CompletionResultType]::ParameterValue, 'Ask a running daemon whether it is alive (exit code 0 or 1)')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
@@ -298,6 +299,85 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
         'outrigger;sessions;help;help' {
             break
         }
+        'outrigger;admin' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('sessions', 'sessions', [CompletionResultType]::ParameterValue, 'List the sessions that live: whose, where, how they stand, what they cost')
+            [CompletionResult]::new('users', 'users', [CompletionResultType]::ParameterValue, 'List the users with sessions that live')
+            [CompletionResult]::new('nodes', 'nodes', [CompletionResultType]::ParameterValue, 'List the nodes: how many sessions each has, and whether it takes new ones')
+            [CompletionResult]::new('drain', 'drain', [CompletionResultType]::ParameterValue, 'Have the daemon take nothing new, wait for what runs, and end')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'outrigger;admin;sessions' {
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'The daemon''s address, e.g. http://127.0.0.1:4517 [default: the configuration''s]')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'Read the daemon''s token from a file [default: OUTRIGGER_TOKEN]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;admin;users' {
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'The daemon''s address, e.g. http://127.0.0.1:4517 [default: the configuration''s]')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'Read the daemon''s token from a file [default: OUTRIGGER_TOKEN]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;admin;nodes' {
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'The daemon''s address, e.g. http://127.0.0.1:4517 [default: the configuration''s]')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'Read the daemon''s token from a file [default: OUTRIGGER_TOKEN]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;admin;drain' {
+            [CompletionResult]::new('--within', '--within', [CompletionResultType]::ParameterName, 'How long what runs may take, e.g. 30s or 10m, up to a day [default: the daemon''s shutdown.grace]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'The daemon''s address, e.g. http://127.0.0.1:4517 [default: the configuration''s]')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'Read the daemon''s token from a file [default: OUTRIGGER_TOKEN]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
+            [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
+            [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
+            [CompletionResult]::new('--no-wait', '--no-wait', [CompletionResultType]::ParameterName, 'Return at once, instead of when the daemon has ended')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'outrigger;admin;help' {
+            [CompletionResult]::new('sessions', 'sessions', [CompletionResultType]::ParameterValue, 'List the sessions that live: whose, where, how they stand, what they cost')
+            [CompletionResult]::new('users', 'users', [CompletionResultType]::ParameterValue, 'List the users with sessions that live')
+            [CompletionResult]::new('nodes', 'nodes', [CompletionResultType]::ParameterValue, 'List the nodes: how many sessions each has, and whether it takes new ones')
+            [CompletionResult]::new('drain', 'drain', [CompletionResultType]::ParameterValue, 'Have the daemon take nothing new, wait for what runs, and end')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'outrigger;admin;help;sessions' {
+            break
+        }
+        'outrigger;admin;help;users' {
+            break
+        }
+        'outrigger;admin;help;nodes' {
+            break
+        }
+        'outrigger;admin;help;drain' {
+            break
+        }
+        'outrigger;admin;help;help' {
+            break
+        }
         'outrigger;token' {
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
@@ -343,6 +423,7 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
         }
         'outrigger;healthcheck' {
             [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'The daemon''s address, e.g. http://127.0.0.1:4517 [default: the configuration''s]')
+            [CompletionResult]::new('--port', '--port', [CompletionResultType]::ParameterName, 'Port of the daemon on this machine [default: the configuration''s]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Configuration file (.toml, .yaml or .json) in the place of the user''s')
             [CompletionResult]::new('--project-root', '--project-root', [CompletionResultType]::ParameterName, 'The folder the model works in [default: the working directory]')
             [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
@@ -359,6 +440,7 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
             [CompletionResult]::new('schema', 'schema', [CompletionResultType]::ParameterValue, 'Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration''s JSON Schema')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Look at the configuration')
             [CompletionResult]::new('sessions', 'sessions', [CompletionResultType]::ParameterValue, 'Look at the sessions that are kept, write them to files and read them back')
+            [CompletionResult]::new('admin', 'admin', [CompletionResultType]::ParameterValue, 'Ask a running daemon who works where, what runs and what it costs, or have it end in order')
             [CompletionResult]::new('token', 'token', [CompletionResultType]::ParameterValue, 'Make tokens for users, and the key that they are signed with')
             [CompletionResult]::new('healthcheck', 'healthcheck', [CompletionResultType]::ParameterValue, 'Ask a running daemon whether it is alive (exit code 0 or 1)')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
@@ -426,6 +508,25 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
             break
         }
         'outrigger;help;sessions;vacuum' {
+            break
+        }
+        'outrigger;help;admin' {
+            [CompletionResult]::new('sessions', 'sessions', [CompletionResultType]::ParameterValue, 'List the sessions that live: whose, where, how they stand, what they cost')
+            [CompletionResult]::new('users', 'users', [CompletionResultType]::ParameterValue, 'List the users with sessions that live')
+            [CompletionResult]::new('nodes', 'nodes', [CompletionResultType]::ParameterValue, 'List the nodes: how many sessions each has, and whether it takes new ones')
+            [CompletionResult]::new('drain', 'drain', [CompletionResultType]::ParameterValue, 'Have the daemon take nothing new, wait for what runs, and end')
+            break
+        }
+        'outrigger;help;admin;sessions' {
+            break
+        }
+        'outrigger;help;admin;users' {
+            break
+        }
+        'outrigger;help;admin;nodes' {
+            break
+        }
+        'outrigger;help;admin;drain' {
             break
         }
         'outrigger;help;token' {

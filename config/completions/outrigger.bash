@@ -19,6 +19,9 @@ _outrigger() {
             outrigger,acp)
                 cmd="outrigger__subcmd__acp"
                 ;;
+            outrigger,admin)
+                cmd="outrigger__subcmd__admin"
+                ;;
             outrigger,chat)
                 cmd="outrigger__subcmd__chat"
                 ;;
@@ -49,6 +52,36 @@ _outrigger() {
             outrigger,token)
                 cmd="outrigger__subcmd__token"
                 ;;
+            outrigger__subcmd__admin,drain)
+                cmd="outrigger__subcmd__admin__subcmd__drain"
+                ;;
+            outrigger__subcmd__admin,help)
+                cmd="outrigger__subcmd__admin__subcmd__help"
+                ;;
+            outrigger__subcmd__admin,nodes)
+                cmd="outrigger__subcmd__admin__subcmd__nodes"
+                ;;
+            outrigger__subcmd__admin,sessions)
+                cmd="outrigger__subcmd__admin__subcmd__sessions"
+                ;;
+            outrigger__subcmd__admin,users)
+                cmd="outrigger__subcmd__admin__subcmd__users"
+                ;;
+            outrigger__subcmd__admin__subcmd__help,drain)
+                cmd="outrigger__subcmd__admin__subcmd__help__subcmd__drain"
+                ;;
+            outrigger__subcmd__admin__subcmd__help,help)
+                cmd="outrigger__subcmd__admin__subcmd__help__subcmd__help"
+                ;;
+            outrigger__subcmd__admin__subcmd__help,nodes)
+                cmd="outrigger__subcmd__admin__subcmd__help__subcmd__nodes"
+                ;;
+            outrigger__subcmd__admin__subcmd__help,sessions)
+                cmd="outrigger__subcmd__admin__subcmd__help__subcmd__sessions"
+                ;;
+            outrigger__subcmd__admin__subcmd__help,users)
+                cmd="outrigger__subcmd__admin__subcmd__help__subcmd__users"
+                ;;
             outrigger__subcmd__config,help)
                 cmd="outrigger__subcmd__config__subcmd__help"
                 ;;
@@ -63,6 +96,9 @@ _outrigger() {
                 ;;
             outrigger__subcmd__help,acp)
                 cmd="outrigger__subcmd__help__subcmd__acp"
+                ;;
+            outrigger__subcmd__help,admin)
+                cmd="outrigger__subcmd__help__subcmd__admin"
                 ;;
             outrigger__subcmd__help,chat)
                 cmd="outrigger__subcmd__help__subcmd__chat"
@@ -93,6 +129,18 @@ _outrigger() {
                 ;;
             outrigger__subcmd__help,token)
                 cmd="outrigger__subcmd__help__subcmd__token"
+                ;;
+            outrigger__subcmd__help__subcmd__admin,drain)
+                cmd="outrigger__subcmd__help__subcmd__admin__subcmd__drain"
+                ;;
+            outrigger__subcmd__help__subcmd__admin,nodes)
+                cmd="outrigger__subcmd__help__subcmd__admin__subcmd__nodes"
+                ;;
+            outrigger__subcmd__help__subcmd__admin,sessions)
+                cmd="outrigger__subcmd__help__subcmd__admin__subcmd__sessions"
+                ;;
+            outrigger__subcmd__help__subcmd__admin,users)
+                cmd="outrigger__subcmd__help__subcmd__admin__subcmd__users"
                 ;;
             outrigger__subcmd__help__subcmd__config,show)
                 cmd="outrigger__subcmd__help__subcmd__config__subcmd__show"
@@ -215,7 +263,7 @@ _outrigger() {
 
     case "${cmd}" in
         outrigger)
-            opts="-h -V --config --project-root --project-name --host --port --token-file --token-stdin --ready-file --ready --parent-pid --allow-origin --log-format --require-sandbox --record --help --version serve chat acp run doctor schema config sessions token healthcheck help"
+            opts="-h -V --config --project-root --project-name --host --port --token-file --token-stdin --ready-file --ready --parent-pid --allow-origin --log-format --require-sandbox --record --help --version serve chat acp run doctor schema config sessions admin token healthcheck help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -304,6 +352,244 @@ _outrigger() {
                     return 0
                     ;;
                 --record)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin)
+            opts="-h --help sessions users nodes drain help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin__subcmd__drain)
+            opts="-h --within --no-wait --url --token-file --json --config --project-root --project-name --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --within)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --project-root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --project-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin__subcmd__help)
+            opts="sessions users nodes drain help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin__subcmd__help__subcmd__drain)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin__subcmd__help__subcmd__nodes)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin__subcmd__help__subcmd__sessions)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin__subcmd__help__subcmd__users)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin__subcmd__nodes)
+            opts="-h --url --token-file --json --config --project-root --project-name --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --project-root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --project-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin__subcmd__sessions)
+            opts="-h --url --token-file --json --config --project-root --project-name --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --project-root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --project-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__admin__subcmd__users)
+            opts="-h --url --token-file --json --config --project-root --project-name --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --project-root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --project-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -481,13 +767,17 @@ _outrigger() {
             return 0
             ;;
         outrigger__subcmd__healthcheck)
-            opts="-h --url --config --project-root --project-name --help"
+            opts="-h --url --port --config --project-root --project-name --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -511,7 +801,7 @@ _outrigger() {
             return 0
             ;;
         outrigger__subcmd__help)
-            opts="serve chat acp run doctor schema config sessions token healthcheck help"
+            opts="serve chat acp run doctor schema config sessions admin token healthcheck help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -527,6 +817,76 @@ _outrigger() {
         outrigger__subcmd__help__subcmd__acp)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__admin)
+            opts="sessions users nodes drain"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__admin__subcmd__drain)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__admin__subcmd__nodes)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__admin__subcmd__sessions)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        outrigger__subcmd__help__subcmd__admin__subcmd__users)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -51,6 +51,7 @@ complete -c outrigger -n "__fish_outrigger_needs_command" -f -a "doctor" -d 'Che
 complete -c outrigger -n "__fish_outrigger_needs_command" -f -a "schema" -d 'Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration\'s JSON Schema'
 complete -c outrigger -n "__fish_outrigger_needs_command" -f -a "config" -d 'Look at the configuration'
 complete -c outrigger -n "__fish_outrigger_needs_command" -f -a "sessions" -d 'Look at the sessions that are kept, write them to files and read them back'
+complete -c outrigger -n "__fish_outrigger_needs_command" -f -a "admin" -d 'Ask a running daemon who works where, what runs and what it costs, or have it end in order'
 complete -c outrigger -n "__fish_outrigger_needs_command" -f -a "token" -d 'Make tokens for users, and the key that they are signed with'
 complete -c outrigger -n "__fish_outrigger_needs_command" -f -a "healthcheck" -d 'Ask a running daemon whether it is alive (exit code 0 or 1)'
 complete -c outrigger -n "__fish_outrigger_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -195,6 +196,47 @@ complete -c outrigger -n "__fish_outrigger_using_subcommand sessions; and __fish
 complete -c outrigger -n "__fish_outrigger_using_subcommand sessions; and __fish_seen_subcommand_from help" -f -a "backup" -d 'Write a copy of all that is kept to a new file; also while a daemon runs'
 complete -c outrigger -n "__fish_outrigger_using_subcommand sessions; and __fish_seen_subcommand_from help" -f -a "vacuum" -d 'Write the store anew, as small as it can be'
 complete -c outrigger -n "__fish_outrigger_using_subcommand sessions; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and not __fish_seen_subcommand_from sessions users nodes drain help" -s h -l help -d 'Print help'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and not __fish_seen_subcommand_from sessions users nodes drain help" -f -a "sessions" -d 'List the sessions that live: whose, where, how they stand, what they cost'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and not __fish_seen_subcommand_from sessions users nodes drain help" -f -a "users" -d 'List the users with sessions that live'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and not __fish_seen_subcommand_from sessions users nodes drain help" -f -a "nodes" -d 'List the nodes: how many sessions each has, and whether it takes new ones'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and not __fish_seen_subcommand_from sessions users nodes drain help" -f -a "drain" -d 'Have the daemon take nothing new, wait for what runs, and end'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and not __fish_seen_subcommand_from sessions users nodes drain help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from sessions" -l url -d 'The daemon\'s address, e.g. http://127.0.0.1:4517 [default: the configuration\'s]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from sessions" -l token-file -d 'Read the daemon\'s token from a file [default: OUTRIGGER_TOKEN]' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from sessions" -l config -d 'Configuration file (.toml, .yaml or .json) in the place of the user\'s' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from sessions" -l project-root -d 'The folder the model works in [default: the working directory]' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from sessions" -l project-name -d 'The project\'s name [default: the folder\'s]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from sessions" -l json -d 'Print JSON'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from sessions" -s h -l help -d 'Print help'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from users" -l url -d 'The daemon\'s address, e.g. http://127.0.0.1:4517 [default: the configuration\'s]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from users" -l token-file -d 'Read the daemon\'s token from a file [default: OUTRIGGER_TOKEN]' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from users" -l config -d 'Configuration file (.toml, .yaml or .json) in the place of the user\'s' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from users" -l project-root -d 'The folder the model works in [default: the working directory]' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from users" -l project-name -d 'The project\'s name [default: the folder\'s]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from users" -l json -d 'Print JSON'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from users" -s h -l help -d 'Print help'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from nodes" -l url -d 'The daemon\'s address, e.g. http://127.0.0.1:4517 [default: the configuration\'s]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from nodes" -l token-file -d 'Read the daemon\'s token from a file [default: OUTRIGGER_TOKEN]' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from nodes" -l config -d 'Configuration file (.toml, .yaml or .json) in the place of the user\'s' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from nodes" -l project-root -d 'The folder the model works in [default: the working directory]' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from nodes" -l project-name -d 'The project\'s name [default: the folder\'s]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from nodes" -l json -d 'Print JSON'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from nodes" -s h -l help -d 'Print help'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from drain" -l within -d 'How long what runs may take, e.g. 30s or 10m, up to a day [default: the daemon\'s shutdown.grace]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from drain" -l url -d 'The daemon\'s address, e.g. http://127.0.0.1:4517 [default: the configuration\'s]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from drain" -l token-file -d 'Read the daemon\'s token from a file [default: OUTRIGGER_TOKEN]' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from drain" -l config -d 'Configuration file (.toml, .yaml or .json) in the place of the user\'s' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from drain" -l project-root -d 'The folder the model works in [default: the working directory]' -r -F
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from drain" -l project-name -d 'The project\'s name [default: the folder\'s]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from drain" -l no-wait -d 'Return at once, instead of when the daemon has ended'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from drain" -l json -d 'Print JSON'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from drain" -s h -l help -d 'Print help'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from help" -f -a "sessions" -d 'List the sessions that live: whose, where, how they stand, what they cost'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from help" -f -a "users" -d 'List the users with sessions that live'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from help" -f -a "nodes" -d 'List the nodes: how many sessions each has, and whether it takes new ones'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from help" -f -a "drain" -d 'Have the daemon take nothing new, wait for what runs, and end'
+complete -c outrigger -n "__fish_outrigger_using_subcommand admin; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c outrigger -n "__fish_outrigger_using_subcommand token; and not __fish_seen_subcommand_from key create help" -s h -l help -d 'Print help'
 complete -c outrigger -n "__fish_outrigger_using_subcommand token; and not __fish_seen_subcommand_from key create help" -f -a "key" -d 'Print the public half of a private key, for auth.jwt.keys; the key is made where there is none'
 complete -c outrigger -n "__fish_outrigger_using_subcommand token; and not __fish_seen_subcommand_from key create help" -f -a "create" -d 'Print a token for a user, signed with a private key'
@@ -220,21 +262,23 @@ complete -c outrigger -n "__fish_outrigger_using_subcommand token; and __fish_se
 complete -c outrigger -n "__fish_outrigger_using_subcommand token; and __fish_seen_subcommand_from help" -f -a "create" -d 'Print a token for a user, signed with a private key'
 complete -c outrigger -n "__fish_outrigger_using_subcommand token; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -l url -d 'The daemon\'s address, e.g. http://127.0.0.1:4517 [default: the configuration\'s]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -l port -d 'Port of the daemon on this machine [default: the configuration\'s]' -r
 complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -l config -d 'Configuration file (.toml, .yaml or .json) in the place of the user\'s' -r -F
 complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -l project-root -d 'The folder the model works in [default: the working directory]' -r -F
 complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -l project-name -d 'The project\'s name [default: the folder\'s]' -r
 complete -c outrigger -n "__fish_outrigger_using_subcommand healthcheck" -s h -l help -d 'Print help'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "serve" -d 'Run the daemon (the default)'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "chat" -d 'Chat in the terminal, with a daemon of its own unless --url names one'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "acp" -d 'Serve an editor on stdin and stdout, as an agent of the Agent Client Protocol'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "run" -d 'Ask one thing without a terminal, for scripts and pipelines; questions are refused'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "doctor" -d 'Check what the daemon needs on this machine and say what is missing'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "schema" -d 'Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration\'s JSON Schema'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "config" -d 'Look at the configuration'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "sessions" -d 'Look at the sessions that are kept, write them to files and read them back'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "token" -d 'Make tokens for users, and the key that they are signed with'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "healthcheck" -d 'Ask a running daemon whether it is alive (exit code 0 or 1)'
-complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions token healthcheck help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "serve" -d 'Run the daemon (the default)'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "chat" -d 'Chat in the terminal, with a daemon of its own unless --url names one'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "acp" -d 'Serve an editor on stdin and stdout, as an agent of the Agent Client Protocol'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "run" -d 'Ask one thing without a terminal, for scripts and pipelines; questions are refused'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "doctor" -d 'Check what the daemon needs on this machine and say what is missing'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "schema" -d 'Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration\'s JSON Schema'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "config" -d 'Look at the configuration'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "sessions" -d 'Look at the sessions that are kept, write them to files and read them back'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "admin" -d 'Ask a running daemon who works where, what runs and what it costs, or have it end in order'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "token" -d 'Make tokens for users, and the key that they are signed with'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "healthcheck" -d 'Ask a running daemon whether it is alive (exit code 0 or 1)'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and not __fish_seen_subcommand_from serve chat acp run doctor schema config sessions admin token healthcheck help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "show" -d 'Print each value with where it came from, secrets masked'
 complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from sessions" -f -a "list" -d 'List them, the one that changed last first'
 complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from sessions" -f -a "search" -d 'Find those in which words were said; each word has to be there, the last one perhaps as a beginning'
@@ -245,5 +289,9 @@ complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_see
 complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from sessions" -f -a "stats" -d 'Print how much is kept'
 complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from sessions" -f -a "backup" -d 'Write a copy of all that is kept to a new file; also while a daemon runs'
 complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from sessions" -f -a "vacuum" -d 'Write the store anew, as small as it can be'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from admin" -f -a "sessions" -d 'List the sessions that live: whose, where, how they stand, what they cost'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from admin" -f -a "users" -d 'List the users with sessions that live'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from admin" -f -a "nodes" -d 'List the nodes: how many sessions each has, and whether it takes new ones'
+complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from admin" -f -a "drain" -d 'Have the daemon take nothing new, wait for what runs, and end'
 complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from token" -f -a "key" -d 'Print the public half of a private key, for auth.jwt.keys; the key is made where there is none'
 complete -c outrigger -n "__fish_outrigger_using_subcommand help; and __fish_seen_subcommand_from token" -f -a "create" -d 'Print a token for a user, signed with a private key'

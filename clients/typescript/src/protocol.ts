@@ -1,9 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-<<<<<<< HEAD
 // SHA-256 of it: 9c9cce84d69b6132be7ebb53141b749df41b5fe1938171b7eac96d938430aba3
-=======
-// SHA-256 of it: 44f7e3cf80134d66267ad67a10904cd6c895db65270fa0f8269c5831469ac8ae
->>>>>>> users
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -312,10 +308,7 @@ export type InstructionSource = "user" | "project";
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
-<<<<<<< HEAD
  * - `store_unavailable`: What sessions are kept in does not answer now, or is another daemon's; the message says which.
-=======
->>>>>>> users
  * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
@@ -351,10 +344,7 @@ export type SessionCode =
   | "config_invalid"
   | "too_many_tools"
   | "rate_limited"
-<<<<<<< HEAD
   | "store_unavailable"
-=======
->>>>>>> users
   | "quota_exceeded"
   | "shutting_down"
   | "internal";

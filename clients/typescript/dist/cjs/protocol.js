@@ -1,10 +1,6 @@
 "use strict";
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-<<<<<<< HEAD
 // SHA-256 of it: 9c9cce84d69b6132be7ebb53141b749df41b5fe1938171b7eac96d938430aba3
-=======
-// SHA-256 of it: 44f7e3cf80134d66267ad67a10904cd6c895db65270fa0f8269c5831469ac8ae
->>>>>>> users
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
