@@ -41,7 +41,7 @@ use crate::protocol::{ChatCode, RequestId};
 use crate::runtime::Stopwatch;
 use crate::telemetry::metrics;
 
-use learn::learn;
+use learn::{find_model, learn};
 use limit::{overdue, time_limit};
 pub(crate) use queue::{QueueChange, not_queued};
 use state::{ActorState, QUEUED, QueuedSend, Running};
@@ -401,26 +401,6 @@ fn end_by_fault(context: &Context, setup: &Setup) -> Box<Ended> {
         ..setup.error(ChatCode::Internal, "the daemon failed; see its log")
     };
     Box::new(Ended::before_turns(StopReason::Error, Some(error)))
-}
-
-/// Asks the provider for a model where nobody names one; the time that it takes is the exchange's. Fails with how the
-/// exchange ended where there is none.
-async fn find_model(
-    context: &Context,
-    setup: &Setup,
-    cancel: &CancellationToken,
-) -> Result<String, Box<Ended>> {
-    emit_state(context, Some(&setup.message_id), StateName::Thinking);
-    let (stop, error) = match cancel.run_until_cancelled(setup.find_model()).await {
-        Some(Ok(model)) => return Ok(model),
-        Some(Err(mut error)) => {
-            let redactor = &context.services.redactor;
-            error.message = redactor.redact(&error.message).into_owned();
-            (StopReason::Error, Some(error))
-        }
-        None => (StopReason::Cancelled, None),
-    };
-    Err(Box::new(Ended::before_turns(stop, error)))
 }
 
 /// Takes a client's history, emits that the exchange began and remembers what the user says. Where there is no room for

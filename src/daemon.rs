@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use self::drain::drain;
 use self::listen::{bind, token};
-use self::sandboxes::Sandboxes;
+use self::sandboxes::{Sandboxes, ready_sandbox};
 use crate::acp;
 use crate::audit::Audit;
 use crate::config::{Config, Current, ProviderKind, Shown, Sources};
@@ -39,12 +39,11 @@ use crate::message::Severity;
 use crate::notices::Notices;
 use crate::otlp::{self, Exporting};
 use crate::protocol::roles::SocketRole;
-use crate::protocol::{event, word};
 use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyLine, Surroundings};
 use crate::sandbox::paths::Roots;
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
-use crate::sandbox::{self, HeldBy, Limits, Mode};
+use crate::sandbox::{self, Mode};
 use crate::server::auth::Gate;
 use crate::server::{self, Node, Shared};
 use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions};
@@ -446,54 +445,6 @@ fn build(
         drain: DrainRequest::default(),
         stop,
     })
-}
-
-/// Returns the sandbox as `session:ready` has it.
-fn ready_sandbox(
-    report: &sandbox::SandboxReport,
-    limits: &Limits,
-    is_online: bool,
-) -> event::Sandbox {
-    event::Sandbox {
-        mode: report.mode.to_string(),
-        paths: if cfg!(target_os = "linux") {
-            "kernel"
-        } else {
-            "process"
-        }
-        .to_owned(),
-        commands: report.commands.iter().map(ToString::to_string).collect(),
-        network: match is_online {
-            true => "on",
-            false => report.network,
-        }
-        .to_owned(),
-        landlock: report.landlock.as_ref().map(|landlock| event::Landlock {
-            abi: landlock.abi,
-            missing: landlock.missing.iter().map(ToString::to_string).collect(),
-        }),
-        limits: Some(ready_limits(&report.limits, limits)),
-    }
-}
-
-/// Returns what commands are held to, and by what.
-fn ready_limits(report: &sandbox::LimitsReport, limits: &Limits) -> event::SandboxLimits {
-    let held = |by: HeldBy, most: Option<u64>| event::SandboxLimit {
-        most: most.filter(|_| by != HeldBy::None),
-        by: word(&by),
-    };
-    let memory = match report.memory {
-        HeldBy::Cgroup | HeldBy::Job => Some(limits.total_memory()),
-        HeldBy::Rlimit | HeldBy::None => limits.data,
-    };
-    event::SandboxLimits {
-        cgroup: report.cgroup,
-        memory: held(report.memory, memory),
-        cpu: limits.cpu_percent.map(|most| held(report.cpu, Some(most))),
-        processes: held(report.processes, limits.processes),
-        file_size: held(report.file_size, limits.file_size),
-        missing: report.ungrouped.as_ref().map(ToString::to_string),
-    }
 }
 
 async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fatal> {

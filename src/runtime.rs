@@ -5,6 +5,7 @@ mod tail;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use stopwatch::Stopwatch;
 pub(crate) use tail::Tail;
@@ -36,5 +37,14 @@ pub async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
+    }
+}
+
+/// Waits until one of these is cancelled; for ever where there is none.
+pub(crate) async fn any_cancelled(tokens: Vec<CancellationToken>) {
+    let waits = tokens.iter().map(|token| Box::pin(token.cancelled()));
+    match tokens.is_empty() {
+        true => std::future::pending().await,
+        false => drop(futures::future::select_all(waits).await),
     }
 }

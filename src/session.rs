@@ -70,7 +70,7 @@ use crate::protocol::RequestId;
 use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, Ready};
 use crate::protocol::roles::SessionRoles;
-use crate::runtime::sleep_until;
+use crate::runtime::{any_cancelled, sleep_until};
 use crate::spend::Account;
 use crate::store::AnyStore;
 use crate::store::restored::Restored;
@@ -488,15 +488,6 @@ impl Session {
 
     fn answer(&self, reply_to: Option<&RequestId>, event: Event) {
         self.shared.events.answer(reply_to, event);
-    }
-}
-
-/// Waits until one of these is cancelled; for ever where there is none.
-async fn any_cancelled(tokens: Vec<CancellationToken>) {
-    let waits = tokens.iter().map(|token| Box::pin(token.cancelled()));
-    match tokens.is_empty() {
-        true => std::future::pending().await,
-        false => drop(futures::future::select_all(waits).await),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod asking;
 mod composing;
+mod ended;
 mod joining;
 mod keeping;
 mod money;
@@ -12,6 +13,7 @@ mod servers;
 mod sessions;
 mod trust;
 
+use self::ended::went_well;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -479,24 +481,6 @@ impl Talk {
 
     fn done(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
-    }
-}
-
-/// Whether an exchange that ended so has answered what it was asked.
-fn went_well(reason: StopReason) -> bool {
-    match reason {
-        StopReason::EndTurn
-        | StopReason::MaxTokens
-        | StopReason::StopSequence
-        | StopReason::Refusal
-        | StopReason::ContentFilter
-        | StopReason::MaxTurns
-        | StopReason::ContextBudget => true,
-        StopReason::Cancelled
-        | StopReason::Timeout
-        | StopReason::Budget
-        | StopReason::SandboxViolation
-        | StopReason::Error => false,
     }
 }
 

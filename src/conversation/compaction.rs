@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
+use super::learn::find_model;
 use super::limit::time_limit;
 use super::state::Running;
-use super::{CompactRequest, Mailbox, drive, find_model};
+use super::{CompactRequest, Mailbox, drive};
 use crate::exchange::compaction::{Outcome, Wish, by_hand};
 use crate::exchange::context::{Context, Setup};
 use crate::protocol::answer::{self, CompactState};

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::{Config, SandboxPolicy};
-use crate::sandbox::{self, Mode, Sandbox};
+use crate::protocol::{event, word};
+use crate::sandbox::{self, HeldBy, Limits, Mode, Sandbox};
 
 /// What commands are run by, and what runs those that are not to be confined.
 pub(super) struct Sandboxes {
@@ -39,6 +40,54 @@ impl Sandboxes {
             confined,
             unconfined,
         }
+    }
+}
+
+/// Returns the sandbox as `session:ready` has it.
+pub(super) fn ready_sandbox(
+    report: &sandbox::SandboxReport,
+    limits: &Limits,
+    is_online: bool,
+) -> event::Sandbox {
+    event::Sandbox {
+        mode: report.mode.to_string(),
+        paths: if cfg!(target_os = "linux") {
+            "kernel"
+        } else {
+            "process"
+        }
+        .to_owned(),
+        commands: report.commands.iter().map(ToString::to_string).collect(),
+        network: match is_online {
+            true => "on",
+            false => report.network,
+        }
+        .to_owned(),
+        landlock: report.landlock.as_ref().map(|landlock| event::Landlock {
+            abi: landlock.abi,
+            missing: landlock.missing.iter().map(ToString::to_string).collect(),
+        }),
+        limits: Some(ready_limits(&report.limits, limits)),
+    }
+}
+
+/// Returns what commands are held to, and by what.
+fn ready_limits(report: &sandbox::LimitsReport, limits: &Limits) -> event::SandboxLimits {
+    let held = |by: HeldBy, most: Option<u64>| event::SandboxLimit {
+        most: most.filter(|_| by != HeldBy::None),
+        by: word(&by),
+    };
+    let memory = match report.memory {
+        HeldBy::Cgroup | HeldBy::Job => Some(limits.total_memory()),
+        HeldBy::Rlimit | HeldBy::None => limits.data,
+    };
+    event::SandboxLimits {
+        cgroup: report.cgroup,
+        memory: held(report.memory, memory),
+        cpu: limits.cpu_percent.map(|most| held(report.cpu, Some(most))),
+        processes: held(report.processes, limits.processes),
+        file_size: held(report.file_size, limits.file_size),
+        missing: report.ungrouped.as_ref().map(ToString::to_string),
     }
 }
 

@@ -2,13 +2,13 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::Session;
+use super::{Daemon, Session};
 use crate::config::NamedValue;
 use crate::exchange::failure;
 use crate::message::{Model, Notice, Severity};
 use crate::protocol::event::{Event, ReadyProvider, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer, command};
-use crate::provider::registry::Providers;
+use crate::provider::registry::{Found, Providers};
 use crate::telemetry::Redactor;
 
 impl Session {
@@ -166,4 +166,29 @@ pub(super) fn no_provider(place: &str, name: &str, providers: &Providers) -> Ses
             known.join(", ")
         ),
     )
+}
+
+impl Daemon {
+    /// Looks for the first time for a provider that nobody configured; does nothing where that was done.
+    pub(crate) async fn find_first_provider(&self) {
+        let found = self.providers.detect_first().await;
+        self.announce_provider(found);
+    }
+
+    /// Looks for it where none was found before.
+    pub(super) async fn find_provider(&self) {
+        let found = self.providers.detect().await;
+        self.announce_provider(found);
+    }
+
+    fn announce_provider(&self, found: Option<Found>) {
+        let Some(Found { info, model }) = found else {
+            return;
+        };
+        let message = format!(
+            "an Ollama at {} answers from now on, with {model} where no model is named: no provider is configured, and chat.detect_ollama names that place",
+            info.base_url
+        );
+        self.notices.send(Severity::Info, "provider_found", message);
+    }
 }

@@ -23,11 +23,11 @@ use crate::config::{Config, ExposePolicy};
 use crate::exchange::context::Services;
 use crate::exchange::executions::Executions;
 use crate::exchange::memory::RulesOfUsers;
-use crate::message::{SessionId, Severity};
+use crate::message::SessionId;
 use crate::notices::Notices;
 use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
 use crate::protocol::{CLIENT_TOOLS, EXPOSED_PORTS, FEATURES, SessionCode, TASKS};
-use crate::provider::registry::{Found, Providers};
+use crate::provider::registry::Providers;
 use crate::store::restored::Restored;
 use crate::store::{AnyStore, Held, Journal, Known, Store as _, Updates, UserStore};
 use crate::tool::workspace::{Workspace, Workspaces};
@@ -88,29 +88,6 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Looks for the first time for a provider that nobody configured; does nothing where that was done.
-    pub(crate) async fn find_first_provider(&self) {
-        let found = self.providers.detect_first().await;
-        self.announce_provider(found);
-    }
-
-    /// Looks for it where none was found before.
-    pub(super) async fn find_provider(&self) {
-        let found = self.providers.detect().await;
-        self.announce_provider(found);
-    }
-
-    fn announce_provider(&self, found: Option<Found>) {
-        let Some(Found { info, model }) = found else {
-            return;
-        };
-        let message = format!(
-            "an Ollama at {} answers from now on, with {model} where no model is named: no provider is configured, and chat.detect_ollama names that place",
-            info.base_url
-        );
-        self.notices.send(Severity::Info, "provider_found", message);
-    }
-
     /// Returns whether what is said is kept.
     pub(super) fn keeps(&self) -> bool {
         let store = self.store.as_ref();

@@ -288,6 +288,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "protocol",
             "provider",
             "ready",
+            "runtime",
             "sandbox",
             "server",
             "session",
