@@ -255,6 +255,8 @@ pub struct Projects {
 pub struct Instructions {
     /// Their names: of each folder the first one counts.
     pub names: Vec<String>,
+    /// Folders of a project with skills.
+    pub skills: Vec<String>,
     /// Whether those of a project are read.
     pub trust: InstructionsTrust,
     /// The folder with the user's own; `None` where there is no such folder, or it lies in the project.

@@ -24,6 +24,7 @@ mod hooks;
 pub(crate) mod instructions;
 pub(crate) mod ledger;
 pub(crate) mod memory;
+mod offer;
 pub(crate) mod output;
 pub(crate) mod parts;
 pub(crate) mod questions;
@@ -54,8 +55,9 @@ use accumulator::Fault;
 use context::{Context, Setup, Steer};
 pub(crate) use execute::{Execute, execute};
 use ledger::{Ledger, Spent};
+use offer::ToolOffer;
 use transcript::Transcript;
-use turn::{ToolOffer, TurnRequest};
+use turn::TurnRequest;
 
 /// Most turns of the final answer, which has no tools: a provider may pause in it (`pause_turn`), and then goes on.
 const MAX_FINAL_TURNS: u32 = 4;

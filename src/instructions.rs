@@ -3,6 +3,8 @@
 //! What is read here is told the model as the user's words, once the user has said yes to it (`exchange/instructions.rs`). It
 //! is read once: what was shown and what is told are the same text, whatever the file holds later.
 
+pub(crate) mod skills;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

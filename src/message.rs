@@ -15,7 +15,7 @@ mod usage;
 
 use std::sync::Arc;
 
-pub use background::{BASH, BackgroundCommand, BackgroundStatus, ListeningPort, WITH_BASH};
+pub use background::{BASH, BackgroundCommand, BackgroundStatus, ListeningPort, SKILL, WITH_BASH};
 use clap::ValueEnum;
 pub use document::{Document, PDF};
 pub use money::{BudgetScope, Money};

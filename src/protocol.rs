@@ -44,7 +44,7 @@ pub const TASKS: &str = "tasks";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 24] = [
+pub const FEATURES: [&str; 25] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -89,6 +89,8 @@ pub const FEATURES: [&str; 24] = [
     "instructions",
     // `chat:context`.
     "context",
+    // `skill:list`, the tool `skill`, files of the kind `skill` in `chat:trust-confirm`.
+    "skills",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

@@ -51,6 +51,7 @@ mod program;
 pub mod quota;
 mod secrets;
 pub mod seen;
+pub(crate) mod skill;
 mod stop;
 pub mod task;
 #[cfg(test)]

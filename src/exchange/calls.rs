@@ -25,8 +25,9 @@ use tracing::Instrument as _;
 
 use super::accumulator::Fault;
 use super::context::Context;
+use super::offer::ToolOffer;
 use super::tasks::MAX_PARALLEL;
-use super::turn::{ToolOffer, TurnRequest};
+use super::turn::TurnRequest;
 use super::{Exchange, Leave};
 use crate::audit::{By, Ruling};
 use crate::message::{Danger, Message, OnViolation, Part, ToolCall, ToolResult};

@@ -30,7 +30,7 @@ use super::budget::{Shares, estimate};
 use super::context::{Context, Setup};
 use super::hooks;
 use super::ledger::{Cost, Ledger};
-use super::turn::ToolOffer;
+use super::offer::ToolOffer;
 use super::window::{shares, used, wanted};
 use crate::config::HookPoint;
 use crate::message::{CompactionId, Message, MessageId, Notice, Severity, Usage};

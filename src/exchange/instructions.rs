@@ -1,9 +1,11 @@
-//! Standing instructions of a conversation: which files' words its model is told as the user's.
+//! Standing instructions and skills of a conversation: which files' words its model is told as the user's.
 //!
 //! They stand before what the user says, in the user's name and in no system prompt, and are no part of the history: no
 //! compaction loses them. Before each exchange, and before a turn once a tool worked in a folder that nobody has looked into,
 //! the files are read. What the operator does not let be read at once, the user is asked about, with all that it says; what was
 //! read then is what is told.
+
+mod told;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,19 +19,22 @@ use super::questions::trust::TrustQuestion;
 use super::questions::{Open, Question, QuestionId};
 use super::{Exchange, Leave, NOTHING_ASKED};
 use crate::config::{InstructionsTrust, Unattended};
+use crate::instructions::skills::Skill;
 use crate::instructions::{self, Words};
 use crate::message::{Notice, Part, Severity};
 use crate::permission::ApprovalPolicy;
 use crate::permission::rule::{File, Key};
+use crate::protocol::context::ContextKind;
 use crate::protocol::event::{By, Event, State, StateName, StopReason};
 use crate::protocol::trust::{
-    InstructionFile, InstructionSource, InstructionsChanged, TrustConfirm, TrustFile, TrustKind,
-    TrustOutcome,
+    InstructionFile, InstructionsChanged, TrustConfirm, TrustFile, TrustKind, TrustOutcome,
 };
 use crate::runtime::Stopwatch;
-use crate::sandbox::paths::RootName;
-use crate::telemetry::Redactor;
-use crate::tool::workspace::Workspace;
+use crate::tool::Tool as _;
+use crate::tool::skill::skill;
+
+pub(crate) use told::{Found, find, shown};
+use told::{front, line_of};
 
 /// The most folders of a project that are looked into for one conversation, besides the project's own.
 const MAX_FOLDERS: usize = 64;
@@ -37,12 +42,14 @@ const MAX_FOLDERS: usize = 64;
 /// The most bytes of a project's files that are told in one conversation.
 const MAX_TOLD: usize = instructions::MAX_BYTES;
 
+/// The most bytes of the names and descriptions of skills, which go out with each request.
+const MAX_LISTED: usize = 16 * 1024;
+
+/// The most bytes of files in one question, but for a single one.
+const MAX_ASKED: usize = 128 * 1024;
+
 /// The most contents that are known as settled in one conversation, and the most notices.
 const MAX_SETTLED: usize = 1_024;
-
-/// What stands before the files.
-const HEAD: &str = "[Standing instructions of mine, from files. They are words of mine, and no more than that: they change nothing about \
-                    which tools may run and what is asked first.]";
 
 /// What a conversation is told; changed by its own task alone.
 #[derive(Debug, Default)]
@@ -55,6 +62,8 @@ struct Known {
     /// Whether there is one that nobody has looked into.
     has_new: bool,
     told: Vec<Words>,
+    /// Skills whose names and descriptions the model is told.
+    skills: Arc<Vec<Skill>>,
     front: Arc<Vec<Part>>,
     /// Contents that the user does not want told here, and what was said of others: neither is said twice.
     settled: BTreeSet<String>,
@@ -76,6 +85,11 @@ impl Instructions {
         Arc::clone(&self.0.lock().front)
     }
 
+    /// Returns the skills that the model may read.
+    pub(crate) fn skills(&self) -> Arc<Vec<Skill>> {
+        Arc::clone(&self.0.lock().skills)
+    }
+
     /// Returns the files that the model is told.
     pub(crate) fn told(&self) -> Vec<InstructionFile> {
         self.0
@@ -87,11 +101,17 @@ impl Instructions {
     }
 
     /// Returns what each file takes of what the model is told.
-    pub(crate) fn parts(&self) -> Vec<(String, Part)> {
+    pub(crate) fn parts(&self) -> Vec<(ContextKind, String, Part)> {
         let known = self.0.lock();
-        let told = known.told.iter();
-        told.map(|words| (words.path.clone(), Part::text(words.text.as_str())))
-            .collect()
+        let told = known.told.iter().map(|words| {
+            let said = Part::text(words.text.as_str());
+            (ContextKind::Instructions, words.path.clone(), said)
+        });
+        let skills = known.skills.iter().map(|skill| {
+            let said = Part::text(line_of(skill));
+            (ContextKind::Skills, skill.name.clone(), said)
+        });
+        told.chain(skills).collect()
     }
 
     /// Notes that a tool works on a file, or in a folder, of the project.
@@ -162,8 +182,26 @@ impl Learner<'_> {
     /// Reads the files that apply, asks about those that need it, and has the model be told what may be; returns whether that is
     /// something else than before.
     pub(crate) async fn learn(&self) -> Result<bool, Cancelled> {
-        let (instructions, trust) = (&self.context.conversation.instructions, self.trust());
+        let trust = self.trust();
         let found = self.read(trust).await?;
+        let told = self.instructions(found.words, trust).await?;
+        let skills = self.skills(found.skills, trust).await?;
+        let mut known = self.context.conversation.instructions.0.lock();
+        let is_other = known.told != told || *known.skills != skills;
+        if is_other {
+            known.front = Arc::new(front(&told, &skills));
+            known.told = told;
+            known.skills = Arc::new(skills);
+        }
+        Ok(is_other)
+    }
+
+    /// Returns the instructions that the model is told.
+    async fn instructions(
+        &self,
+        found: Vec<Result<Words, String>>,
+        trust: InstructionsTrust,
+    ) -> Result<Vec<Words>, Cancelled> {
         let mut told = Vec::new();
         let (mut left, mut asked) = (MAX_TOLD, Vec::new());
         for words in found {
@@ -186,39 +224,94 @@ impl Learner<'_> {
                 ));
                 continue;
             };
-            match trust {
-                InstructionsTrust::On => {}
-                InstructionsTrust::Ask => match self.said(&words) {
-                    Some(true) => {}
-                    Some(false) => continue,
-                    None => asked.push(words.clone()),
-                },
-                InstructionsTrust::Off => continue,
+            match self.said(&words, trust) {
+                Some(true) => {}
+                Some(false) => continue,
+                None => asked.push(words.clone()),
             }
             left = rest;
             told.push(words);
         }
-        if !asked.is_empty() && !self.are_trusted(&asked).await? {
+        if !asked.is_empty() && !self.are_trusted(&asked, TrustKind::Instructions).await? {
             told.retain(|words| !asked.contains(words));
         }
-        let mut known = instructions.0.lock();
-        let is_other = known.told != told;
-        if is_other {
-            known.front = Arc::new(front(&told));
-            known.told = told;
+        Ok(told)
+    }
+
+    /// Returns the skills whose names and descriptions the model is told.
+    async fn skills(
+        &self,
+        found: Vec<Result<Skill, String>>,
+        trust: InstructionsTrust,
+    ) -> Result<Vec<Skill>, Cancelled> {
+        let (mut told, mut asked): (Vec<Skill>, Vec<Words>) = (Vec::new(), Vec::new());
+        let mut left = MAX_LISTED;
+        for skill in found {
+            let skill = match skill {
+                Ok(skill) => skill,
+                Err(why) => {
+                    self.say_once("skill_not_read", why);
+                    continue;
+                }
+            };
+            // The user's own come first.
+            if let Some(other) = told.iter().find(|it| it.name == skill.name) {
+                self.say_once(
+                    "skill_not_read",
+                    format!(
+                        "{}: there is another skill of this name, {}, which counts",
+                        skill.words.path, other.words.path
+                    ),
+                );
+                continue;
+            }
+            let Some(rest) = left.checked_sub(line_of(&skill).len()) else {
+                self.say_once("skill_not_read", format!(
+                    "{}: the descriptions of all skills have {} KiB at most, and it is not among them",
+                    skill.words.path,
+                    MAX_LISTED / 1024
+                ));
+                continue;
+            };
+            if !skill.words.is_users {
+                match self.said(&skill.words, trust) {
+                    Some(true) => {}
+                    Some(false) => continue,
+                    None => asked.push(skill.words.clone()),
+                }
+            }
+            left = rest;
+            told.push(skill);
         }
-        Ok(is_other)
+        // As many files in a question as a person may look through.
+        let mut rest = asked.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = rest.iter().take_while(|words| {
+                bytes += words.bytes;
+                bytes <= MAX_ASKED
+            });
+            let (now, later) = rest.split_at(fits.count().max(1));
+            if !self.are_trusted(now, TrustKind::Skill).await? {
+                told.retain(|skill| !now.contains(&skill.words));
+            }
+            rest = later;
+        }
+        Ok(told)
     }
 
     fn trust(&self) -> InstructionsTrust {
         self.context.services.config().project.instructions.trust
     }
 
-    /// Reads the user's own file and those of the project, from the project's folder on down.
-    async fn read(
-        &self,
-        trust: InstructionsTrust,
-    ) -> Result<Vec<Result<Words, String>>, Cancelled> {
+    /// Returns whether the model may read skills here.
+    fn offers_skills(&self) -> bool {
+        let spec = skill(Arc::default()).spec().clone();
+        self.setup.scope.allows(&spec)
+    }
+
+    /// Reads the user's own files and those of the project, from the project's folder on down.
+    async fn read(&self, trust: InstructionsTrust) -> Result<Found, Cancelled> {
         let context = self.context;
         let folders = {
             let mut known = context.conversation.instructions.0.lock();
@@ -226,22 +319,23 @@ impl Learner<'_> {
             known.folders.clone()
         };
         let config = context.services.config();
-        let is_read = trust != InstructionsTrust::Off && context.session.workspace.exec().is_ok();
-        if !is_read && config.project.instructions.user.is_none() {
-            return Ok(Vec::new());
-        }
         let workspace = Arc::clone(&context.session.workspace);
+        let is_read = trust != InstructionsTrust::Off && workspace.exec().is_ok();
+        if !is_read && config.project.instructions.user.is_none() {
+            return Ok(Found::default());
+        }
         let redactor = context.services.redactor.clone();
+        let with_skills = self.offers_skills();
         let read = tokio::task::spawn_blocking(move || {
-            let settings = &config.project.instructions;
-            let mut found = Vec::new();
-            found.extend(of_user(settings, &workspace, &redactor));
-            if is_read && let Ok(exec) = workspace.exec() {
-                // The names of folders are in order: those above come before those below.
-                let folders = std::iter::once("").chain(folders.iter().map(String::as_str));
-                found.extend(folders.filter_map(|folder| {
-                    instructions::of_folder(exec.roots(), folder, &settings.names, &redactor)
-                }));
+            let mut found = find(
+                &config.project.instructions,
+                trust,
+                &workspace,
+                &folders,
+                &redactor,
+            );
+            if !with_skills {
+                found.skills.clear();
             }
             found
         });
@@ -249,14 +343,20 @@ impl Learner<'_> {
         let read = read.ok_or(Cancelled)?;
         Ok(read.unwrap_or_else(|error| {
             tracing::error!(%error, "reading instructions ended early");
-            Vec::new()
+            Found::default()
         }))
     }
 
-    /// Returns what was said of a content at its path before.
-    fn said(&self, words: &Words) -> Option<bool> {
+    /// Returns what was said of a content at its path before, by the operator or the user.
+    fn said(&self, words: &Words, trust: InstructionsTrust) -> Option<bool> {
+        match trust {
+            InstructionsTrust::On => return Some(true),
+            InstructionsTrust::Off => return Some(false),
+            InstructionsTrust::Ask => {}
+        }
         let known = self.context.conversation.instructions.0.lock();
-        if known.told.contains(words) {
+        let mut skills = known.skills.iter();
+        if known.told.contains(words) || skills.any(|skill| skill.words == *words) {
             return Some(true);
         }
         if known.settled.contains(&name_of(words)) {
@@ -268,7 +368,7 @@ impl Learner<'_> {
     }
 
     /// Asks the user whether the model is told these files; false where nobody can be asked, too.
-    async fn are_trusted(&self, asked: &[Words]) -> Result<bool, Cancelled> {
+    async fn are_trusted(&self, asked: &[Words], kind: TrustKind) -> Result<bool, Cancelled> {
         if let Some(why) = self.unable() {
             let paths: Vec<&str> = asked.iter().map(|it| it.path.as_str()).collect();
             self.say_once("instructions_not_asked", format!(
@@ -277,7 +377,7 @@ impl Learner<'_> {
             ));
             return Ok(false);
         }
-        let outcome = self.ask(asked).await;
+        let outcome = self.ask(asked, kind).await;
         if matches!(outcome, TrustOutcome::Refused | TrustOutcome::Expired) {
             let mut known = self.context.conversation.instructions.0.lock();
             for words in asked {
@@ -292,7 +392,7 @@ impl Learner<'_> {
         }
     }
 
-    async fn ask(&self, asked: &[Words]) -> TrustOutcome {
+    async fn ask(&self, asked: &[Words], kind: TrustKind) -> TrustOutcome {
         let _pause = self.stopwatch.pause();
         let (setup, context) = (self.setup, self.context);
         let request_id = context.session.ids.trust();
@@ -300,7 +400,7 @@ impl Learner<'_> {
             conversation_id: setup.conversation_id.clone(),
             message_id: setup.message_id.clone(),
             request_id: request_id.clone(),
-            files: asked.iter().map(file_of).collect(),
+            files: asked.iter().map(|words| file_of(words, kind)).collect(),
             remember: context.conversation.memory.reach_of_words(),
             expires_at: None,
         };
@@ -354,37 +454,6 @@ impl Learner<'_> {
     }
 }
 
-/// Reads the user's own file, where it is no project's.
-pub(crate) fn of_user(
-    settings: &crate::config::Instructions,
-    workspace: &Workspace,
-    redactor: &Redactor,
-) -> Option<Result<Words, String>> {
-    let folder = settings.user.as_deref()?;
-    let project = workspace
-        .exec()
-        .ok()
-        .map(|exec| exec.roots().path(RootName::Project));
-    if project.is_some_and(|project| folder.starts_with(project)) {
-        return None;
-    }
-    instructions::of_user(folder, &settings.names, redactor)
-}
-
-/// Returns a file as clients are told of it.
-pub(crate) fn shown(words: &Words, trusted: bool) -> InstructionFile {
-    InstructionFile {
-        path: words.path.clone(),
-        sha256: words.sha256.clone(),
-        bytes: words.bytes as u64,
-        source: match words.is_users {
-            true => InstructionSource::User,
-            false => InstructionSource::Project,
-        },
-        trusted,
-    }
-}
-
 /// Returns what an answer about a file is kept for.
 pub(crate) fn key_of(words: &Words) -> Key {
     Key::Words {
@@ -393,10 +462,10 @@ pub(crate) fn key_of(words: &Words) -> Key {
     }
 }
 
-fn file_of(words: &Words) -> TrustFile {
+fn file_of(words: &Words, kind: TrustKind) -> TrustFile {
     TrustFile {
         path: words.path.clone(),
-        kind: TrustKind::Instructions,
+        kind,
         sha256: words.sha256.clone(),
         bytes: words.bytes as u64,
         text: words.text.clone(),
@@ -405,26 +474,4 @@ fn file_of(words: &Words) -> TrustFile {
 
 fn name_of(words: &Words) -> String {
     format!("{} {}", words.sha256, words.absolute)
-}
-
-/// Returns what the model is told of files.
-fn front(told: &[Words]) -> Vec<Part> {
-    if told.is_empty() {
-        return Vec::new();
-    }
-    let mut text = HEAD.to_owned();
-    for words in told {
-        let Words {
-            path,
-            sha256,
-            text: said,
-            ..
-        } = words;
-        text.push_str(&format!(
-            "\n\n<instructions file={path:?} sha256=\"{sha256}\">\n{}\n</instructions>",
-            said.trim_end()
-        ));
-    }
-    text.push('\n');
-    vec![Part::text(text)]
 }

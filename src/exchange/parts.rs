@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::budget::{estimate_head, estimate_parts, message_tokens};
 use super::context::{Context, Setup};
-use super::turn::ToolOffer;
+use super::offer::ToolOffer;
 use super::window::{shares, used};
 use crate::message::{Message, ToolSpec};
 use crate::protocol::context::{ContextKind, ContextPart, ContextUse};
@@ -26,9 +26,9 @@ pub(crate) fn context_use(setup: &Setup, context: &Context) -> ContextUse {
         instructions
             .parts()
             .into_iter()
-            .map(|(name, said)| ContextPart {
+            .map(|(kind, name, said)| ContextPart {
                 name: Some(name),
-                ..part(ContextKind::Instructions, estimate_parts(&[said]), None)
+                ..part(kind, estimate_parts(&[said]), None)
             }),
     );
     let is_result = |message: &&Message| matches!(message, Message::ToolResult(_));

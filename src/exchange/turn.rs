@@ -9,11 +9,12 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::accumulator::{Accumulator, Turn};
-use super::budget::{Shares, estimate_head, estimate_parts, estimate_reply, text_tokens};
+use super::budget::{Shares, estimate_reply, text_tokens};
 use super::calls::cancelled;
-use super::context::{Context, Setup};
+use super::context::Setup;
+use super::offer::ToolOffer;
 use super::{Exchange, Leave, failure, spans, window};
-use crate::message::{Message, Part, ToolCategory, ToolId, ToolSpec, Usage};
+use crate::message::{Message, ToolId, Usage};
 use crate::protocol::event::{
     Delta, Event, State, StateName, StopReason, ToolInputDelta, TurnDiscarded, TurnUsage,
 };
@@ -21,7 +22,7 @@ use crate::protocol::word;
 use crate::provider::retry::{Failures, next_delay};
 use crate::provider::{Chunk, ChunkStream, ErrorKind, ProviderError, Request, ToolChoice};
 use crate::telemetry::metrics;
-use crate::tool::{Metadata, ToolSet};
+use crate::tool::Metadata;
 use crate::units::millis;
 
 /// How often one turn is sent again since it did not fit: what is learnt from each refusal is a tenth less.
@@ -34,40 +35,6 @@ enum Attempt {
     Whole(Accumulator),
     Broken(Accumulator, ProviderError),
     Cancelled(Accumulator),
-}
-
-/// The tools as they were when a turn began: its request offers them, and its calls are looked up among them.
-pub(crate) struct ToolOffer {
-    pub(super) tools: Arc<ToolSet>,
-    /// What the scope offers to the model, in the order of the names.
-    pub(super) specs: Vec<ToolSpec>,
-    /// What the model is told before all that the user says.
-    pub(super) front: Arc<Vec<Part>>,
-    /// What they, the system prompt and that take, in tokens, estimated.
-    pub(super) tokens: u64,
-}
-
-impl ToolOffer {
-    /// Returns the tools as they are now: those of MCP servers come and go. Where none did since `before`, nothing is copied.
-    pub(super) fn now(setup: &Setup, context: &Context, before: Option<Arc<Self>>) -> Arc<Self> {
-        let tools = context.session.tools.snapshot();
-        let front = context.conversation.instructions.front();
-        let same = before
-            .filter(|offer| Arc::ptr_eq(&offer.tools, &tools) && Arc::ptr_eq(&offer.front, &front));
-        same.unwrap_or_else(|| {
-            let specs = tools.values().map(|tool| tool.spec());
-            let specs = specs.filter(|spec| setup.scope.allows(spec));
-            let mut specs: Vec<ToolSpec> = specs.cloned().collect();
-            // They come and go in the middle of a conversation: what stands before them stays in a prompt cache.
-            specs.sort_by_key(|spec| spec.category == ToolCategory::Client);
-            Arc::new(Self {
-                tokens: estimate_head(&setup.system, &specs).saturating_add(estimate_parts(&front)),
-                front,
-                specs,
-                tools,
-            })
-        })
-    }
 }
 
 /// What one turn asks of the model; its attempts share it.

@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 use super::budget::{Gauge, Shares, Wanted};
 use super::compaction::{Compactor, Outcome, Wish};
 use super::context::{Context, Setup};
-use super::turn::{ToolOffer, TurnRequest};
+use super::offer::ToolOffer;
+use super::turn::TurnRequest;
 use super::{Exchange, Leave};
 use crate::protocol::event::{CompactionTrigger, StopReason};
 

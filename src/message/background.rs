@@ -13,6 +13,9 @@ pub const BASH: &str = "bash";
 /// The tools for commands in the background. They go with `bash`: allowed, offered and switched off with it.
 pub const WITH_BASH: [&str; 2] = ["bash_output", "bash_kill"];
 
+/// The tool that reads a skill. It goes with skills: a conversation without any does not have it.
+pub const SKILL: &str = "skill";
+
 /// A command in the background of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -127,6 +127,9 @@ pub enum Command {
     /// Answers a `chat:trust-confirm`.
     #[serde(rename = "chat:trust-approve")]
     ChatTrustApprove(TrustApprove),
+    /// Lists the skills there are.
+    #[serde(rename = "skill:list")]
+    SkillList(Empty),
     /// Gives an open question more time, because somebody is at it.
     #[serde(rename = "chat:tool-extend")]
     ChatToolExtend(ToolExtend),

@@ -33,7 +33,7 @@ pub struct ContextUse {
 pub struct ContextPart {
     /// What it is.
     pub kind: ContextKind,
-    /// Of `tools`: whose they are, such as `core`, `client` or `mcp:NAME`; of `instructions`: the file.
+    /// Of `tools`: whose they are, such as `core`, `client` or `mcp:NAME`; of `instructions`: the file; of `skills`: the skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// About how many tokens.
@@ -53,6 +53,8 @@ pub enum ContextKind {
     Tools,
     /// Standing instructions from files.
     Instructions,
+    /// The name and description of a skill.
+    Skills,
     /// What the user and the model said; what stands in the place of left-out messages is among it.
     History,
     /// Results of calls.

@@ -27,7 +27,7 @@ use super::record;
 use super::roles::{Resynced, SessionRoles, TakenOver};
 use super::settings::{ConfigReloaded, ConfigValues, SearchConfigured, Workflows};
 use super::status::SessionStatus;
-use super::trust::{InstructionsChanged, TrustConfirm, TrustResolved, TrustTaken};
+use super::trust::{InstructionsChanged, SkillsListed, TrustConfirm, TrustResolved, TrustTaken};
 use crate::message::{ConversationId, Notice};
 
 pub use compaction::{
@@ -129,6 +129,10 @@ pub enum Event {
     /// Answers `chat:trust-approve`.
     #[serde(rename = "chat:trust-approve-result")]
     ChatTrustApproveResult(TrustTaken),
+
+    /// Answers `skill:list`.
+    #[serde(rename = "skill:list-result")]
+    SkillListResult(SkillsListed),
 
     /// A send waits for its turn.
     #[serde(rename = "chat:queued")]

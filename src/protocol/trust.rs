@@ -19,7 +19,7 @@ pub struct InstructionFile {
     pub bytes: u64,
     /// Whose it is.
     pub source: InstructionSource,
-    /// Whether the model is told it; else the user is asked first.
+    /// Whether it is known already that the model is told it; else the user is asked first.
     pub trusted: bool,
 }
 
@@ -88,6 +88,40 @@ pub enum TrustKind {
     Instructions,
     /// A skill.
     Skill,
+}
+
+/// Payload of `skill:list-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillsListed {
+    /// The user's own first; of two of one name the first one counts.
+    pub skills: Vec<SkillListed>,
+    /// What is no skill though it looks like one, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+/// A skill in `skill:list-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillListed {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its folder: relative to the project, or absolute where it is the user's own.
+    pub folder: String,
+    /// The SHA-256 of its `SKILL.md`, in hexadecimal digits.
+    pub sha256: String,
+    /// How many bytes that has.
+    pub bytes: u64,
+    /// Whose it is.
+    pub source: InstructionSource,
+    /// Whether it is known already that the model is told of it; else the user is asked first.
+    pub trusted: bool,
+    /// What its author lets it use; it allows nothing here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_tools: Option<String>,
 }
 
 /// Payload of `chat:trust-approve`.

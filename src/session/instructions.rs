@@ -1,20 +1,83 @@
 //! What a session says at its begin of the files whose words its model is told as the user's.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::projects;
 use super::sessions::Daemon;
+use super::{Session, projects};
 use crate::config::InstructionsTrust;
-use crate::exchange::instructions::{key_of, of_user, shown};
-use crate::instructions;
-use crate::protocol::trust::InstructionFile;
+use crate::exchange::instructions::{find, key_of, shown};
+use crate::instructions::Words;
+use crate::instructions::skills::Skill;
+use crate::permission::rule::Key;
+use crate::protocol::event::{Event, SessionError};
+use crate::protocol::trust::{InstructionFile, SkillListed, SkillsListed};
+use crate::protocol::{RequestId, SessionCode};
 use crate::tool::workspace::Workspace;
 use crate::users::User;
 
 /// How long a session that begins waits for these files: a file system on a network may never answer. They are read again
 /// before each exchange.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Session {
+    /// Lists the skills there are now, once they are read.
+    pub(super) fn list_skills(&self, id: Option<&RequestId>) {
+        let (config, redactor) = (self.services.config(), self.services.redactor.clone());
+        let workspace = Arc::clone(&self.shared.workspace);
+        let said = self.shared.memory.list().into_iter();
+        let said = said.filter(|it| it.in_force && it.rule.allows);
+        let said: Vec<Key> = said.map(|it| it.rule.key).collect();
+        self.answer_later(id, async move {
+            let read = tokio::task::spawn_blocking(move || {
+                let settings = &config.project.instructions;
+                let folders = BTreeSet::new();
+                let found = find(settings, settings.trust, &workspace, &folders, &redactor);
+                let is_trusted = |words: &Words| {
+                    words.is_users
+                        || settings.trust == InstructionsTrust::On
+                        || said.contains(&key_of(words))
+                };
+                listed(found.skills, is_trusted)
+            });
+            match read.await {
+                Ok(listed) => Event::SkillListResult(listed),
+                Err(error) => {
+                    tracing::error!(%error, "reading skills ended early");
+                    let problem = "skills could not be read; see the log";
+                    Event::SessionError(SessionError::new(SessionCode::Internal, problem))
+                }
+            }
+        });
+    }
+}
+
+fn listed(found: Vec<Result<Skill, String>>, is_trusted: impl Fn(&Words) -> bool) -> SkillsListed {
+    let mut listed = SkillsListed {
+        skills: Vec::new(),
+        problems: Vec::new(),
+    };
+    for skill in found {
+        match skill {
+            Ok(skill) => {
+                let file = shown(&skill.words, is_trusted(&skill.words));
+                listed.skills.push(SkillListed {
+                    name: skill.name,
+                    description: skill.description,
+                    folder: skill.folder,
+                    sha256: file.sha256,
+                    bytes: file.bytes,
+                    source: file.source,
+                    trusted: file.trusted,
+                    allowed_tools: skill.allowed_tools,
+                });
+            }
+            Err(why) => listed.problems.push(why),
+        }
+    }
+    listed
+}
 
 impl Daemon {
     /// Returns the user's own file and that of the project's folder, where they are read at all.
@@ -29,22 +92,16 @@ impl Daemon {
         let workspace = Arc::clone(workspace);
         let read = tokio::task::spawn_blocking(move || {
             let settings = &config.project.instructions;
-            let mut found = Vec::new();
-            found.extend(of_user(settings, &workspace, &redactor));
-            if settings.trust != InstructionsTrust::Off
-                && let Ok(exec) = workspace.exec()
-            {
-                let names = &settings.names;
-                found.extend(instructions::of_folder(exec.roots(), "", names, &redactor));
-            }
-            let is_trusted = |words: &instructions::Words| {
+            let folders = BTreeSet::new();
+            let found = find(settings, settings.trust, &workspace, &folders, &redactor);
+            let is_trusted = |words: &Words| {
                 let most = config.approval.remember;
                 words.is_users
                     || settings.trust == InstructionsTrust::On
                     || rules.trust_words(folder.as_deref(), &key_of(words), most)
             };
             // Why one cannot be taken is said before an exchange that would be told of it.
-            let found = found.into_iter().flatten();
+            let found = found.words.into_iter().flatten();
             found
                 .map(|words| shown(&words, is_trusted(&words)))
                 .collect()

@@ -62,6 +62,7 @@ impl Session {
             Command::SessionTakeOver(_) => return self.take_over(id),
             Command::SessionState(_) => return self.state(id).await,
             Command::ChatHistory(wanted) => return self.history(wanted, id).await,
+            Command::SkillList(_) => return self.list_skills(id),
             Command::ChatContext(wanted) => self.context_use(wanted.conversation_id).await,
             Command::ChatQueue(wanted) => return self.queue(wanted, id).await,
             Command::ChatCompact(wanted) => return self.compact(wanted, id).await,

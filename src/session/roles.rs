@@ -49,6 +49,7 @@ fn needed(command: &Command) -> SocketRole {
         | Command::SessionList(_)
         | Command::ChatHistory(_)
         | Command::ChatContext(_)
+        | Command::SkillList(_)
         | Command::ApprovalList(_)
         | Command::ProviderList(_)
         | Command::ModelList(_)

@@ -83,9 +83,12 @@ async fn nothing_happens_without_a_yes_and_after_it_only_what_was_shown() {
         .await;
     provider.then(Turn::text("hello"));
     client.say("go on").await;
-    let confirm = client.until("chat:trust-confirm").await;
-    let no = json!({"type": "chat:trust-approve", "requestId": confirm["payload"]["requestId"], "approved": false});
-    client.ask(no).await;
+    // One question for the instructions, one for the skills.
+    for _ in 0..2 {
+        let confirm = client.until("chat:trust-confirm").await;
+        let no = json!({"type": "chat:trust-approve", "requestId": confirm["payload"]["requestId"], "approved": false});
+        client.ask(no).await;
+    }
     client.until("chat:stream-end").await;
     assert!(!asked(&provider).contains(WORD), "{}", asked(&provider));
     is_quiet(&daemon);
@@ -97,16 +100,18 @@ async fn nothing_happens_without_a_yes_and_after_it_only_what_was_shown() {
         .await;
     provider.then(Turn::call("bash", &json!({"command": "touch made"})));
     client.say("go").await;
-    let confirm = client.until("chat:trust-confirm").await["payload"].clone();
-    let shown: Vec<&Value> = confirm["files"].as_array().unwrap().iter().collect();
+    let mut shown: Vec<Value> = Vec::new();
+    for _ in 0..2 {
+        let confirm = client.until("chat:trust-confirm").await["payload"].clone();
+        shown.extend(confirm["files"].as_array().unwrap().iter().cloned());
+        let yes = json!({"type": "chat:trust-approve", "requestId": confirm["requestId"], "approved": true});
+        client.ask(yes).await;
+    }
     let paths: Vec<&str> = shown
         .iter()
         .map(|it| it["path"].as_str().unwrap())
         .collect();
-    assert_eq!(paths[0], "AGENTS.md");
-    let yes =
-        json!({"type": "chat:trust-approve", "requestId": confirm["requestId"], "approved": true});
-    client.ask(yes).await;
+    assert_eq!(paths, ["AGENTS.md", ".agents/skills/helper/SKILL.md"]);
     // What it says changes nothing about what is asked.
     let call = client.until("chat:tool-confirm").await["payload"].clone();
     provider.then(Turn::text("denied"));

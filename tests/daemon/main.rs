@@ -75,6 +75,7 @@ mod session_commands;
 mod session_files;
 mod sessions;
 mod settings;
+mod skills;
 mod slow;
 mod status;
 mod steering;

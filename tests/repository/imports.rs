@@ -125,6 +125,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "tool",
         &[
+            "instructions",
             "json_schema",
             "runtime",
             "document",

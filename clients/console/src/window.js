@@ -6,6 +6,7 @@ const NAMES = /** @type {Record<string, string>} */ ({
   system: "System prompt",
   tools: "Tools",
   instructions: "Instructions",
+  skills: "Skill",
   history: "What was said",
   results: "Results of calls",
 });

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 9c9cce84d69b6132be7ebb53141b749df41b5fe1938171b7eac96d938430aba3
+// SHA-256 of it: bdbfc5d42ce3990f33233edb76691f65aebbc8fd2614a2176fafaed88c4407d0
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -480,10 +480,11 @@ export type SendState = "started" | "queued" | "steered";
  * - `system`: The system prompt.
  * - `tools`: Descriptions of tools.
  * - `instructions`: Standing instructions from files.
+ * - `skills`: The name and description of a skill.
  * - `history`: What the user and the model said; what stands in the place of left-out messages is among it.
  * - `results`: Results of calls.
  */
-export type ContextKind = "system" | "tools" | "instructions" | "history" | "results";
+export type ContextKind = "system" | "tools" | "instructions" | "skills" | "history" | "results";
 /**
  * What becomes of a `chat:compact`.
  *
@@ -847,6 +848,10 @@ export interface Commands {
    * Answers a `chat:trust-confirm`.
    */
   "chat:trust-approve": TrustApprove;
+  /**
+   * Lists the skills there are.
+   */
+  "skill:list": Empty;
   /**
    * Gives an open question more time, because somebody is at it.
    */
@@ -1659,6 +1664,10 @@ export interface TrustApprove {
   approved: boolean;
 }
 /**
+ * A payload of which nothing is read.
+ */
+export interface Empty {}
+/**
  * Payload of `chat:tool-extend`.
  */
 export interface ToolExtend {
@@ -2277,6 +2286,10 @@ export interface Events {
    */
   "chat:trust-approve-result": TrustTaken;
   /**
+   * Answers `skill:list`.
+   */
+  "skill:list-result": SkillsListed;
+  /**
    * A send waits for its turn.
    */
   "chat:queued": Queued;
@@ -2772,7 +2785,7 @@ export interface InstructionFile {
    */
   source: InstructionSource;
   /**
-   * Whether the model is told it; else the user is asked first.
+   * Whether it is known already that the model is told it; else the user is asked first.
    */
   trusted: boolean;
 }
@@ -2896,10 +2909,6 @@ export interface Configured {
    */
   budget?: SessionBudget;
 }
-/**
- * A payload of which nothing is read.
- */
-export interface Empty {}
 /**
  * Payload of `session:status-result` and of `session:status-changed`.
  */
@@ -3548,7 +3557,7 @@ export interface ContextPart {
    */
   kind: ContextKind;
   /**
-   * Of `tools`: whose they are, such as `core`, `client` or `mcp:NAME`; of `instructions`: the file.
+   * Of `tools`: whose they are, such as `core`, `client` or `mcp:NAME`; of `instructions`: the file; of `skills`: the skill.
    */
   name?: string;
   /**
@@ -3675,6 +3684,56 @@ export interface TrustTaken {
    * Whether the answer counted.
    */
   accepted: boolean;
+}
+/**
+ * Payload of `skill:list-result`.
+ */
+export interface SkillsListed {
+  /**
+   * The user's own first; of two of one name the first one counts.
+   */
+  skills: SkillListed[];
+  /**
+   * What is no skill though it looks like one, and why.
+   */
+  problems?: string[];
+}
+/**
+ * A skill in `skill:list-result`.
+ */
+export interface SkillListed {
+  /**
+   * Its name.
+   */
+  name: string;
+  /**
+   * What it is for.
+   */
+  description: string;
+  /**
+   * Its folder: relative to the project, or absolute where it is the user's own.
+   */
+  folder: string;
+  /**
+   * The SHA-256 of its `SKILL.md`, in hexadecimal digits.
+   */
+  sha256: string;
+  /**
+   * How many bytes that has.
+   */
+  bytes: number;
+  /**
+   * Whose it is.
+   */
+  source: InstructionSource;
+  /**
+   * Whether it is known already that the model is told of it; else the user is asked first.
+   */
+  trusted: boolean;
+  /**
+   * What its author lets it use; it allows nothing here.
+   */
+  allowedTools?: string;
 }
 /**
  * Payload of `chat:queued`.

@@ -33,6 +33,15 @@ pub(super) fn check(
     bash.read_write = taken.folders(&READ_WRITE, &bash.read_write, findings);
     taken.writable.clone_from(&bash.read_write);
     bash.read_only = taken.folders(&READ_ONLY, &bash.read_only, findings);
+    // The user's own skills have scripts, which run as any command does. Nothing else of that folder is reached.
+    // Where it is a link it stays theirs alone.
+    let skills = project
+        .instructions
+        .user
+        .as_ref()
+        .map(|user| real_path(user).join("skills"));
+    bash.read_only
+        .extend(skills.filter(|folder| folder.is_dir() && real_path(folder) == *folder));
     for name in &bash.caches {
         if !caches::names().any(|known| known == name) {
             let names: Vec<_> = caches::names().collect();

@@ -74,11 +74,29 @@ fn instructions(
             format!("allowed: {MAX_INSTRUCTIONS} names of files at most, without / and \\"),
         );
     }
+    let skills: Vec<String> = settings
+        .skills
+        .iter()
+        .map(|it| it.trim().trim_matches('/').to_owned())
+        .collect();
+    if skills.len() > MAX_INSTRUCTIONS
+        || !skills.iter().all(|folder| {
+            folder
+                .split('/')
+                .all(|part| !part.is_empty() && is_part(part))
+        })
+    {
+        findings.refuse(
+            &["project", "skills"],
+            format!("allowed: {MAX_INSTRUCTIONS} folders below the project at most, without .."),
+        );
+    }
     let user = findings.sources.user_directory.clone();
     // What lies in a project is that project's.
     let is_outside = |folder: &PathBuf| own.is_none_or(|own| !is_within(folder, &own.root));
     Instructions {
         names,
+        skills,
         trust: settings.instructions_trust,
         user: user.filter(is_outside),
     }

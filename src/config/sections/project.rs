@@ -24,7 +24,10 @@ pub(crate) struct ProjectConfig {
     /// Names of files with standing instructions: of each folder the first one that is there. They are told the model as the
     /// user's words, never as the system's. Those of the user's own, in the folder of the configuration, are read without a question.
     pub(crate) instructions: Vec<String>,
-    /// Whether such files of a project are read: `off`; `ask`, once for each content, before the model is told it; `on`.
+    /// Folders of a project with skills: each skill is a folder in one of them with a `SKILL.md`. The user's own are in `skills` in
+    /// the folder of the configuration.
+    pub(crate) skills: Vec<String>,
+    /// Whether such files of a project are read, and its skills: `off`; `ask`, once for each content, before the model is told it; `on`.
     #[serde(deserialize_with = "word")]
     pub(crate) instructions_trust: InstructionsTrust,
 }

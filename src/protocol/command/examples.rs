@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 58] = [
+const EXAMPLES: [&str; 59] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:open","sessionId":"…"}"#,
@@ -28,6 +28,7 @@ const EXAMPLES: [&str; 58] = [
     r#"{"type":"chat:tool-output","toolId":"t1","content":"opened"}"#,
     r#"{"type":"chat:budget-approve","requestId":"c1","extendUsd":2.0}"#,
     r#"{"type":"chat:trust-approve","requestId":"f1","approved":true}"#,
+    r#"{"type":"skill:list"}"#,
     r#"{"type":"chat:tool-extend","toolId":"t1"}"#,
     r#"{"type":"approval:list"}"#,
     r#"{"type":"approval:revoke","ruleId":"…"}"#,

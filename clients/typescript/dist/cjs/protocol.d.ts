@@ -421,10 +421,11 @@ export type SendState = "started" | "queued" | "steered";
  * - `system`: The system prompt.
  * - `tools`: Descriptions of tools.
  * - `instructions`: Standing instructions from files.
+ * - `skills`: The name and description of a skill.
  * - `history`: What the user and the model said; what stands in the place of left-out messages is among it.
  * - `results`: Results of calls.
  */
-export type ContextKind = "system" | "tools" | "instructions" | "history" | "results";
+export type ContextKind = "system" | "tools" | "instructions" | "skills" | "history" | "results";
 /**
  * What becomes of a `chat:compact`.
  *
@@ -754,6 +755,10 @@ export interface Commands {
      * Answers a `chat:trust-confirm`.
      */
     "chat:trust-approve": TrustApprove;
+    /**
+     * Lists the skills there are.
+     */
+    "skill:list": Empty;
     /**
      * Gives an open question more time, because somebody is at it.
      */
@@ -1566,6 +1571,11 @@ export interface TrustApprove {
     approved: boolean;
 }
 /**
+ * A payload of which nothing is read.
+ */
+export interface Empty {
+}
+/**
  * Payload of `chat:tool-extend`.
  */
 export interface ToolExtend {
@@ -2184,6 +2194,10 @@ export interface Events {
      */
     "chat:trust-approve-result": TrustTaken;
     /**
+     * Answers `skill:list`.
+     */
+    "skill:list-result": SkillsListed;
+    /**
      * A send waits for its turn.
      */
     "chat:queued": Queued;
@@ -2679,7 +2693,7 @@ export interface InstructionFile {
      */
     source: InstructionSource;
     /**
-     * Whether the model is told it; else the user is asked first.
+     * Whether it is known already that the model is told it; else the user is asked first.
      */
     trusted: boolean;
 }
@@ -2802,11 +2816,6 @@ export interface Configured {
      * How much the session may spend; absent where there is no cap.
      */
     budget?: SessionBudget;
-}
-/**
- * A payload of which nothing is read.
- */
-export interface Empty {
 }
 /**
  * Payload of `session:status-result` and of `session:status-changed`.
@@ -3456,7 +3465,7 @@ export interface ContextPart {
      */
     kind: ContextKind;
     /**
-     * Of `tools`: whose they are, such as `core`, `client` or `mcp:NAME`; of `instructions`: the file.
+     * Of `tools`: whose they are, such as `core`, `client` or `mcp:NAME`; of `instructions`: the file; of `skills`: the skill.
      */
     name?: string;
     /**
@@ -3583,6 +3592,56 @@ export interface TrustTaken {
      * Whether the answer counted.
      */
     accepted: boolean;
+}
+/**
+ * Payload of `skill:list-result`.
+ */
+export interface SkillsListed {
+    /**
+     * The user's own first; of two of one name the first one counts.
+     */
+    skills: SkillListed[];
+    /**
+     * What is no skill though it looks like one, and why.
+     */
+    problems?: string[];
+}
+/**
+ * A skill in `skill:list-result`.
+ */
+export interface SkillListed {
+    /**
+     * Its name.
+     */
+    name: string;
+    /**
+     * What it is for.
+     */
+    description: string;
+    /**
+     * Its folder: relative to the project, or absolute where it is the user's own.
+     */
+    folder: string;
+    /**
+     * The SHA-256 of its `SKILL.md`, in hexadecimal digits.
+     */
+    sha256: string;
+    /**
+     * How many bytes that has.
+     */
+    bytes: number;
+    /**
+     * Whose it is.
+     */
+    source: InstructionSource;
+    /**
+     * Whether it is known already that the model is told of it; else the user is asked first.
+     */
+    trusted: boolean;
+    /**
+     * What its author lets it use; it allows nothing here.
+     */
+    allowedTools?: string;
 }
 /**
  * Payload of `chat:queued`.
