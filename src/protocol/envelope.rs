@@ -23,6 +23,7 @@ pub(super) const WITHOUT_FIELDS: &[&str] = &[
     "session:state",
     "session:status",
     "session:take-over",
+    "skill:list",
     "provider:list",
     "workflow:list",
     "config:reload",
