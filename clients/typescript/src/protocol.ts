@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: bdbfc5d42ce3990f33233edb76691f65aebbc8fd2614a2176fafaed88c4407d0
+// SHA-256 of it: 34011ce6da31145d85f045bc65d593e429653e1147c42f74fa6ceb35c7b64741
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -851,7 +851,7 @@ export interface Commands {
   /**
    * Lists the skills there are.
    */
-  "skill:list": Empty;
+  "skill:list": unknown;
   /**
    * Gives an open question more time, because somebody is at it.
    */
@@ -1663,10 +1663,6 @@ export interface TrustApprove {
    */
   approved: boolean;
 }
-/**
- * A payload of which nothing is read.
- */
-export interface Empty {}
 /**
  * Payload of `chat:tool-extend`.
  */
@@ -2909,6 +2905,10 @@ export interface Configured {
    */
   budget?: SessionBudget;
 }
+/**
+ * A payload of which nothing is read.
+ */
+export interface Empty {}
 /**
  * Payload of `session:status-result` and of `session:status-changed`.
  */

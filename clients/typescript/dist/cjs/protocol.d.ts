@@ -758,7 +758,7 @@ export interface Commands {
     /**
      * Lists the skills there are.
      */
-    "skill:list": Empty;
+    "skill:list": unknown;
     /**
      * Gives an open question more time, because somebody is at it.
      */
@@ -1569,11 +1569,6 @@ export interface TrustApprove {
      * Whether the model is told these files.
      */
     approved: boolean;
-}
-/**
- * A payload of which nothing is read.
- */
-export interface Empty {
 }
 /**
  * Payload of `chat:tool-extend`.
@@ -2816,6 +2811,11 @@ export interface Configured {
      * How much the session may spend; absent where there is no cap.
      */
     budget?: SessionBudget;
+}
+/**
+ * A payload of which nothing is read.
+ */
+export interface Empty {
 }
 /**
  * Payload of `session:status-result` and of `session:status-changed`.
