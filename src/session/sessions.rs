@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use super::defaults::Defaults;
+use super::kept::failed;
 use super::log::Log;
 use super::reload::Reloadable;
 use super::resolve::LAYERS;
@@ -333,7 +334,7 @@ impl UserSessions {
             let problem = format!(
                 "session `{id}` cannot be read now: {error}; it is not lost, open it later. This socket goes on with the session of its last session:ready"
             );
-            SessionError::new(SessionCode::Internal, problem)
+            SessionError::new(failed(&error).code, problem)
         })?;
         let Some(opened) = opened else {
             return Ok(None);

@@ -71,7 +71,17 @@ pub(super) struct Writer {
     /// The sessions whose import is under way.
     imports: HashSet<String>,
     upkeep: Upkeep,
+    counting: Counting,
     days: Days,
+}
+
+/// How far it is counted how much is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counting {
+    No,
+    UnderWay,
+    /// Something was removed since it began, so that it says too much.
+    Stale,
 }
 
 /// A transaction of which nobody knows whether it was committed.
@@ -119,6 +129,7 @@ impl Writer {
             held,
             imports: HashSet::new(),
             upkeep,
+            counting: Counting::No,
             days: Days::default(),
             server,
         };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::super::server::described;
 use super::super::{apply, op};
 use super::transaction::Trouble;
-use super::{Work, Writer};
+use super::{Counting, Work, Writer};
 use crate::{Growth, Limits, User};
 
 /// In how many steps what is left is removed at the end of the process, and for how long where it takes more; the next
@@ -49,6 +49,9 @@ impl Writer {
     /// Removes some of what imports have left that broke off, and of large sessions that were deleted.
     async fn remove_some(&mut self) -> Result<(), Trouble> {
         self.upkeep.has_left = false;
+        if self.counting == Counting::UnderWay {
+            self.counting = Counting::Stale;
+        }
         let under_way: Vec<String> = self.imports.iter().cloned().collect();
         let some = self.transact(async |client, _| apply::remove::some(client, &under_way).await);
         self.upkeep.has_left = some.await?;
@@ -83,14 +86,15 @@ impl Writer {
             }
         }
         self.upkeep.is_due = false;
-        if max_bytes.is_some() {
+        if max_bytes.is_some() && self.counting == Counting::No {
             self.count();
         }
         Ok(())
     }
 
     /// Counts what is kept, beside what is written: it takes as long as it takes.
-    fn count(&self) {
+    fn count(&mut self) {
+        self.counting = Counting::UnderWay;
         let (server, own) = (self.server.clone(), self.own.clone());
         tokio::spawn(async move {
             let counted = async {
@@ -109,14 +113,19 @@ impl Writer {
         });
     }
 
-    /// Notes how much is kept: of what is too much, one session is deleted, and it is counted again.
+    /// Notes how much is kept: of what is too much, one session is deleted, and it is counted again when that is removed.
     pub(super) async fn is_counted(&mut self, bytes: Option<u64>) {
+        let is_stale = self.counting == Counting::Stale || self.upkeep.has_left;
+        self.counting = Counting::No;
         let (Some(bytes), Some(max_bytes)) = (bytes, self.upkeep.limits.max_bytes) else {
             return;
         };
+        if is_stale {
+            return self.upkeep.look();
+        }
         if bytes > max_bytes && self.is_well().is_ok() {
             match self.delete_first(PUT_AWAY_BEFORE, i64::MAX, false).await {
-                Ok(true) => return self.count(),
+                Ok(true) => return self.upkeep.look(),
                 Ok(false) => {}
                 Err(Trouble::Refused(error)) => {
                     tracing::error!(%error, "the store does not shrink");
