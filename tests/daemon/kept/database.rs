@@ -44,7 +44,7 @@ async fn a_session_in_a_database_goes_on_after_the_daemon_was_killed() {
     let (state, text) = doctor(&config).await;
     assert_eq!(state, "ok", "{text}");
     let whose = format!("the process {}", daemon.pid);
-    assert!(text.contains(&whose) && text.contains("schema 1"), "{text}");
+    assert!(text.contains(&whose) && text.contains("schema 2"), "{text}");
     let (code, refusal) = refused(&config).await;
     assert_eq!((code, &refusal["code"]), (Some(3), &json!("state_in_use")));
     assert!(

@@ -63,7 +63,7 @@ async fn a_file_that_another_daemon_has_is_refused_and_looked_at() {
     assert!(said["message"].as_str().unwrap().contains(&whose), "{said}");
     let (state, text) = doctor(&config).await;
     assert_eq!(state, "ok", "{text}");
-    assert!(text.contains(&whose) && text.contains("schema 2"), "{text}");
+    assert!(text.contains(&whose) && text.contains("schema 3"), "{text}");
     // The first one does not mind.
     client.say("and").await;
     client.until("chat:stream-end").await;

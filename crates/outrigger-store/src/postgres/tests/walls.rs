@@ -85,7 +85,7 @@ async fn a_database_of_the_first_schema_is_the_one_users() {
         return;
     };
     let first = format!(
-        "SET ROLE plain; CREATE TABLE schema (version BIGINT NOT NULL); INSERT INTO schema VALUES (1); {} \
+        "SET ROLE plain; CREATE SCHEMA outrigger; SET search_path = outrigger; CREATE TABLE schema (version BIGINT NOT NULL); INSERT INTO schema VALUES (1); {} \
          INSERT INTO any_session (id, created_ms, updated_ms) VALUES ('old', 1, 1); \
          INSERT INTO conversation (session, id, next_place) SELECT key, 'a', 1 FROM any_session; \
          INSERT INTO body (deflated, data, words) VALUES (false, 'hello', array_to_tsvector('{{hello}}')); \
