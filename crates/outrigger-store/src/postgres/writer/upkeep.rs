@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::server::described;
-use super::super::{apply, op};
+use super::super::{apply, op, sees};
 use super::transaction::Trouble;
 use super::{Counting, Work, Writer};
 use crate::{Growth, Limits, User};
@@ -99,6 +99,9 @@ impl Writer {
         tokio::spawn(async move {
             let counted = async {
                 let client = server.connect().await?;
+                // What all users have.
+                let seen = sees::by(&client, None, sees::Until::Next).await;
+                seen.map_err(|error| described(&error))?;
                 let row = client.query_one(BYTES, &[]).await;
                 let bytes = row.and_then(|row| row.try_get::<_, i64>(0));
                 bytes.map_err(|error| described(&error))
