@@ -18,7 +18,7 @@ export class Window {
     this.button = button;
     this.ask = ask;
     this.used = -1;
-    button.addEventListener("click", () => void this.toggle(element.hidden));
+    button.addEventListener("click", () => void this.toggle(Boolean(element.hidden)));
   }
 
   /** Shows it, or puts it away. @param {boolean} isOpen */
