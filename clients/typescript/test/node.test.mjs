@@ -195,7 +195,8 @@ test("a daemon that does not start says why", { timeout: 60_000 }, async () => {
   await rejects({ bin: "/x/app.asar/y" }, "not_started", /app\.asar\.unpacked\/y could not be started.*asarUnpack/);
   const silent = standIn(place, "silent", 'require("fs").writeSync(2, "it broke\\n"); process.exit(7);');
   await rejects(silent, "ended", /exit code 7: it broke/);
-  await rejects({ ...standIn(place, "slow", "setInterval(() => {}, 1e6);"), readyMs: 50 }, "timeout", /was not ready after 50 ms/);
+  // It holds Node up: without that Node would look for a script of the name `serve`, and end.
+  await rejects({ ...standIn(place, "slow", "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);"), readyMs: 50 }, "timeout", /was not ready after 50 ms/);
   const lines = ["hello", "null", "[]", '{"event":"ready"}', '{"event":"ready","url":"http://127.0.0.1:1/ws","pid":1,"version":"1"}', '{"event":"ready","url":"ws://127.0.0.1/","pid":1,"version":"1"}', '{"event":"fatal"}'];
   for (const [which, line] of lines.entries()) {
     const says = standIn(place, `other${which}`, `console.log(${JSON.stringify(line)}); setInterval(() => {}, 1e6);`);
