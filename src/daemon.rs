@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::drain::drain;
+use self::drain::{drain, drained};
 use self::listen::{bind, token};
 use self::sandboxes::{Sandboxes, ready_sandbox};
 use crate::acp;
@@ -64,10 +64,14 @@ const LAST_MOMENTS: Duration = Duration::from_secs(3);
 /// The same for an editor's agent: an editor kills what does not end soon. Six things are waited for, one after the other.
 const LAST_MOMENTS_OF_AGENT: Duration = Duration::from_millis(320);
 
+/// The same where Windows closes the console: it ends the process after five seconds.
+const LAST_MOMENTS_OF_CONSOLE: Duration = Duration::from_millis(700);
+
 /// How often it is looked whether tokens were taken back.
 const LOOK: Duration = Duration::from_secs(2);
 
 const _: () = assert!(LAST_MOMENTS_OF_AGENT.as_millis() * 6 < 2_000);
+const _: () = assert!(LAST_MOMENTS_OF_CONSOLE.as_millis() * 6 < 5_000);
 
 /// What the daemon is run with besides its configuration.
 #[derive(Default)]
@@ -317,11 +321,11 @@ impl Built {
         let ending = lifecycle::ending(&mut signals, &options.stdin_closed, parent, reload);
         let why = tokio::select! {
             why = ending => why,
-            () = daemon.drain.asked() => Ending::Asked,
+            () = drained(&daemon) => Ending::Asked,
         };
         tracing::info!(?why, "shutting down");
         let moments = match why {
-            Ending::Hurried => moments.min(LAST_MOMENTS_OF_AGENT),
+            Ending::Hurried => moments.min(LAST_MOMENTS_OF_CONSOLE),
             _ => moments,
         };
         daemon.draining.cancel();

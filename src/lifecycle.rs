@@ -23,7 +23,7 @@ pub enum Ending {
     StdinClosed,
     /// The watched process is gone.
     ParentGone,
-    /// An operator asked for it (`outrigger admin drain`).
+    /// An operator asked for it (`outrigger admin drain`), and the time that this gave is over or not needed.
     Asked,
 }
 
@@ -32,8 +32,8 @@ impl Ending {
     /// where the system ends the process soon, what was said has to be kept before.
     pub fn leaves_time(self) -> bool {
         match self {
-            Self::Signal | Self::TerminalClosed | Self::Asked => true,
-            Self::Hurried | Self::StdinClosed | Self::ParentGone => false,
+            Self::Signal | Self::TerminalClosed => true,
+            Self::Hurried | Self::StdinClosed | Self::ParentGone | Self::Asked => false,
         }
     }
 }

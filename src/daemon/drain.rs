@@ -14,6 +14,21 @@ use crate::store::{self, AnyStore};
 /// How many sessions are named whose last words are lost.
 const NAMED: usize = 20;
 
+/// Waits until an operator asks for the end, and then until nothing runs or the operator's time is over.
+pub(super) async fn drained(daemon: &Daemon) {
+    let within = daemon.drain.asked().await;
+    let exchanges = &daemon.services.exchanges;
+    tracing::info!(?within, left = exchanges.len(), "draining");
+    daemon.draining.cancel();
+    exchanges.close();
+    if tokio::time::timeout(within, exchanges.wait())
+        .await
+        .is_err()
+    {
+        tracing::info!(left = exchanges.len(), "the operator's time is over");
+    }
+}
+
 /// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when
 /// their clients can know.
 pub(super) async fn drain(
@@ -22,8 +37,7 @@ pub(super) async fn drain(
     close: &CancellationToken,
     moments: Duration,
 ) {
-    let grace = daemon.drain.within();
-    let grace = grace.unwrap_or_else(|| daemon.services.config().shutdown_grace);
+    let grace = daemon.services.config().shutdown_grace;
     let exchanges = &daemon.services.exchanges;
     exchanges.close();
     if why.leaves_time() && tokio::time::timeout(grace, exchanges.wait()).await.is_err() {

@@ -30,14 +30,10 @@ impl DrainRequest {
         within
     }
 
-    /// Waits until somebody asks.
-    pub(crate) async fn asked(&self) {
+    /// Waits until somebody asks; returns how long what runs may take.
+    pub(crate) async fn asked(&self) -> Duration {
         self.asked.cancelled().await;
-    }
-
-    /// Returns how long what runs may take, where somebody asked.
-    pub(crate) fn within(&self) -> Option<Duration> {
-        self.within.get().copied()
+        self.within.get().copied().unwrap_or_default()
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use crate::lifecycle::signal;
 use crate::support::{Answering, Client, Daemon, Provider, eventually, within};
 use crate::telemetry::get;
 
@@ -143,4 +144,27 @@ async fn a_daemon_that_drains_lets_what_runs_end_and_takes_nothing_new() {
     assert_eq!(output.stdout, b"it has ended\n");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("1 exchange runs, for 1h at most"), "{said}");
+}
+
+#[tokio::test]
+async fn a_signal_during_a_drain_shortens_it_and_what_was_said_is_kept() {
+    let Answering {
+        mut client,
+        pause: _pause,
+        mut daemon,
+        provider: _provider,
+    } = Answering::with(json!({"shutdown": {"grace": "100ms"}})).await;
+    printed(&daemon, &["drain", "--within", "1h", "--no-wait"]).await;
+    eventually("503", async || {
+        get(&daemon, "/readyz", "")
+            .await
+            .starts_with("HTTP/1.1 503")
+    })
+    .await;
+    signal(&daemon, "TERM");
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "cancelled", "{end}");
+    assert_eq!(client.closed().await, 1001);
+    let ended = within("the end", daemon.child.wait(), String::new).await;
+    assert_eq!(ended.unwrap().code(), Some(0));
 }
