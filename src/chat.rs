@@ -40,7 +40,7 @@ const MAX_PROMPT: u64 = 4 * 1024 * 1024;
 /// Chats, or asks one thing and ends.
 ///
 /// Exit code 0 where that went well, 1 where there is no answer, 4 where a call was refused since nobody could be asked, 5 where
-/// a cap on money ended it, and the daemon's own where it did not start.
+/// a cap on money ended it, 6 where what was said last could not be kept, and the daemon's own where it did not start.
 pub fn main(arguments: &ChatArguments) -> ExitCode {
     if arguments.client.url.is_some() && arguments.go_on {
         // Of a daemon that runs it may be the one that somebody has on the screen.
@@ -178,11 +178,18 @@ async fn with_daemon(
         return Ok(talk(address, options, screens).await?);
     }
     let show_log = std::env::var_os("RUST_LOG").is_some();
-    let daemon = Daemon::start(&client.config, show_log).await?;
+    let mut daemon = Daemon::start(&client.config, show_log).await?;
     let outcome = talk(daemon.address.clone(), options, screens).await;
     let outcome = outcome.map_err(|problem| daemon::with_log(problem, &daemon.log));
-    if daemon.end().await.is_none() {
-        complain("the daemon did not end by itself and was killed");
+    match daemon.end().await.map(|status| status.code()) {
+        None => complain("the daemon did not end by itself and was killed"),
+        Some(Some(code)) if code == i32::from(exit::NOT_KEPT) => {
+            let text = "what was said last could not be kept".to_owned();
+            complain(&daemon::with_log(text, &daemon.log));
+            // What else went wrong was said, and is worth less than this.
+            return outcome.map(|_| exit::NOT_KEPT).map_err(Failure::from);
+        }
+        Some(_) => {}
     }
     Ok(outcome?)
 }

@@ -22,7 +22,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::drain::{drain, drained};
+pub use self::drain::Outcome;
+use self::drain::{drain, drained, outcome};
 use self::listen::{bind, token};
 use self::sandboxes::{Sandboxes, ready_sandbox};
 use crate::acp;
@@ -100,12 +101,12 @@ pub struct Options {
     pub spans: Option<Ended>,
 }
 
-/// Runs the daemon to its end.
+/// Runs the daemon to its end; returns whether all is kept.
 ///
 /// # Errors
 ///
 /// [`Fatal`] where it cannot start.
-pub async fn run(config: Config, mut options: Options) -> Result<(), Fatal> {
+pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal> {
     let close = CancellationToken::new();
     let sandboxes = Sandboxes::new(&config, options.home.as_deref());
     let bound = bind(config.server.address(), options.token.is_some())?;
@@ -144,19 +145,19 @@ pub async fn run(config: Config, mut options: Options) -> Result<(), Fatal> {
         true => line.print_for_people(&surroundings(&daemon).await)?,
         false => line.print()?,
     }
-    built
+    let outcome = built
         .until_end(&options, signals, users, close, LAST_MOMENTS)
         .await;
     drop((serving, ready_file));
-    Ok(())
+    Ok(outcome)
 }
 
-/// Runs the daemon as an editor's agent, on stdin and stdout and without a port, until stdin ends.
+/// Runs the daemon as an editor's agent, on stdin and stdout and without a port, until stdin ends; returns whether all is kept.
 ///
 /// # Errors
 ///
 /// [`Fatal`] where it cannot start.
-pub async fn run_agent(config: Config, mut options: Options) -> Result<(), Fatal> {
+pub async fn run_agent(config: Config, mut options: Options) -> Result<Outcome, Fatal> {
     let close = CancellationToken::new();
     let sandboxes = Sandboxes::new(&config, options.home.as_deref());
     // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
@@ -167,10 +168,10 @@ pub async fn run_agent(config: Config, mut options: Options) -> Result<(), Fatal
     let closed = options.stdin_closed.clone();
     let tasks = &built.daemon.tasks;
     tasks.spawn(acp::stdio(sessions, closed, close.clone()));
-    built
+    let outcome = built
         .until_end(&options, signals, None, close, LAST_MOMENTS_OF_AGENT)
         .await;
-    Ok(())
+    Ok(outcome)
 }
 
 /// Returns what tokens of users are checked by, where there are such; sees to it that what is taken back counts.
@@ -275,8 +276,8 @@ async fn assemble(
 }
 
 impl Built {
-    /// Does what was put off until the daemon was ready, waits until it is to end, and ends it. `close` is cancelled when
-    /// clients know.
+    /// Does what was put off until the daemon was ready, waits until it is to end, and ends it; returns whether all is kept.
+    /// `close` is cancelled when clients know.
     async fn until_end(
         self,
         options: &Options,
@@ -284,7 +285,7 @@ impl Built {
         users: Option<Arc<Tokens>>,
         close: CancellationToken,
         moments: Duration,
-    ) {
+    ) -> Outcome {
         let Self {
             daemon,
             audit,
@@ -343,6 +344,8 @@ impl Built {
         tokio::task::spawn_blocking(move || audit.flush())
             .await
             .unwrap_or_default();
+        // Also where a second signal left no time.
+        daemon.store.as_ref().map_or(Outcome::Kept, outcome)
     }
 }
 

@@ -11,7 +11,7 @@ use outrigger::arguments::{
     is_serve,
 };
 use outrigger::config::{HINT, Loaded, Sources, load};
-use outrigger::daemon::{self, Options};
+use outrigger::daemon::{self, Options, Outcome};
 use outrigger::process::EnvironmentBlock;
 use outrigger::ready::{Fatal, complain, exit};
 use outrigger::sandbox::Mode;
@@ -78,12 +78,13 @@ fn misused(error: &clap::Error) -> ExitCode {
 /// Runs the daemon, and has it told why it did not go on where it did not.
 fn told(
     tell: impl FnOnce(&Fatal),
-    run: impl FnOnce(&mut Option<LogGuard>) -> Result<(), Fatal>,
+    run: impl FnOnce(&mut Option<LogGuard>) -> Result<Outcome, Fatal>,
 ) -> ExitCode {
     // Ends after the last line, which says why.
     let mut log = None;
     match run(&mut log) {
-        Ok(()) => ExitCode::from(exit::OK),
+        Ok(Outcome::Kept) => ExitCode::from(exit::OK),
+        Ok(Outcome::NotKept) => ExitCode::from(exit::NOT_KEPT),
         Err(fatal) => {
             tell(&fatal);
             ExitCode::from(fatal.exit)
@@ -115,7 +116,7 @@ fn serve(
     arguments: &ServeArguments,
     block: EnvironmentBlock,
     log: &mut Option<LogGuard>,
-) -> Result<(), Fatal> {
+) -> Result<Outcome, Fatal> {
     let mut sources = Sources::of_process();
     arguments.apply(&mut sources);
     let redactor = Redactor::default();
@@ -153,7 +154,7 @@ fn acp(
     arguments: &AcpArguments,
     block: EnvironmentBlock,
     log: &mut Option<LogGuard>,
-) -> Result<(), Fatal> {
+) -> Result<Outcome, Fatal> {
     let mut sources = Sources::of_process();
     arguments.apply(&mut sources);
     let redactor = Redactor::default();
@@ -171,8 +172,8 @@ fn acp(
 
 fn run(
     block: EnvironmentBlock,
-    daemon: impl Future<Output = Result<(), Fatal>>,
-) -> Result<(), Fatal> {
+    daemon: impl Future<Output = Result<Outcome, Fatal>>,
+) -> Result<Outcome, Fatal> {
     // All of it was read by now but what says which proxy to use, which the HTTP client reads by itself.
     block.forget(|name, value| {
         !name.to_ascii_uppercase().ends_with("_PROXY") && is_secret(name, value)

@@ -26,6 +26,8 @@ pub mod exit {
     pub const REFUSED: u8 = 4;
     /// `outrigger run` and `outrigger chat`: a cap on money ended it.
     pub const BUDGET: u8 = 5;
+    /// It ended, and what was said last in some session is lost: the store did not take it.
+    pub const NOT_KEPT: u8 = 6;
 }
 
 /// That the daemon is ready, and where.

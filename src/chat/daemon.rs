@@ -82,12 +82,12 @@ impl Daemon {
     }
 
     /// Ends the daemon; `None` where it had to be killed.
-    pub(super) async fn end(self) -> Option<ExitStatus> {
-        end(self.child).await
+    pub(super) async fn end(&mut self) -> Option<ExitStatus> {
+        end(&mut self.child).await
     }
 }
 
-async fn end(mut child: Child) -> Option<ExitStatus> {
+async fn end(child: &mut Child) -> Option<ExitStatus> {
     // The end of its stdin is what it ends by.
     drop(child.stdin.take());
     match tokio::time::timeout(END_TIME, child.wait()).await {
@@ -100,8 +100,8 @@ async fn end(mut child: Child) -> Option<ExitStatus> {
 }
 
 /// What a daemon said that did not start.
-async fn failure(line: &str, child: Child, log: &Tail) -> Failure {
-    let code = end(child).await.and_then(|status| status.code());
+async fn failure(line: &str, mut child: Child, log: &Tail) -> Failure {
+    let code = end(&mut child).await.and_then(|status| status.code());
     let code = code.and_then(|code| u8::try_from(code).ok());
     Failure {
         text: match serde_json::from_str::<Fatal>(line) {

@@ -14,6 +14,16 @@ use crate::store::{self, AnyStore};
 /// How many sessions are named whose last words are lost.
 const NAMED: usize = 20;
 
+/// How a daemon ended that was ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "whoever started it is to know whether anything is lost"]
+pub enum Outcome {
+    /// All that was said is kept, or was not to be.
+    Kept,
+    /// What was said last in some session is lost; the log says in which.
+    NotKept,
+}
+
 /// Waits until an operator asks for the end, and then until nothing runs or the operator's time is over.
 pub(super) async fn drained(daemon: &Daemon) {
     let within = daemon.drain.asked().await;
@@ -55,9 +65,6 @@ pub(super) async fn drain(
     end_soon(&daemon.tasks, "tasks", moments).await;
     // All that the sessions had to say is said.
     settle(daemon.store.as_ref().map(|store| store.close()), moments).await;
-    if let Some(store) = &daemon.store {
-        tell_lost(store);
-    }
     // Theirs were the last.
     let removed = daemon.pods_removed.clone();
     if tokio::time::timeout(moments, removed).await.is_err() {
@@ -77,11 +84,11 @@ async fn settle(work: Option<BoxFuture<'static, Result<(), store::Error>>>, mome
     }
 }
 
-/// Says of which sessions the last words are lost.
-fn tell_lost(store: &AnyStore) {
+/// Returns whether all that was said is kept, and says of which sessions the last words are lost.
+pub(super) fn outcome(store: &AnyStore) -> Outcome {
     let lost = store.not_kept();
     if lost.is_empty() {
-        return;
+        return Outcome::Kept;
     }
     let named = lost.iter().take(NAMED).map(String::as_str);
     let named = named.collect::<Vec<_>>().join(", ");
@@ -90,9 +97,11 @@ fn tell_lost(store: &AnyStore) {
         more => format!(" and {more} more"),
     };
     tracing::error!(
+        code = "not_kept",
         "what was said last is lost in the sessions {named}{more}: {} did not take it; what it had before is kept",
         store.shown()
     );
+    Outcome::NotKept
 }
 
 async fn end_soon(tasks: &TaskTracker, what: &str, moments: Duration) {

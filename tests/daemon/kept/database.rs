@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::files::{doctor, refused, run};
 use super::{history, resume, said};
 use crate::support::provider::Turn;
-use crate::support::{Daemon, Provider};
+use crate::support::{Daemon, Provider, within};
 use crate::telemetry::get;
 
 /// Returns the address of a new database, with a password that nobody may see; `None` where there is no PostgreSQL.
@@ -146,6 +146,8 @@ async fn a_daemon_whose_database_is_away_says_so_and_names_what_is_lost() {
             .contains("outrigger_store_up 0")
     );
     drop(daemon.stdin.take());
+    let ended = within("the end", daemon.child.wait(), String::new).await;
+    assert_eq!(ended.unwrap().code(), Some(6));
     let folder = daemon.left().await;
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
     let lost = log.lines().find(|line| line.contains("is lost in"));

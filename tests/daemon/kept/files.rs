@@ -11,7 +11,7 @@ use super::{history, resume, said};
 use crate::support::provider::Turn;
 use crate::support::server::{Answer, Server};
 use crate::support::wire::{Block, Wire};
-use crate::support::{Daemon, Provider};
+use crate::support::{Daemon, Provider, within};
 use crate::telemetry::get;
 
 pub(super) async fn run(arguments: &[&str], config: &Path) -> Output {
@@ -120,6 +120,34 @@ async fn a_file_that_is_no_store_is_moved_away_and_one_that_is_damaged_stays() {
         .map(|it| it.unwrap().path())
         .find(|it| it.to_str().unwrap().contains(".damaged-"));
     assert_eq!(std::fs::read(moved.unwrap()).unwrap(), b"somebody's notes");
+}
+
+#[tokio::test]
+async fn a_daemon_that_could_not_keep_the_last_words_ends_with_its_own_exit_code() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("hello"));
+    let mut daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    client.say("first").await;
+    client.until("chat:stream-end").await;
+    // Somebody else writes for as long as the daemon lives.
+    let store = rusqlite::Connection::open(daemon.store()).unwrap();
+    store.busy_timeout(std::time::Duration::from_mins(1)).unwrap();
+    store.execute_batch("BEGIN IMMEDIATE").unwrap();
+    client
+        .send(json!({"type": "chat:send", "content": "second"}))
+        .await;
+    client
+        .find(|frame| frame["payload"]["code"] == "store_failed")
+        .await;
+    drop(daemon.stdin.take());
+    let ended = within("the end", daemon.child.wait(), String::new).await;
+    assert_eq!(ended.unwrap().code(), Some(6));
+    let folder = daemon.left().await;
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let lost = log.lines().find(|line| line.contains("not_kept"));
+    let lost = lost.expect("what is lost is said");
+    assert!(lost.contains(&client.session()), "{lost}");
 }
 
 #[tokio::test]
