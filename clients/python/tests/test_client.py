@@ -204,7 +204,10 @@ asyncio.run(main())
         run(gone())
 
 
-def test_a_daemon_that_does_not_start_says_why(place: Path) -> None:
+def test_a_daemon_that_does_not_start_says_why(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nobody waits for the end of what is not ready in time.
+    monkeypatch.setattr("outrigger._process.END_SECONDS", 100_000)
+
     def fails(code: str, says: str, **more: Any) -> None:
         async def story() -> None:
             async with Outrigger.spawn(**{**options(place), **more}):
@@ -229,6 +232,7 @@ def test_a_daemon_that_does_not_start_says_why(place: Path) -> None:
     fails("ended", "exit code 7: it broke", **stand_in("silent", f"{broke}; os._exit(7)"))
     waits = "time.sleep(1000)"
     fails("timeout", "was not ready after 0.05 s", **stand_in("slow", waits), ready_timeout=0.05)
+    fails("timeout", "was not ready after 1 s", **stand_in("deaf", f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {waits}"), ready_timeout=1)
     # The deadline is one over all of it: here the output has ended, and the program has not.
     fails("timeout", "was not ready after 1 s: it broke", **stand_in("mute", f"os.close(1); {broke}; {waits}"), ready_timeout=1)
     for number, line in enumerate(["hello", "null", "[]", '{"event":"ready"}', '{"event":"ready","url":"http://a/"}', "x" * 2_000_000]):

@@ -166,16 +166,18 @@ class Process:
             told = {"message": "outrigger: on_log failed", "exception": error}
             asyncio.get_running_loop().call_exception_handler(told)
 
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._transport.kill()
+
     async def close(self, kill: bool = False) -> int | None:
-        """Ends it and all that it runs; returns its exit code."""
+        """Ends it and all that it runs; returns its exit code. With ``kill`` it has no time left."""
         self._stdin.close()
         if kill:
-            with suppress(ProcessLookupError):
-                self._transport.terminate()
+            self._kill()
         try:
             await asyncio.wait_for(self._child.ended.wait(), END_SECONDS)
         except asyncio.TimeoutError:
-            with suppress(ProcessLookupError):
-                self._transport.kill()
+            self._kill()
             await self._child.ended.wait()
         return self._transport.get_returncode()
