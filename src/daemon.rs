@@ -51,7 +51,6 @@ use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions};
 use crate::spend::Spend;
 use crate::store::{AnyStore, Updates};
 use crate::telemetry::Redactor;
-use crate::telemetry::metrics;
 use crate::telemetry::traces::Ended;
 use crate::token::Tokens;
 use crate::tool::exec::Exec;
@@ -259,13 +258,8 @@ async fn assemble(
     require_sandbox(&daemon, options.require_sandbox).await?;
     let spans = options.spans.take();
     let exporting = config.otlp.as_ref().map(|otlp| {
-        let store = daemon.store.clone();
-        let families = move || {
-            let store = store.as_ref();
-            let is_up = store.map(|store| store.failing().is_none());
-            metrics::families(store.and_then(AnyStore::log_bytes), is_up)
-        };
-        otlp::begin(otlp, spans, families)
+        let counting = Arc::clone(&daemon);
+        otlp::begin(otlp, spans, move || counting.figures())
     });
     Ok(Built {
         exporting,

@@ -37,8 +37,10 @@ const DELAY: Duration = Duration::from_secs(5);
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often spans are sent that the collector does not take now, and how long to wait before each further time.
-const ATTEMPTS: u32 = 6;
+/// How long spans are sent again that the collector does not take now: meanwhile others wait, in a queue that has an end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long to wait before each further time.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Where spans and figures are sent to.
@@ -110,21 +112,27 @@ async fn send_spans(collector: Arc<Collector>, mut ended: Ended, stop: Cancellat
             // Once more, for the last time.
             health.note(&collector.send("/v1/traces", body).await);
         }
-        let lost = ended.take_lost();
-        if lost > 0 {
-            tracing::warn!(
-                lost,
-                "spans were not sent, since the collector takes them too slowly"
-            );
-        }
+        tell_lost(&ended);
     }
     loop {
         batch.extend(std::iter::from_fn(|| ended.try_recv()).take(BATCH - batch.len().min(BATCH)));
         if batch.is_empty() {
-            return;
+            // Also those that ended while the last ones were sent.
+            return tell_lost(&ended);
         }
         let body = collector.spans(std::mem::take(&mut batch));
         health.note(&collector.send("/v1/traces", body).await);
+    }
+}
+
+/// Says how many spans had no place in the queue since this was said last.
+fn tell_lost(ended: &Ended) {
+    let lost = ended.take_lost();
+    if lost > 0 {
+        tracing::warn!(
+            lost,
+            "spans were not sent, since the collector takes them too slowly"
+        );
     }
 }
 
@@ -142,17 +150,22 @@ async fn next(ended: &mut Ended, batch: &mut Vec<SpanData>) {
     }
 }
 
-/// Sends spans until they are taken, a few times at most.
+/// Sends spans until they are taken, for [`PATIENCE`] at most.
 async fn send_often(collector: &Collector, body: &[u8], health: &mut Health) {
-    for attempt in 1..=ATTEMPTS {
-        let sent = collector.send("/v1/traces", body.to_owned()).await;
-        health.note(&sent);
-        match sent {
-            Err(NotTaken {
-                is_passing: true, ..
-            }) if attempt < ATTEMPTS => sleep(PAUSE).await,
-            _ => return,
+    let sending = async {
+        loop {
+            let sent = collector.send("/v1/traces", body.to_owned()).await;
+            health.note(&sent);
+            match sent {
+                Err(NotTaken {
+                    is_passing: true, ..
+                }) => sleep(PAUSE).await,
+                _ => return,
+            }
         }
+    };
+    if timeout(PATIENCE, sending).await.is_err() {
+        tracing::debug!("the collector did not take spans in time, which are given up");
     }
 }
 
@@ -323,4 +336,31 @@ fn causes(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn spans_are_given_up_after_a_while_whatever_the_collector_does() {
+        // It takes connections, and says nothing.
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let collector = Collector::new(&OtlpConfig {
+            endpoint: format!("http://{}", listener.local_addr().unwrap()),
+            headers: BTreeMap::new(),
+            traces: true,
+            metrics: false,
+            interval: Duration::from_secs(1),
+            service: "outrigger".to_owned(),
+            resource: BTreeMap::new(),
+        });
+        let began = Instant::now();
+        send_often(&collector, b"spans", &mut Health::new("spans")).await;
+        assert_eq!(began.elapsed().as_secs(), PATIENCE.as_secs());
+    }
 }

@@ -33,7 +33,6 @@ use crate::protocol::SUBPROTOCOL;
 use crate::protocol::command::Resume;
 use crate::protocol::roles::{SocketId, SocketRole};
 use crate::session::Entrance;
-use crate::store::AnyStore;
 use crate::telemetry::metrics;
 use crate::users::Grant;
 
@@ -162,9 +161,9 @@ async fn figures(
         return denied.into_response();
     }
     const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
-    let store = shared.daemon.store.as_ref();
-    let is_up = store.map(|store| store.failing().is_none());
-    metrics::render(store.and_then(AnyStore::log_bytes), is_up)
+    let families = shared.daemon.figures();
+    families
+        .and_then(|families| metrics::text(&families))
         .map(|figures| ([(CONTENT_TYPE, FORM)], figures))
         .map_err(|error| {
             tracing::error!(%error, "figures that cannot be written");

@@ -4,13 +4,16 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures::future::join_all;
+use prometheus::proto::MetricFamily;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::usage::shown;
-use super::{Session, Sessions, projects};
+use super::{Daemon, Session, Sessions, projects};
 use crate::message::Usage;
 use crate::protocol::admin::{SessionRow, SessionsReport};
+use crate::store::AnyStore;
+use crate::telemetry::metrics;
 
 /// How long a session has for its row: its task takes requests at once, unless it waits for one of its conversations.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -34,6 +37,15 @@ impl DrainRequest {
     pub(crate) async fn asked(&self) -> Duration {
         self.asked.cancelled().await;
         self.within.get().copied().unwrap_or_default()
+    }
+}
+
+impl Daemon {
+    /// Returns all figures of this daemon.
+    pub(crate) fn figures(&self) -> prometheus::Result<Vec<MetricFamily>> {
+        let store = self.store.as_ref();
+        let is_up = store.map(|store| store.failing().is_none());
+        metrics::families(store.and_then(AnyStore::log_bytes), is_up)
     }
 }
 

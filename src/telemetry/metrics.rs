@@ -152,13 +152,13 @@ const STORE_UP: (&str, &str) = (
     "1 while the store keeps what is said, 0 while it does not.",
 );
 
-/// Returns all figures in Prometheus' text form. `store_log` are the bytes of the store's log of changes where it has one,
-/// `store_up` whether it keeps what is said where there is a store.
-pub fn render(store_log: Option<u64>, store_up: Option<bool>) -> prometheus::Result<String> {
-    TextEncoder::new().encode_to_string(&families(store_log, store_up)?)
+/// Returns figures in Prometheus' text form.
+pub fn text(families: &[MetricFamily]) -> prometheus::Result<String> {
+    TextEncoder::new().encode_to_string(families)
 }
 
-/// Returns all figures.
+/// Returns all figures. `store_log` are the bytes of the store's log of changes where it has one, `store_up` whether it
+/// keeps what is said where there is a store.
 pub fn families(
     store_log: Option<u64>,
     store_up: Option<bool>,
@@ -397,7 +397,7 @@ mod tests {
         spent("p", "turn", 300);
         budget_reached("exchange");
         webhook("delivered");
-        let figures = render(Some(1), Some(true)).unwrap();
+        let figures = text(&families(Some(1), Some(true)).unwrap()).unwrap();
         let named: Vec<&str> = figures
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use opentelemetry::trace::{SpanKind, Status, TraceContextExt as _, TracerProvider as _};
 use opentelemetry::{Array, Context, InstrumentationScope, Key, KeyValue, StringValue, Value};
+use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, SpanData, SpanEvents, SpanLinks};
-use opentelemetry_sdk::trace::{Span as SdkSpan, SpanProcessor};
+use opentelemetry_sdk::trace::{Sampler, SpanData, SpanEvents, SpanLimits, SpanLinks};
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span as SdkSpan, SpanProcessor};
 use tokio::sync::mpsc;
 use tracing::level_filters::LevelFilter;
 use tracing::{Metadata, Span, Subscriber};
@@ -102,7 +103,11 @@ pub fn queue() -> (Sink, Ended) {
         spans: sender,
         lost: Arc::clone(&lost),
     };
+    // Each of these would come of `OTEL_…` in the environment else; the daemon's configuration alone decides.
     let provider = SdkTracerProvider::builder()
+        .with_sampler(Sampler::AlwaysOn)
+        .with_span_limits(SpanLimits::default())
+        .with_resource(Resource::builder_empty().build())
         .with_span_processor(queue)
         .build();
     let scope = InstrumentationScope::builder("outrigger");

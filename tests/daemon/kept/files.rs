@@ -132,7 +132,9 @@ async fn a_daemon_that_could_not_keep_the_last_words_ends_with_its_own_exit_code
     client.until("chat:stream-end").await;
     // Somebody else writes for as long as the daemon lives.
     let store = rusqlite::Connection::open(daemon.store()).unwrap();
-    store.busy_timeout(std::time::Duration::from_mins(1)).unwrap();
+    store
+        .busy_timeout(std::time::Duration::from_mins(1))
+        .unwrap();
     store.execute_batch("BEGIN IMMEDIATE").unwrap();
     client
         .send(json!({"type": "chat:send", "content": "second"}))
