@@ -465,8 +465,8 @@ impl Session {
         }
     }
 
-    /// Returns what a socket that comes to the session is told first.
-    fn ready_now(&self) -> Ready {
+    /// Returns what a socket that comes to the session is told first; `grant` is the socket's.
+    fn ready_now(&self, grant: &Grant) -> Ready {
         let in_force = self.in_force();
         let config = &self.daemon.services.config();
         Ready {
@@ -482,6 +482,7 @@ impl Session {
             project: in_force.project,
             project_error: in_force.project_error,
             persistent: !in_force.ephemeral && self.daemon.keeps(),
+            operator: grant.may_operate(),
             ..self.ready.clone()
         }
     }

@@ -79,6 +79,11 @@ impl Grant {
         }
     }
 
+    /// Returns whether it may look at all sessions and end the daemon. The one place that says so.
+    pub(crate) fn may_operate(&self) -> bool {
+        self.is_operator && self.role == SocketRole::Driver
+    }
+
     /// Returns whether a folder may be a project, as far as this says.
     pub(crate) fn allows_folder(&self, folder: &Path) -> bool {
         let is_below = |roots: &Vec<PathBuf>| roots.iter().any(|root| folder.starts_with(root));

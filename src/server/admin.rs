@@ -18,7 +18,6 @@ use crate::protocol::admin::{
     UsersReport,
 };
 use crate::protocol::envelope::Timestamp;
-use crate::protocol::roles::SocketRole;
 use crate::protocol::status::SessionStateName;
 use crate::telemetry::metrics;
 use crate::users::Grant;
@@ -63,9 +62,9 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/admin/drain", post(drain))
 }
 
-/// Whether whoever was granted this may look at all sessions, and end the daemon. The one place that says so.
+/// Fails where whoever was granted this is no operator.
 fn may_operate(grant: &Grant) -> Result<(), Denied> {
-    match grant.is_operator && grant.role == SocketRole::Driver {
+    match grant.may_operate() {
         true => Ok(()),
         false => Err(Denied {
             status: StatusCode::FORBIDDEN,
@@ -161,6 +160,7 @@ fn by_user(sessions: &[SessionRow]) -> UsersReport {
 mod tests {
     use super::*;
     use crate::message::SessionId;
+    use crate::protocol::roles::SocketRole;
 
     #[test]
     fn only_operators_operate() {

@@ -203,6 +203,7 @@ impl Session {
             taken_over: taken_over.clone(),
             disconnected: disconnected.clone(),
         };
+        let ready = self.ready_now(&socket.grant);
         let too_slow = id.map(|id| self.feed.log().watch(id));
         match socket.role {
             SocketRole::Driver => self.drive(socket),
@@ -214,7 +215,7 @@ impl Session {
             taken_over,
             too_slow: too_slow.unwrap_or_default(),
             id,
-            ready: self.ready_now(),
+            ready,
         };
         self.tell_roles(id);
         Ok(attachment)

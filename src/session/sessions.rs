@@ -126,6 +126,7 @@ impl Daemon {
             features: features(config),
             workflows: workflows(config),
             instructions: self.instructions(workspace, &grant.user).await,
+            operator: grant.may_operate(),
         }
     }
 }

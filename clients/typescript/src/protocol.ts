@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 34011ce6da31145d85f045bc65d593e429653e1147c42f74fa6ceb35c7b64741
+// SHA-256 of it: 877f0d522c9c5be77ecfde981f750b8955becb72da12457369f9b07f9a1d8922
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -2644,6 +2644,11 @@ export interface Ready {
    * session began; absent where there are none.
    */
   instructions?: InstructionFile[];
+  /**
+   * Whether the socket's token is an operator's, who may ask what is below `/admin/`; with a number in the session, whether
+   * that of whoever began it is. Absent where it is not.
+   */
+  operator?: boolean;
 }
 /**
  * The folder the model works in.

@@ -60,6 +60,10 @@ pub struct Ready {
     /// session began; absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<InstructionFile>,
+    /// Whether the socket's token is an operator's, who may ask what is below `/admin/`; with a number in the session, whether
+    /// that of whoever began it is. Absent where it is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operator: bool,
 }
 
 fn first() -> u64 {

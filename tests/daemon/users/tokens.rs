@@ -38,16 +38,57 @@ async fn users_come_with_tokens_and_the_daemons_own_is_its_operators() {
         (&users.daemon.token, "200"),
         (&"wrong".to_owned(), "401"),
     ] {
-        let answer = get(&users.daemon, "/metrics", token).await;
-        assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status}")),
-            "{answer}"
-        );
+        for path in [
+            "/metrics",
+            "/admin/sessions",
+            "/admin/users",
+            "/admin/nodes",
+        ] {
+            let answer = get(&users.daemon, path, token).await;
+            let status = format!("HTTP/1.1 {status}");
+            assert!(answer.starts_with(&status), "{path}: {answer}");
+        }
     }
+    // Who may not see what is everybody's may not end the daemon either.
+    let url = format!("http://127.0.0.1:{}", users.daemon.port);
+    let mut drain = Command::new(env!("CARGO_BIN_EXE_outrigger"));
+    drain.args(["admin", "drain", "--no-wait", "--url", &url]);
+    let drain = drain.env("OUTRIGGER_TOKEN", &anna).output().await.unwrap();
+    let problem = String::from_utf8_lossy(&drain.stderr);
+    assert!(problem.contains("this is for operators"), "{problem}");
+    let ready = get(&users.daemon, "/readyz", "").await;
+    assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
     // Nothing of a token is in the log.
     let log = format!("{:?}", users.daemon.log());
     let signature = anna.rsplit('.').next().unwrap();
     assert!(!log.contains(signature) && !log.contains(&anna));
+}
+
+#[tokio::test]
+async fn a_socket_is_told_whether_its_token_is_an_operators() {
+    let provider = Provider::start().await;
+    let users = Users::start(&provider, json!({})).await;
+    let anna = users.own_token("anna").await;
+    let operator = users.token("anna", "1h", &["--role", "operator"]).await;
+    let observer = users.token("anna", "1h", &["--role", "observer"]).await;
+    let own = users.daemon.token.clone();
+    let told = |client: &Client| client.seen[0]["payload"]["operator"].clone();
+    let first = Client::reach_by(&users.daemon, "", &anna).await.unwrap();
+    assert_eq!(told(&first), Value::Null);
+    // Of one session, by whoever asks.
+    let again = format!("?session={}", first.session());
+    for (token, role, expected) in [
+        (&operator, "driver", json!(true)),
+        (&operator, "observer", json!(true)),
+        (&observer, "observer", Value::Null),
+        (&anna, "driver", Value::Null),
+    ] {
+        let query = format!("{again}&role={role}&takeOver=1");
+        let client = Client::reach_by(&users.daemon, &query, token).await;
+        assert_eq!(told(&client.unwrap()), expected, "{role}");
+    }
+    let client = Client::reach_by(&users.daemon, "", &own).await.unwrap();
+    assert_eq!(told(&client), json!(true));
 }
 
 #[tokio::test]

@@ -2551,6 +2551,11 @@ export interface Ready {
      * session began; absent where there are none.
      */
     instructions?: InstructionFile[];
+    /**
+     * Whether the socket's token is an operator's, who may ask what is below `/admin/`; with a number in the session, whether
+     * that of whoever began it is. Absent where it is not.
+     */
+    operator?: boolean;
 }
 /**
  * The folder the model works in.
