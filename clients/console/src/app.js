@@ -4,6 +4,7 @@ import { Client, emptyView, reduce, textOf, withEarlier, withHistory, withUserMe
 import { Approval } from "./approval.js";
 import { Attachments, extrasOf, wordsOf } from "./attachments.js";
 import { Attention } from "./attention.js";
+import { Card } from "./card.js";
 import { ClientCalls } from "./clientcalls.js";
 import { ClientTools } from "./clienttools.js";
 import { byId, compact, el, setText } from "./dom.js";
@@ -11,7 +12,7 @@ import { Executions } from "./executions.js";
 import { Inputs } from "./inputs.js";
 import { Inspector } from "./inspector.js";
 import { showMessages, showPast } from "./messages.js";
-import { Money } from "./money.js";
+import { money } from "./money.js";
 import { Operator } from "./operator.js";
 import { exchangeOf, find } from "./places.js";
 import { Waiting } from "./queue.js";
@@ -19,7 +20,7 @@ import { Roles, lastWords, readJoined } from "./roles.js";
 import { Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
 import { drafts, readToken, store, trimmed } from "./store.js";
-import { Trust } from "./trust.js";
+import { trust } from "./trust.js";
 import { exposed } from "./visible.js";
 import { windowOf } from "./window.js";
 import { spokenEnd } from "./words.js";
@@ -112,19 +113,19 @@ const attention = new Attention(ask, changed);
 const inputs = new Inputs(byId("asked"), async (payload) => {
   await ask("chat:tool-input", payload);
 }, drafts);
-const money = new Money(byId("money"), async (payload) => {
+const moneyCard = new Card(byId("money"), async (payload) => {
   await ask("chat:budget-approve", payload);
-});
-const trust = new Trust(byId("trust"), async (payload) => {
+}, money);
+const trustCard = new Card(byId("trust"), async (payload) => {
   await ask("chat:trust-approve", payload);
-});
+}, trust);
 const parts = windowOf(ask, CONVERSATION);
 const roles = new Roles(byId("roles"), joined, () => void ask("session:take-over", {}).catch(complain), () => {
   // What a socket that only looks on may not ask for.
   void ask("session:configure", wanted(ready)).catch(complain);
   if (ready) void settings.begin(ready);
   sessions.changed();
-  void operator.begin();
+  operator.begin(client?.ready?.operator ?? false);
 });
 const queued = new Waiting(
   byId("waiting"),
@@ -199,8 +200,8 @@ function draw() {
   attention.show(roles.mayAnswer ? approvals : [], roles.mayAnswer ? asked : [], skew);
   approval.show(approvals, skew, (it) => attention.deadline(it));
   inputs.show(asked, skew, (it) => attention.deadline(it));
-  money.show(budgets, skew);
-  trust.show(trusts, skew);
+  moneyCard.show(budgets, skew);
+  trustCard.show(trusts, skew);
   queued.show(list, roles.mayDrive, !isReplaying && client?.status.name === "open");
   roles.apply();
   title(list, approvals.length + asked.length + budgets.length + trusts.length + calls);
@@ -988,7 +989,7 @@ function greeted(/** @type {any} */ it) {
   if (roles.mayDrive) {
     void ask("session:configure", wanted(it)).catch((error) => error.code === "forbidden" || complain(error));
     void clientTools.begin().catch(complain);
-    void operator.begin();
+    operator.begin(it.operator ?? false);
   }
   const settled = moved?.settings ? carryOver(moved.settings).catch(complain) : Promise.resolve();
   void settled.then(() => settings.begin(it));

@@ -1,8 +1,7 @@
 // Money: the question whether more may be spent, and what was spent, as charts by day and by model.
+import { gap } from "./card.js";
 import { Charts } from "./charts.js";
-import { Deadline } from "./deadline.js";
-import { byId, el, setText } from "./dom.js";
-import { Guard } from "./guard.js";
+import { el } from "./dom.js";
 
 /** What a cap is for, in words. */
 const SCOPES = /** @type {Record<string, string>} */ ({
@@ -11,65 +10,16 @@ const SCOPES = /** @type {Record<string, string>} */ ({
   session: "this session",
 });
 
-export class Money {
-  /** @param {HTMLElement} element @param {(payload: any) => Promise<void>} answer */
-  constructor(element, answer) {
-    this.element = element;
-    this.answer = answer;
-    this.guard = new Guard(element);
-    /** @type {any} */
-    this.shown = null;
-    /** @type {Deadline | null} */
-    this.deadline = null;
-    this.skew = 0;
-  }
-
-  /** Shows the first open question. @param {any[]} open @param {number} skew daemon's clock minus ours */
-  show(open, skew) {
-    this.skew = skew;
-    const first = open[0] ?? null;
-    if (first?.requestId !== this.shown?.requestId) this.#change(first);
-  }
-
-  #change(/** @type {any} */ question) {
-    this.shown = question;
-    this.deadline?.stop();
-    const hadFocus = this.element.contains(document.activeElement);
-    this.element.hidden = question === null;
-    this.element.replaceChildren();
-    if (question === null) {
-      if (hadFocus) byId("input").focus();
-      return;
-    }
-    const words = `${dollars(question.spentUsd)} of ${dollars(question.limitUsd)} are spent of what ${SCOPES[question.scope] ?? question.scope} may cost. The next step takes about ${dollars(question.nextUsd)}.`;
-    this.deadline = new Deadline(() => this.skew);
-    this.deadline.set(question.expiresAt ?? undefined);
-    this.problem = el("p", { class: "problem", role: "alert", hidden: true });
-    const choices = question.choices.map((/** @type {any} */ choice) => this.#button(choice.unlimited ? "No limit" : `${dollars(choice.extendUsd)} more`, choice, choice.unlimited ? "quiet" : "primary"));
-    this.element.append(
-      el("div", { class: "head" }, el("h2", { id: "money-title" }, "More money?"), this.deadline.left),
-      this.deadline.line,
-      el("p", {}, words),
-      el("div", { class: "foot" }, this.problem, el("div", { class: "buttons" }, ...choices, el("span", { class: "gap" }), this.#button("Last answer", { approved: false, finish: true }, "quiet"), this.#button("Stop", { approved: false }, "danger"))),
-    );
-    this.guard.begin();
-    setText(byId("announce"), words);
-  }
-
-  #button(/** @type {string} */ label, /** @type {any} */ answer, /** @type {string} */ look) {
-    return el("button", { type: "button", class: look, onclick: () => this.#send(answer) }, label);
-  }
-
-  async #send(/** @type {any} */ answer) {
-    const question = this.shown;
-    try {
-      await this.answer({ requestId: question.requestId, ...answer });
-    } catch (error) {
-      if (this.shown !== question || !this.problem) return;
-      this.problem.hidden = false;
-      setText(this.problem, /** @type {Error} */ (error).message);
-    }
-  }
+/** Draws the question. @param {any} question @param {import("./card.js").Choice} choice @returns {import("./card.js").Shown} */
+export function money(question, choice) {
+  const words = `${dollars(question.spentUsd)} of ${dollars(question.limitUsd)} are spent of what ${SCOPES[question.scope] ?? question.scope} may cost. The next step takes about ${dollars(question.nextUsd)}.`;
+  const more = question.choices.map((/** @type {any} */ it) => choice(it.unlimited ? "No limit" : `${dollars(it.extendUsd)} more`, it, it.unlimited ? "quiet" : "primary"));
+  return {
+    heading: "More money?",
+    body: [el("p", {}, words)],
+    buttons: [...more, gap(), choice("Last answer", { approved: false, finish: true }, "quiet"), choice("Stop", { approved: false }, "danger")],
+    announced: words,
+  };
 }
 
 /** Returns the charts of what was spent; a daemon that keeps nothing has none. @param {(type: any, payload: any) => Promise<any>} ask */

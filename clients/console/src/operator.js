@@ -30,9 +30,9 @@ export class Operator {
     );
   }
 
-  /** Shows the way to it to whom the daemon answers: its token says who may operate. */
-  async begin() {
-    this.button.hidden = !(await this.#ask("nodes").then(() => true, () => false));
+  /** Shows the way to it to operators. @param {boolean} mayOperate as the daemon says of this page's token */
+  begin(mayOperate) {
+    this.button.hidden = !mayOperate;
   }
 
   open() {
