@@ -231,20 +231,24 @@ fn address(
     url: &str,
     outlives_daemon: bool,
 ) -> Result<Address, String> {
-    let mut address = Address::parse(url)?;
+    let named = crate::address::Address::parse(url)?;
+    let url = named.socket().to_owned();
     let secret = |text: String| {
         let text = text.trim();
         (!text.is_empty()).then(|| SecretString::from(text))
     };
-    address.token = match &arguments.token_file {
+    let token = match &arguments.token_file {
         Some(path) => secret(
             std::fs::read_to_string(path)
                 .map_err(|error| format!("--token-file {}: {error}", path.display()))?,
         ),
-        None => address
+        None => named
             .token
             .or_else(|| std::env::var(TOKEN_VARIABLE).ok().and_then(secret)),
     };
-    address.outlives_daemon = outlives_daemon;
-    Ok(address)
+    Ok(Address {
+        url,
+        token,
+        outlives_daemon,
+    })
 }

@@ -11,10 +11,11 @@ mod sessions;
 mod show;
 mod token;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::config::{Loaded, Sources};
-use crate::ready::{complain, exit, print};
+use crate::ready::{complain, exit, print, reachable};
 use crate::sandbox::environment::search_path;
 use crate::sandbox::programs::Programs;
 pub use admin::admin;
@@ -30,6 +31,15 @@ fn exit_code(is_well: bool) -> ExitCode {
         true => exit::OK,
         false => exit::FAILED,
     })
+}
+
+/// Returns where a daemon with this configuration is reached.
+fn configured(loaded: &Loaded) -> Result<SocketAddr, String> {
+    let address = loaded.config.server.address();
+    match address.port() {
+        0 => Err("server.port is 0, any free one; name the daemon with --url".to_owned()),
+        _ => Ok(reachable(address)),
+    }
 }
 
 /// Where the daemon looks for programs.

@@ -61,6 +61,7 @@ pub mod http;
 pub mod provider;
 
 mod acp;
+mod address;
 pub mod arguments;
 pub mod audit;
 pub mod commands;

@@ -12,12 +12,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Builder;
 
-use super::{complain, exit_code, print};
+use super::{complain, configured, exit_code, print};
+use crate::address::Address;
 use crate::arguments::{AdminArguments, AdminCommand, DrainArguments};
-use crate::config::{self, Loaded};
+use crate::config;
 use crate::http::Clients;
 use crate::protocol::admin::{DrainWanted, Draining, NodesReport, SessionsReport, UsersReport};
-use crate::ready::reachable;
 use crate::units::format_duration;
 
 /// How long the daemon may take for an answer.
@@ -147,11 +147,13 @@ impl Daemon {
         sources.token_file.clone_from(&arguments.token_file);
         let loaded = config::load(&sources);
         let loaded = loaded.map_err(|errors| Problem::Other(errors.to_string()))?;
-        let (base, own_token) = match &arguments.url {
-            Some(url) => named(url).map_err(Problem::Other)?,
-            None => (configured(&loaded).map_err(Problem::Other)?, None),
+        let address = match &arguments.url {
+            Some(url) => url.to_owned(),
+            None => format!("http://{}", configured(&loaded).map_err(Problem::Other)?),
         };
-        let token = own_token.or(loaded.token).ok_or_else(|| {
+        let address = Address::parse(&address).map_err(Problem::Other)?;
+        let base = address.base();
+        let token = address.token.or(loaded.token).ok_or_else(|| {
             Problem::Other(
                 "the daemon's token is not known: put it into OUTRIGGER_TOKEN, or name a file that has it with --token-file"
                     .to_owned(),
@@ -247,83 +249,5 @@ fn refusal(status: StatusCode, body: &[u8]) -> String {
     match message {
         Some(message) => message.to_owned(),
         None => format!("it answered {status}"),
-    }
-}
-
-/// Where a daemon with this configuration listens.
-fn configured(loaded: &Loaded) -> Result<Url, String> {
-    let address = loaded.config.server.address();
-    if address.port() == 0 {
-        return Err("server.port is 0, any free one; name the daemon with --url".to_owned());
-    }
-    let url = format!("http://{}/", reachable(address));
-    Url::parse(&url).map_err(|error| format!("{url}: {error}"))
-}
-
-/// Reads the address of a daemon, of its page or of its WebSocket; returns what its routes are below, and the token that
-/// was in it.
-fn named(text: &str) -> Result<(Url, Option<SecretString>), String> {
-    let shown = text.split(['#', '?']).next().unwrap_or_default();
-    let wrong = || format!("--url {shown}: expected an address such as http://127.0.0.1:4517");
-    let mut url = Url::parse(text).map_err(|_| wrong())?;
-    let scheme = match url.scheme() {
-        "ws" | "http" => "http",
-        "wss" | "https" => "https",
-        _ => return Err(wrong()),
-    };
-    // From `ws` to `http`: an address that lacks a host is refused by the parser.
-    if url.set_scheme(scheme).is_err() || url.host_str().is_none_or(str::is_empty) {
-        return Err(wrong());
-    }
-    let fragment = url.fragment().map(str::to_owned);
-    let token = token_in(&url).or_else(|| {
-        let mut other = url.clone();
-        other.set_query(fragment.as_deref());
-        token_in(&other)
-    });
-    let path = url.path().trim_end_matches('/');
-    let path = format!("{}/", path.strip_suffix("/ws").unwrap_or(path));
-    url.set_path(&path);
-    url.set_fragment(None);
-    url.set_query(None);
-    Ok((url, token.map(SecretString::from)))
-}
-
-fn token_in(url: &Url) -> Option<String> {
-    let mut pairs = url.query_pairs();
-    let (_, token) = pairs.find(|(name, value)| name == "token" && !value.is_empty())?;
-    Some(token.into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_daemon_is_named_by_its_page_or_its_socket() {
-        for (text, base, token) in [
-            ("http://127.0.0.1:4517", "http://127.0.0.1:4517/", None),
-            (
-                "http://127.0.0.1:4517/#token=a",
-                "http://127.0.0.1:4517/",
-                Some("a"),
-            ),
-            (
-                "ws://127.0.0.1:4517/ws?token=a",
-                "http://127.0.0.1:4517/",
-                Some("a"),
-            ),
-            ("wss://example.org/out/ws", "https://example.org/out/", None),
-            ("https://example.org/out", "https://example.org/out/", None),
-        ] {
-            let (url, found) = named(text).unwrap();
-            let found = found.as_ref().map(|it| it.expose_secret());
-            assert_eq!((url.as_str(), found), (base, token), "{text}");
-        }
-        for text in ["", "127.0.0.1:4517", "ftp://host", "/x#token=secret"] {
-            let problem = named(text).unwrap_err();
-            assert!(problem.contains("expected an address"), "{problem}");
-            assert!(!problem.contains("secret"), "{problem}");
-        }
     }
 }

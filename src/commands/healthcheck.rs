@@ -12,7 +12,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 
-use super::{complain, exit_code, print};
+use super::{complain, configured, exit_code, print};
+use crate::address::Address;
 use crate::arguments::HealthcheckArguments;
 use crate::config;
 use crate::ready::reachable;
@@ -33,7 +34,10 @@ const HTTP_PORT: u16 = 80;
 pub fn healthcheck(arguments: &HealthcheckArguments) -> ExitCode {
     let authority = match &arguments.url {
         Some(url) => authority(url),
-        None => configured(arguments),
+        None => config::load(&arguments.sources())
+            .map_err(|errors| errors.to_string())
+            .and_then(|loaded| configured(&loaded))
+            .map(|address| address.to_string()),
     };
     let outcome = authority
         .and_then(|authority| ask(&authority).map_err(|error| unanswered(&authority, &error)));
@@ -56,27 +60,13 @@ fn unanswered(authority: &str, error: &io::Error) -> String {
 
 /// Host and port of a URL such as `http://127.0.0.1:4517` or `ws://localhost:4517/ws`.
 fn authority(url: &str) -> Result<String, String> {
-    let url = reqwest::Url::parse(url)
-        .map_err(|_| format!("--url {url}: expected an address such as http://127.0.0.1:4517"))?;
-    if !matches!(url.scheme(), "http" | "ws") {
-        return Err(format!(
-            "--url {url}: only http:// can be asked; behind a proxy with TLS ask the proxy"
-        ));
+    let url = Address::parse(url)?.base();
+    if url.scheme() != "http" {
+        let why = "only http:// can be asked; behind a proxy with TLS ask the proxy";
+        return Err(format!("--url: {why}"));
     }
-    match url.host_str() {
-        Some(host) => Ok(format!("{host}:{}", url.port().unwrap_or(HTTP_PORT))),
-        None => Err(format!("--url {url}: names no host")),
-    }
-}
-
-/// Where a daemon with this configuration listens.
-fn configured(arguments: &HealthcheckArguments) -> Result<String, String> {
-    let loaded = config::load(&arguments.sources()).map_err(|errors| errors.to_string())?;
-    let address = loaded.config.server.address();
-    if address.port() == 0 {
-        return Err("server.port is 0, any free one; name the daemon's with --port".to_owned());
-    }
-    Ok(reachable(address).to_string())
+    let host = url.host_str().unwrap_or_default();
+    Ok(format!("{host}:{}", url.port().unwrap_or(HTTP_PORT)))
 }
 
 /// Whether a daemon that listens there says that it is alive.

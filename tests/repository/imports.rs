@@ -49,6 +49,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &["config", "http", "message", "protocol", "users"],
         "what a token says becomes what its user may; `http` for keys that have an address",
     ),
+    (
+        "address",
+        &[],
+        "addresses of daemons, for whoever is given one",
+    ),
     ("packed", &[], "texts of the program"),
     ("process", &[], "runs before anything else"),
     (
@@ -310,6 +315,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "commands",
         &[
+            "address",
             "arguments",
             "config",
             "http",
@@ -338,6 +344,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "chat",
         &[
+            "address",
             "json_schema",
             "arguments",
             "message",
