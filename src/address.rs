@@ -50,8 +50,8 @@ impl Address {
         url.set_query(None);
         let path = url.path().trim_end_matches('/');
         // A socket may be anywhere; below a page it is where the daemon has it.
-        if path.is_empty() || !is_socket && !path.ends_with("/ws") {
-            let path = format!("{path}/ws");
+        if path.is_empty() || !is_socket {
+            let path = format!("{}/ws", path.strip_suffix("/ws").unwrap_or(path));
             url.set_path(&path);
         }
         Ok(Self {

@@ -17,6 +17,8 @@ mod imports;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
+mod scripts;
+#[cfg(test)]
 mod source;
 #[cfg(test)]
 mod support;

@@ -21,7 +21,7 @@ The configuration; \fBoutrigger config show\fR prints what is in force and where
 \fI~/.local/state/outrigger/outrigger.db\fR
 The sessions.
 .SH "EXIT STATUS"
-0 when it was asked to stop, 1 when it failed while it ran, 2 for bad arguments or configuration, 3 when the port or the store is in use, 4 when \fBrun\fR or \fBchat\fR could ask nobody, 5 when a cap on money ended it.
+0 when it was asked to stop, 1 when it failed while it ran, 2 for bad arguments or configuration, 3 when the port or the store is in use, 4 when \fBrun\fR or \fBchat\fR could ask nobody, 5 when a cap on money ended it, 6 when what was said last could not be kept.
 .SH "SEE ALSO"
 https://github.com/outrigger/outrigger
 "#;
