@@ -286,18 +286,7 @@ impl Drop for Follower {
 
 /// Returns whether a question was opened or settled. Nothing of the table is held while these are emitted.
 fn may_change_questions(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::ChatToolConfirm(_)
-            | Event::ChatToolResolved(_)
-            | Event::ChatToolInputRequest(_)
-            | Event::ChatToolInputResolved(_)
-            | Event::ChatToolCall(_)
-            | Event::ChatToolCancelled(_)
-            | Event::ChatToolResult(_)
-            | Event::ChatBudgetConfirm(_)
-            | Event::ChatBudgetResolved(_)
-    )
+    event.is_question() || matches!(event, Event::ChatToolResult(_))
 }
 
 #[cfg(test)]
