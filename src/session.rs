@@ -208,7 +208,7 @@ impl Session {
             projects::folder(&workspace),
             daemon.services.config().approval.remember,
         );
-        let tools = SessionTools::new(&workspace.registry, &daemon.services.config());
+        let tools = SessionTools::new(&workspace.registry, &daemon.services.settings);
         let (to_desk, desk) = mpsc::channel(DESK);
         Self {
             defaults: Defaults::new(&daemon.services.config()),
