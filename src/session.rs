@@ -8,6 +8,7 @@
 //! merging, the bound), `gap` (what follows a gap).
 
 mod approvals;
+mod asking;
 mod client_tools;
 mod conversations;
 mod defaults;
