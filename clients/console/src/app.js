@@ -6,6 +6,7 @@ import { Attachments, extrasOf, wordsOf } from "./attachments.js";
 import { Attention } from "./attention.js";
 import { ClientCalls } from "./clientcalls.js";
 import { ClientTools } from "./clienttools.js";
+import { contextPanel } from "./contextpanel.js";
 import { byId, compact, el, setText } from "./dom.js";
 import { Executions } from "./executions.js";
 import { Inputs } from "./inputs.js";
@@ -21,7 +22,6 @@ import { Settings } from "./settings.js";
 import { drafts, readToken, store, trimmed } from "./store.js";
 import { Trust } from "./trust.js";
 import { exposed } from "./visible.js";
-import { windowOf } from "./window.js";
 import { spokenEnd } from "./words.js";
 
 const CONVERSATION = "default";
@@ -118,7 +118,7 @@ const money = new Money(byId("money"), async (payload) => {
 const trust = new Trust(byId("trust"), async (payload) => {
   await ask("chat:trust-approve", payload);
 });
-const parts = windowOf(ask, CONVERSATION);
+const parts = contextPanel(ask, CONVERSATION);
 const roles = new Roles(byId("roles"), joined, () => void ask("session:take-over", {}).catch(complain), () => {
   // What a socket that only looks on may not ask for.
   void ask("session:configure", wanted(ready)).catch(complain);
