@@ -276,7 +276,9 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     let began = Instant::now();
     let _running = context.services.exchanges.token();
     let _counted = metrics::EXCHANGES.enter();
-    let _of_user = context.services.quota.exchange();
+    // A task is part of the exchange around it.
+    let is_task = context.conversation.within.is_some();
+    let _of_user = (!is_task).then(|| context.services.quota.exchange());
     // No child of the conversation's token: questions are settled before calls are cancelled.
     let cancel = CancellationToken::new();
     let (steer, mut steered) = mpsc::channel(QUEUED);

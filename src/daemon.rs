@@ -394,7 +394,7 @@ fn build(
         sweeping.sweep().await;
     });
     let own = workspaces.own();
-    let hooks = Hooks::new(unconfined.clone());
+    let hooks = Hooks::new(unconfined.clone(), options.redactor.clone());
     let launcher = |exec: &Exec| mcp::Launcher::new(exec.clone(), unconfined, options.home.clone());
     let servers = mcp::Context {
         registry: Arc::clone(&own.registry),

@@ -367,11 +367,7 @@ impl Exchange<'_> {
 
     /// Returns why nobody is asked, whatever the question is; `None` where somebody may be.
     fn unasked(&self) -> Option<Unasked> {
-        if self.setup.policy == ApprovalPolicy::DenyAll {
-            return Some(Unasked::Policy);
-        }
-        let unattended = self.context.services.config().approval.unattended;
-        (unattended == Unattended::Deny).then_some(Unasked::Unattended)
+        unasked(self.setup, self.context)
     }
 
     fn emit(&self, event: Event) {
@@ -389,6 +385,15 @@ impl Exchange<'_> {
             ..self.state(state)
         }));
     }
+}
+
+/// Returns why nobody is asked in such an exchange; `None` where somebody may be.
+fn unasked(setup: &Setup, context: &Context) -> Option<Unasked> {
+    if setup.policy == ApprovalPolicy::DenyAll {
+        return Some(Unasked::Policy);
+    }
+    let unattended = context.services.config().approval.unattended;
+    (unattended == Unattended::Deny).then_some(Unasked::Unattended)
 }
 
 fn stop_reason(stop: Stop) -> StopReason {

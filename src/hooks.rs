@@ -2,22 +2,27 @@
 //! call, or add a note. `docs/hooks.md` has what they are sent and what they may answer.
 //!
 //! A project has none: they are in the operator's configuration alone. A hook that fails does what its `on_failure` says.
+//! [`Hooks::ask`] is the one way to ask: what comes of it has no secrets in it, and of failures the client was told.
+
+mod program;
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
-use tokio::io::AsyncWriteExt as _;
+use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, HookConfig, HookPoint, HookTarget, OnFailure, SandboxPolicy};
 use crate::http::Clients;
+use crate::message::{ConversationId, MessageId, Notice, SessionId, Severity};
 use crate::protocol::word;
-use crate::sandbox::output::{self, Ended, Stream};
-use crate::sandbox::{Network, Sandbox, Stdin};
+use crate::sandbox::{Network, Sandbox};
+use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
+
+use program::Program;
 
 /// Hooks of the whole daemon that run at once; further ones wait.
 const AT_ONCE: usize = 8;
@@ -25,14 +30,12 @@ const AT_ONCE: usize = 8;
 /// The longest answer, in bytes: an input that was changed may be a whole file.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// The most that is read of what a program writes, answer and errors together.
-const MAX_OUTPUT: u64 = 2 * MAX_ANSWER as u64;
-
 /// The longest reason, and the longest note, in bytes; what is beyond is left out.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// By this exit code a program refuses, with what it wrote to its standard error as the reason.
-const REFUSES: i32 = 2;
+/// How a note begins, and how what keeps a model from its end does: by this they are told from the user's words.
+const NOTE: &str = "[note of the hook ";
+const HELD: &str = "[not done yet: the hook ";
 
 /// What asks hooks; clones share it.
 #[derive(Clone)]
@@ -41,6 +44,7 @@ pub(crate) struct Hooks {
     unconfined: Option<Sandbox>,
     clients: Clients,
     places: Arc<Semaphore>,
+    redactor: Redactor,
 }
 
 impl Default for Hooks {
@@ -49,6 +53,7 @@ impl Default for Hooks {
             unconfined: None,
             clients: Clients::guarded(),
             places: Arc::new(Semaphore::new(AT_ONCE)),
+            redactor: Redactor::default(),
         }
     }
 }
@@ -62,8 +67,6 @@ pub(crate) struct Said {
     pub(crate) input: Option<Map<String, Value>>,
     /// What is to be told besides, each with its hook's name.
     pub(crate) notes: Vec<String>,
-    /// What went wrong, for the client.
-    pub(crate) failures: Vec<String>,
 }
 
 /// A hook's no.
@@ -79,13 +82,41 @@ impl fmt::Display for Refused {
     }
 }
 
+impl Refused {
+    /// Returns what the model reads that is not to end yet.
+    pub(crate) fn held(&self) -> String {
+        let Self { hook, reason } = self;
+        format!("{HELD}`{hook}` refused: {reason}]")
+    }
+}
+
+/// Returns whether these are a hook's words, in a message of the user's side.
+pub(crate) fn is_of_hook(text: &str) -> bool {
+    text.starts_with(NOTE) || text.starts_with(HELD)
+}
+
+/// Returns what a client is told of hooks.
+pub(crate) fn notice(severity: Severity, code: &str, message: String) -> Notice {
+    Notice {
+        severity,
+        code: code.to_owned(),
+        message,
+    }
+}
+
 /// What hooks are asked about.
 pub(crate) struct Matter<'a> {
     pub(crate) on: HookPoint,
     /// The tool, where it is about a call.
     pub(crate) tool: Option<&'a str>,
-    /// What they are sent: an object. The input of a call is its `tool.input`.
-    pub(crate) body: Value,
+    pub(crate) session: &'a SessionId,
+    pub(crate) conversation: &'a ConversationId,
+    /// The exchange, where one runs.
+    pub(crate) exchange: Option<&'a MessageId>,
+    /// How programs are run in the project's folder, or why there is none.
+    pub(crate) exec: Result<&'a Exec, &'a str>,
+    /// Tells the session's client something.
+    pub(crate) tell: &'a (dyn Fn(Notice) + Send + Sync),
 }
 
 /// What one hook answers. Nothing at all is a yes.
@@ -108,27 +139,36 @@ enum Decision {
 
 impl Hooks {
     /// Returns what asks them; programs that are not to be confined run in `unconfined`.
-    pub(crate) fn new(unconfined: Sandbox) -> Self {
+    pub(crate) fn new(unconfined: Sandbox, redactor: Redactor) -> Self {
         Self {
             unconfined: Some(unconfined),
+            redactor,
             ..Self::default()
         }
     }
 
-    /// Asks the hooks of a point one after the other, until one refuses. Each is sent the input as the one before left it.
+    /// Asks the hooks of a point one after the other, until one refuses; `more` is what they are sent besides, for a call its
+    /// `tool`. Each is sent the input as the one before left it.
     ///
     /// `None` where it was cancelled meanwhile.
     pub(crate) async fn ask(
         &self,
         config: &Config,
-        exec: Result<&Exec, &str>,
-        mut matter: Matter<'_>,
+        matter: Matter<'_>,
+        more: impl FnOnce() -> Map<String, Value>,
         cancel: &CancellationToken,
     ) -> Option<Said> {
         let mut said = Said::default();
-        let asked = config.hooks.iter();
-        for hook in asked.filter(|hook| hook.is_asked(matter.on, matter.tool)) {
-            let answer = self.ask_one(config, hook, exec, &matter.body);
+        let hooks = config.hooks.iter();
+        let asked: Vec<&HookConfig> = hooks
+            .filter(|hook| hook.is_asked(matter.on, matter.tool))
+            .collect();
+        if asked.is_empty() {
+            return Some(said);
+        }
+        let mut body = body(&matter, more());
+        for hook in asked {
+            let answer = self.ask_one(config, hook, matter.exec, &body);
             let answer = cancel.run_until_cancelled(answer).await?;
             let answer = answer.and_then(|answer| match (&answer.input, matter.on) {
                 (Some(_), on) if on != HookPoint::BeforeTool => {
@@ -136,46 +176,72 @@ impl Hooks {
                 }
                 _ => Ok(answer),
             });
-            let (name, on) = (&hook.name, word(&hook.on));
+            let name = &hook.name;
             match answer {
                 Ok(answer) if answer.decision == Decision::Refuse => {
-                    let reason = match answer.reason.trim() {
-                        "" => "it gives no reason",
-                        reason => reason,
-                    };
-                    said.refused = Some(refused(name, reason));
+                    said.refused = Some(self.refused(name, &answer.reason));
                     return Some(said);
                 }
                 Ok(answer) => {
                     if let Some(input) = answer.input {
-                        if let Some(tool) = matter.body.get_mut("tool") {
+                        if let Some(tool) = body.get_mut("tool") {
                             tool["input"] = Value::Object(input.clone());
                         }
                         said.input = Some(input);
                     }
-                    let note = shortened(answer.note.trim());
+                    let note = self.clean(&answer.note);
                     if !note.is_empty() {
-                        said.notes
-                            .push(format!("[note of the hook `{name}`: {note}]"));
+                        said.notes.push(format!("{NOTE}`{name}`: {note}]"));
                     }
                 }
                 Err(problem) => {
-                    tracing::warn!(hook = name, on, problem, "a hook failed");
-                    let (what, refuses) = match hook.on_failure {
-                        OnFailure::Refuse => ("it counts as refused", true),
-                        OnFailure::Continue => ("things go on without it", false),
-                    };
-                    said.failures.push(format!(
-                        "the hook `{name}` ({on}) failed: {problem}; {what} (hooks.{name}.on_failure)"
-                    ));
-                    if refuses {
-                        said.refused = Some(refused(name, &format!("it failed: {problem}")));
+                    said.refused = self.failed(hook, &problem, matter.tell);
+                    if said.refused.is_some() {
                         return Some(said);
                     }
                 }
             }
         }
         Some(said)
+    }
+
+    /// Tells of a hook that has no answer; returns its no, where that is what it comes to.
+    fn failed(
+        &self,
+        hook: &HookConfig,
+        problem: &str,
+        tell: &(dyn Fn(Notice) + Send + Sync),
+    ) -> Option<Refused> {
+        let problem = self.clean(problem);
+        let (name, on) = (&hook.name, word(&hook.on));
+        tracing::warn!(hook = name, on, problem, "a hook failed");
+        let (what, refused) = match hook.on_failure {
+            OnFailure::Refuse => {
+                let refused = self.refused(name, &format!("it failed: {problem}"));
+                ("it counts as refused", Some(refused))
+            }
+            OnFailure::Continue => ("things go on without it", None),
+        };
+        let message =
+            format!("the hook `{name}` ({on}) failed: {problem}; {what} (hooks.{name}.on_failure)");
+        tell(notice(Severity::Warning, "hook_failed", message));
+        refused
+    }
+
+    fn refused(&self, hook: &str, reason: &str) -> Refused {
+        let reason = self.clean(reason);
+        Refused {
+            hook: hook.to_owned(),
+            reason: match reason.as_str() {
+                "" => "it gives no reason".to_owned(),
+                _ => reason,
+            },
+        }
+    }
+
+    /// Returns what a hook has to say without secrets, and no longer than it may be: none is cut in two.
+    fn clean(&self, text: &str) -> String {
+        shortened(&self.redactor.redact(text.trim()))
     }
 
     /// Asks one hook; an error says why it has no answer.
@@ -187,42 +253,34 @@ impl Hooks {
         body: &Value,
     ) -> Result<Answer, String> {
         let _place = self.places.acquire().await;
-        let late = || format!("it took longer than {:?}", hook.timeout);
-        match &hook.target {
-            HookTarget::Endpoint(url) => {
-                let answer = tokio::time::timeout(hook.timeout, self.post(url, body));
-                answer.await.map_err(|_| late())?
-            }
-            HookTarget::Program {
-                command,
-                args,
-                sandbox,
-                network,
-            } => {
-                let exec =
-                    exec.map_err(|why| format!("there is no folder that it could run in: {why}"))?;
-                let network = match network {
-                    true => Network::Outgoing(config.tools.bash.ports.of_commands()),
-                    false => Network::Off,
-                };
-                let sandbox = match (sandbox, &self.unconfined) {
-                    (SandboxPolicy::Off, Some(unconfined)) => unconfined,
-                    _ => exec.sandbox(),
-                };
-                let program = Program {
-                    exec,
-                    sandbox,
+        let answer = async {
+            match &hook.target {
+                HookTarget::Endpoint(url) => self.post(url, body).await,
+                HookTarget::Program {
                     command,
                     args,
+                    sandbox,
                     network,
-                };
-                let late_at = tokio::time::sleep(hook.timeout);
-                program
-                    .run(body, late_at)
-                    .await
-                    .unwrap_or_else(|| Err(late()))
+                } => {
+                    let why = |why| format!("there is no folder that it could run in: {why}");
+                    let is_off = *sandbox == SandboxPolicy::Off;
+                    let program = Program {
+                        exec: exec.map_err(why)?,
+                        unconfined: self.unconfined.as_ref().filter(|_| is_off),
+                        command,
+                        args,
+                        network: match network {
+                            true => Network::Outgoing(config.tools.bash.ports.of_commands()),
+                            false => Network::Off,
+                        },
+                    };
+                    program.run(body).await
+                }
             }
-        }
+        };
+        // What is late is dropped, and a program with it, whatever it does.
+        let answer = tokio::time::timeout(hook.timeout, answer).await;
+        answer.unwrap_or_else(|_| Err(format!("it took longer than {:?}", hook.timeout)))
     }
 
     async fn post(&self, url: &str, body: &Value) -> Result<Answer, String> {
@@ -249,77 +307,17 @@ impl Hooks {
     }
 }
 
-/// A program that is about to be asked.
-struct Program<'a> {
-    exec: &'a Exec,
-    sandbox: &'a Sandbox,
-    command: &'a str,
-    args: &'a [String],
-    network: Network,
-}
-
-impl Program<'_> {
-    /// Runs it and reads its answer; `None` where it was too late. It is gone then.
-    async fn run(
-        self,
-        body: &Value,
-        late: impl Future<Output = ()>,
-    ) -> Option<Result<Answer, String>> {
-        let mut command = self
-            .exec
-            .command(self.command, self.args.to_vec(), self.network);
-        (command.stdin, command.private_tmp) = (Stdin::Piped, true);
-        // What the operator names may be read: it is mostly a script of theirs.
-        let named = std::iter::once(self.command).chain(self.args.iter().map(String::as_str));
-        let named = named.filter(|word| word.starts_with('/'));
-        command.read_only.extend(named.map(Into::into));
-        let mode = self.sandbox.report().await.mode;
-        if let Err(problem) = self.exec.cover(&mut command, mode).await {
-            return Some(Err(problem));
-        }
-        let mut process = match self.sandbox.spawn(&command).await {
-            Ok(process) => process,
-            Err(error) => return Some(Err(format!("it cannot be started: {error}"))),
-        };
-        let stdin = process.stdin.take();
-        let body = body.to_string();
-        let feed = async move {
-            if let Some(mut stdin) = stdin {
-                // One that does not read it has answered all the same.
-                drop(stdin.write_all(body.as_bytes()).await);
-                drop(stdin.shutdown().await);
-            }
-        };
-        let (mut stdout, mut stderr) = (String::new(), String::new());
-        let collecting = output::collect(
-            &mut process,
-            MAX_OUTPUT,
-            late,
-            |stream, text| match stream {
-                Stream::Stdout => stdout.push_str(text),
-                Stream::Stderr => stderr.push_str(text),
-            },
-        );
-        let (ended, ()) = tokio::join!(collecting, feed);
-        let code = ended.exit.code;
-        Some(match ended.ended {
-            Ended::Stopped(()) => return None,
-            Ended::Flooded => Err(too_long()),
-            Ended::Exited if code == Some(REFUSES) => Ok(Answer {
-                decision: Decision::Refuse,
-                reason: stderr,
-                ..Answer::default()
-            }),
-            Ended::Exited if code == Some(0) && stdout.len() <= MAX_ANSWER => {
-                read(stdout.as_bytes())
-            }
-            Ended::Exited if code == Some(0) => Err(too_long()),
-            Ended::Exited => {
-                let how = code.map_or("by a signal".to_owned(), |code| format!("with {code}"));
-                Err(format!("it ended {how}: {}", shortened(stderr.trim())))
-            }
-        })
+/// Returns what hooks are sent.
+fn body(matter: &Matter<'_>, mut more: Map<String, Value>) -> Value {
+    let mut body = Map::new();
+    body.insert("hook".to_owned(), word(&matter.on).into());
+    body.insert("sessionId".to_owned(), json!(matter.session));
+    body.insert("conversationId".to_owned(), json!(matter.conversation));
+    if let Some(exchange) = matter.exchange {
+        body.insert("messageId".to_owned(), json!(exchange));
     }
+    body.append(&mut more);
+    Value::Object(body)
 }
 
 fn read(text: &[u8]) -> Result<Answer, String> {
@@ -336,13 +334,6 @@ fn too_long() -> String {
     format!("its answer is longer than {MAX_ANSWER} bytes")
 }
 
-fn refused(hook: &str, reason: &str) -> Refused {
-    Refused {
-        hook: hook.to_owned(),
-        reason: shortened(reason),
-    }
-}
-
 fn shortened(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_TEXT);
     let kept = text.get(..end).unwrap_or_default();
@@ -354,8 +345,6 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -389,5 +378,19 @@ mod tests {
         let text = "ä".repeat(MAX_TEXT);
         let cut = shortened(&text);
         assert!(cut.len() <= MAX_TEXT + '…'.len_utf8() && cut.ends_with("ä…"));
+    }
+
+    #[test]
+    fn what_a_hook_says_has_no_secrets_and_is_told_from_the_users_words() {
+        let hooks = Hooks::default();
+        hooks.redactor.add("hunter2-hunter2");
+        // One that the end would cut in two.
+        let long = format!("{}hunter2-hunter2", "x".repeat(MAX_TEXT - 8));
+        let refused = hooks.refused("h", &long);
+        assert!(!refused.reason.contains("hunter"), "{refused}");
+        assert!(is_of_hook(&refused.held()));
+        assert!(is_of_hook(&format!("{NOTE}`h`: mind the style]")));
+        assert!(!is_of_hook("a note of the hook `h`"));
+        assert_eq!(hooks.refused("h", " \n").reason, "it gives no reason");
     }
 }

@@ -3,6 +3,7 @@
 //! What is read here is told the model as the user's words, once the user has said yes to it (`exchange/instructions.rs`). It
 //! is read once: what was shown and what is told are the same text, whatever the file holds later.
 
+mod own;
 pub(crate) mod skills;
 
 use std::fs::File;
@@ -80,34 +81,33 @@ pub(crate) fn of_project(
     Some(words)
 }
 
-/// Reads the user's own instructions. They are the user's to link to wherever they are.
+/// Reads the user's own instructions, which are the user's to link to wherever they are outside of the project.
 pub(crate) fn of_user(
     folder: &Path,
     names: &[String],
+    roots: Option<&Roots>,
     redactor: &Redactor,
 ) -> Option<Result<Words, String>> {
-    let path = names
-        .iter()
-        .map(|name| folder.join(name))
-        .find(|path| path.is_file())?;
-    of_users_file(&path, redactor).filter(says_something)
+    let read = |name| own::of_own(&folder.join(name), roots, redactor);
+    names.iter().find_map(read).filter(says_something)
 }
 
-/// Reads a file of the user's own; `None` where there is none.
-pub(crate) fn of_users_file(path: &Path, redactor: &Redactor) -> Option<Result<Words, String>> {
-    if !path.is_file() {
-        return None;
-    }
+/// Reads a file of the user's own, wherever it is.
+fn read_own(path: &Path, redactor: &Redactor) -> Result<Words, String> {
     let shown = path.display().to_string();
     let bytes = File::open(path).and_then(bounded);
-    let words = match bytes {
-        Ok(bytes) => words(&shown, path, &bytes, redactor),
-        Err(error) => Err(format!("{shown}: {error}")),
-    };
-    Some(words.map(|words| Words {
+    let bytes = bytes.map_err(|error| format!("{shown}: {error}"))?;
+    Ok(Words {
         is_users: true,
-        ..words
-    }))
+        ..words(&shown, path, &bytes, redactor)?
+    })
+}
+
+/// Returns a path as it is named below a folder; `None` where it is not below it, or no text.
+fn below(path: &Path, folder: &Path) -> Option<String> {
+    let below = path.strip_prefix(folder).ok()?;
+    let parts = below.components().map(|part| part.as_os_str().to_str());
+    Some(parts.collect::<Option<Vec<&str>>>()?.join("/"))
 }
 
 /// Reads a file, and one byte more than it may have.

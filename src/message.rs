@@ -267,8 +267,21 @@ pub enum OnViolation {
 }
 
 /// How much is done without asking the user.
+// Each is freer than the one before it, and so is greater.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, ValueEnum,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    ValueEnum,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum TrustLevel {

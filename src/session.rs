@@ -8,6 +8,7 @@
 //! merging, the bound), `gap` (what follows a gap).
 
 mod approvals;
+mod asking;
 mod client_tools;
 mod conversations;
 mod defaults;
@@ -208,7 +209,7 @@ impl Session {
             projects::folder(&workspace),
             daemon.services.config().approval.remember,
         );
-        let tools = SessionTools::new(&workspace.registry, &daemon.services.config());
+        let tools = SessionTools::new(&workspace.registry, &daemon.services.settings);
         let (to_desk, desk) = mpsc::channel(DESK);
         Self {
             defaults: Defaults::new(&daemon.services.config()),

@@ -92,10 +92,7 @@ impl Grant {
 
     /// Returns a trust level, or the most that there may be.
     pub(crate) fn capped(&self, trust: TrustLevel) -> TrustLevel {
-        match self.most_trust {
-            Some(most) if freedom(trust) > freedom(most) => most,
-            _ => trust,
-        }
+        self.most_trust.map_or(trust, |most| trust.min(most))
     }
 
     /// Returns what becomes of calls that are asked for: to let them run is more than a capped level allows.
@@ -125,14 +122,6 @@ impl Grant {
             () = self.revoked.cancelled() => Over::Revoked,
             () = ended => Over::Expired,
         }
-    }
-}
-
-fn freedom(trust: TrustLevel) -> u8 {
-    match trust {
-        TrustLevel::Supervised => 0,
-        TrustLevel::Guided => 1,
-        TrustLevel::Autonomous => 2,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::blocks::fenced;
 use super::question::{DENY, FURTHER, chosen, lapse, option};
 use super::render::{Renderer, text_content};
 use crate::message::TrustId;
@@ -44,11 +45,9 @@ fn of_files(confirm: &TrustConfirm) -> Value {
         .files
         .iter()
         .map(|file| {
-            let text = &file.text;
-            // Longer than any fence in the text, so that it ends where it ends.
-            let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
+            let text = fenced("", &file.text);
             text_content(&format!(
-                "{}, {} bytes, SHA-256 {}:\n\n{fence}\n{text}\n{fence}",
+                "{}, {} bytes, SHA-256 {}:\n\n{text}",
                 file.path, file.bytes, file.sha256
             ))
         })
@@ -57,11 +56,6 @@ fn of_files(confirm: &TrustConfirm) -> Value {
     let paths: Vec<&str> = confirm.files.iter().map(|it| it.path.as_str()).collect();
     let title = format!("Tell the model as your words: {}", paths.join(", "));
     json!({"toolCallId": trust_call(&confirm.request_id), "title": title, "kind": "other", "content": content})
-}
-
-fn longest_run(text: &str, letter: char) -> usize {
-    let runs = text.split(|it| it != letter).map(str::len);
-    runs.max().unwrap_or_default()
 }
 
 /// Returns the parameters of `session/request_permission` for files. A yes counts for their contents for as long as it reaches.

@@ -3,16 +3,16 @@
 //! [`Talk`] takes what happens and returns [`Action`]s; sockets, keyboard and screen are `terminal`'s.
 //! A request is remembered until its answer comes, so that it can be sent again on a new socket.
 
+mod asides;
 mod asking;
 mod composing;
 mod ended;
 mod joining;
 mod keeping;
-mod money;
 mod servers;
 mod sessions;
-mod trust;
 
+use self::asides::{Aside, is_opening};
 use self::ended::went_well;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -26,10 +26,8 @@ use crate::plain_text::line::{COMMANDS, Line, conversation, send};
 use crate::plain_text::question::Asked;
 use crate::plain_text::render::Screen;
 use crate::plain_text::style::{Piece, Style};
-use crate::protocol::budget::BudgetConfirm;
 use crate::protocol::command::{ChatCancel, Configure, OutputForm};
 use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
-use crate::protocol::trust::TrustConfirm;
 use crate::protocol::{ChatCode, Command, SessionCode};
 pub(super) use composing::commands;
 pub(super) use sessions::Wanted;
@@ -120,8 +118,10 @@ pub(super) struct Talk {
     unanswered: BTreeMap<u64, Command>,
     /// The request whose outcome the user waits for.
     busy: Option<u64>,
-    /// Questions without a verdict; the first one is on the screen.
+    /// Questions without a verdict; the first one is on the screen, unless an aside is.
     questions: VecDeque<ToolConfirm>,
+    /// Questions that are about no call; the first one is on the screen, or waits for those about calls.
+    asides: VecDeque<Aside>,
     /// Verdicts on their way, for the case that the daemon refuses one.
     judged: BTreeMap<u64, ToolConfirm>,
     typing: Typing,
@@ -169,10 +169,8 @@ enum Typing {
     Verdict(Asked),
     /// The edited input of its call.
     Input(Asked),
-    /// Whether more may be spent.
-    Money(BudgetConfirm),
-    /// Whether files may speak for the user.
-    Trust(TrustConfirm),
+    /// An answer to the first of the questions that are about no call.
+    Aside,
 }
 
 impl Talk {
@@ -213,13 +211,12 @@ impl Talk {
             }
             Event::ChatToolConfirm(confirm) => self.confirm(confirm),
             Event::ChatToolResolved(resolved) => self.settled(resolved, event),
-            Event::ChatBudgetConfirm(confirm) => self.asked_for_money(confirm),
-            Event::ChatBudgetResolved(resolved) => self.money_settled(resolved),
-            Event::ChatTrustConfirm(_) | Event::ChatTrustResolved(_) => self.trust_event(event),
+            Event::ChatBudgetConfirm(_)
+            | Event::ChatBudgetResolved(_)
+            | Event::ChatTrustConfirm(_)
+            | Event::ChatTrustResolved(_) => self.aside_event(event),
             Event::SessionConfigureResult(_)
-                if request
-                    .as_ref()
-                    .is_some_and(|(_, of)| trust::is_opening(of)) => {}
+                if request.as_ref().is_some_and(|(_, of)| is_opening(of)) => {}
             Event::ChatToolExtended(it) if it.request_id.is_none() => {
                 let asked = Asked {
                     tool_id: it.tool_id.clone(),
@@ -266,7 +263,7 @@ impl Talk {
                 Event::ChatSendResult(_) => {}
                 _ => self.idle(),
             },
-            _ if trust::is_opening(command) => {}
+            _ if is_opening(command) => {}
             Command::SessionConfigure(_) => self.configured(answer),
             Command::SessionPing(_) => self.send_again(),
             Command::McpList(_) if self.looking == Some(number) => self.listed(answer),
@@ -297,8 +294,7 @@ impl Talk {
             (Typing::Message, None) => self.quit(true),
             (Typing::Verdict(asked), line) => self.verdict(&asked, line),
             (Typing::Input(asked), line) => self.typed_input(&asked, line),
-            (Typing::Money(confirm), line) => self.money(&confirm, line),
-            (Typing::Trust(confirm), line) => self.trusted(&confirm, line),
+            (Typing::Aside, line) => self.answer_aside(line),
         }
         self.done()
     }

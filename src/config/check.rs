@@ -36,7 +36,7 @@ use super::{
     SessionConfig, StoreConfig, StorePlace, TasksConfig, ToolsConfig, WebFetchConfig,
     WebSearchConfig,
 };
-use crate::message::TASK;
+use crate::message::{SKILL, TASK};
 use crate::permission::{NetworkPolicy, Workflow};
 use crate::units::format_duration;
 
@@ -62,9 +62,9 @@ pub(crate) use self::server::LOCKABLE;
 pub(crate) use self::server::PROVIDERS;
 pub(crate) use self::workflows::{unknown_tool, workflow_name_problem};
 
-fn core_tools() -> [&'static str; 10] {
+fn core_tools() -> [&'static str; 11] {
     let [a, b, c, d, e, f, g, h, i] = CORE_TOOLS.map(|(name, _)| name);
-    [a, b, c, d, e, f, g, h, i, TASK]
+    [a, b, c, d, e, f, g, h, i, TASK, SKILL]
 }
 
 /// Checks the settings and adds what is found. Where there are errors, the configuration is not to be used.

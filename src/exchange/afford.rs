@@ -144,6 +144,8 @@ impl Exchange<'_> {
         let Some(within) = &self.context.conversation.within else {
             return self.ask_to_extend(request, reached, next).await;
         };
+        // Whoever waits for another's answer waits for the user.
+        let _pause = self.stopwatch.pause();
         let turn = self.cancel.run_until_cancelled(within.tasks.to_ask()).await;
         let Some(mut refused) = turn else {
             return Decision::Cancelled;

@@ -25,7 +25,7 @@ use tracing::Instrument as _;
 
 use super::accumulator::Fault;
 use super::context::Context;
-use super::offer::ToolOffer;
+use super::offer::{ToolOffer, tool_of};
 use super::tasks::MAX_PARALLEL;
 use super::turn::TurnRequest;
 use super::{Exchange, Leave};
@@ -96,7 +96,7 @@ struct Edit {
 }
 
 /// Who changed an input last.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Editor {
     User,
     Hook,
@@ -178,10 +178,9 @@ impl Exchange<'_> {
 
     pub(super) fn refuse_calls(&mut self, calls: &[ToolCall], reason: &str, metadata: &Metadata) {
         self.count_calls(calls.len());
-        let tools = self.context.session.tools.snapshot();
         for call in calls {
-            let tool = tools.get(&call.name);
-            self.open_record(call, tool, self.cancel.child_token());
+            let tool = tool_of(self.context, &call.name);
+            self.open_record(call, tool.as_ref(), self.cancel.child_token());
             let output = Output::error(reason).with(metadata.clone());
             let span = span_of(self.context, call);
             let result = span.in_scope(|| self.settle(call, output, None));
@@ -197,7 +196,7 @@ fn span_of(context: &Context, call: &ToolCall) -> tracing::Span {
 
 /// Returns the name of a tool, where there is one of this name.
 fn known<'n>(context: &Context, name: &'n str) -> &'n str {
-    match context.session.tools.snapshot().contains_key(name) {
+    match tool_of(context, name).is_some() {
         true => name,
         false => "unknown",
     }

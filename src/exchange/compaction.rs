@@ -28,11 +28,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::budget::{Shares, estimate};
 use super::context::{Context, Setup};
-use super::hooks;
+use super::hooks::ask;
 use super::ledger::{Cost, Ledger};
 use super::offer::ToolOffer;
 use super::window::{shares, used, wanted};
 use crate::config::HookPoint;
+use crate::hooks::notice;
 use crate::message::{CompactionId, Message, MessageId, Notice, Severity, Usage};
 use crate::protocol::command::CompactMode;
 use crate::protocol::event::{
@@ -139,8 +140,9 @@ impl Compactor<'_, '_> {
         if wish.trigger != CompactionTrigger::Manual && self.is_paused(&attempt) {
             return Outcome::Failed;
         }
-        let Some(notes) = self.ask_hooks(&wish).await else {
-            return Outcome::Nothing;
+        let notes = match self.ask_hooks(&wish).await {
+            Ok(notes) => notes,
+            Err(outcome) => return outcome,
         };
         let instructions = [wish.instructions, &notes].join("\n");
         let wish = Wish {
@@ -161,19 +163,26 @@ impl Compactor<'_, '_> {
         outcome
     }
 
-    /// Asks whether the conversation may be compacted now; returns what hooks have to say for the summary, `None` where it may
-    /// not be.
-    async fn ask_hooks(&self, wish: &Wish<'_>) -> Option<String> {
+    /// Asks whether the conversation may be compacted now; returns what hooks have to say for the summary. Fails with what it
+    /// comes to where it may not be: their no counts until the user says something, unless the user wants it.
+    async fn ask_hooks(&self, wish: &Wish<'_>) -> Result<String, Outcome> {
+        let breaker = &self.context.conversation.breaker;
+        if wish.trigger != CompactionTrigger::Manual && breaker.lock().is_held() {
+            return Err(Outcome::Nothing);
+        }
         let trigger = word(&wish.trigger);
         let more = || Map::from_iter([("trigger".to_owned(), trigger.into())]);
         let point = (HookPoint::Compact, None);
-        let said = hooks::ask(self.context, self.setup, point, more, self.cancel).await?;
+        let said = ask(self.context, self.setup, point, more, self.cancel).await;
+        let said = said.ok_or(Outcome::Cancelled)?;
         if let Some(refused) = said.refused {
+            breaker.lock().hold();
             let message = format!("the conversation is not compacted: {refused}");
-            hooks::tell(self.context, Severity::Warning, "hook_refused", &message);
-            return None;
+            let notice = notice(Severity::Warning, "hook_refused", message);
+            self.emit(Event::SessionNotice(notice));
+            return Err(Outcome::Nothing);
         }
-        Some(said.notes.join("\n"))
+        Ok(said.notes.join("\n"))
     }
 
     /// Returns whether the system prompt and the tools alone take too much, and tells of it once.

@@ -122,8 +122,13 @@ impl History {
         self.journal.forget(&self.conversation);
     }
 
+    /// Returns whether nothing of the conversation is kept any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
     fn is_written(&self) -> bool {
-        self.journal.is_on() && !self.is_closed.load(Ordering::Acquire)
+        self.journal.is_on() && !self.is_closed()
     }
 
     /// Takes back what the journal has.

@@ -1,15 +1,14 @@
 //! Where an exchange asks the operator's hooks, and what becomes of what they say.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::Exchange;
 use super::context::{Context, Setup};
 use crate::config::HookPoint;
-use crate::hooks::{Matter, Said};
-use crate::message::{Message, Notice, Part, Severity};
+use crate::hooks::{Matter, Said, notice};
+use crate::message::{Message, Part, Severity};
 use crate::protocol::event::Event;
-use crate::protocol::word;
 
 /// How often hooks may have the model go on that was about to end an exchange: one that is never content must not run for
 /// ever.
@@ -23,38 +22,19 @@ pub(super) async fn ask(
     more: impl FnOnce() -> Map<String, Value>,
     cancel: &CancellationToken,
 ) -> Option<Said> {
-    let config = context.services.config();
-    if !config.hooks.iter().any(|hook| hook.is_asked(on, tool)) {
-        return Some(Said::default());
-    }
-    let workspace = &context.session.workspace;
-    let mut body = Map::new();
-    body.insert("hook".to_owned(), word(&on).into());
-    body.insert("sessionId".to_owned(), json!(context.session.id));
-    body.insert("conversationId".to_owned(), json!(setup.conversation_id));
-    body.insert("messageId".to_owned(), json!(setup.message_id));
-    body.append(&mut more());
+    let tell = |notice| context.events().emit(Event::SessionNotice(notice));
     let matter = Matter {
         on,
         tool,
-        body: Value::Object(body),
+        session: &context.session.id,
+        conversation: &setup.conversation_id,
+        exchange: Some(&setup.message_id),
+        exec: context.session.workspace.exec(),
+        tell: &tell,
     };
+    let config = context.services.config();
     let hooks = &context.services.hooks;
-    let said = hooks.ask(&config, workspace.exec(), matter, cancel).await?;
-    for failure in &said.failures {
-        tell(context, Severity::Warning, "hook_failed", failure);
-    }
-    Some(said)
-}
-
-/// Tells the session's client something about hooks, without secrets.
-pub(super) fn tell(context: &Context, severity: Severity, code: &str, message: &str) {
-    let message = context.services.redactor.redact(message).into_owned();
-    context.events().emit(Event::SessionNotice(Notice {
-        severity,
-        code: code.to_owned(),
-        message,
-    }));
+    hooks.ask(&config, matter, more, cancel).await
 }
 
 impl Exchange<'_> {
@@ -76,17 +56,18 @@ impl Exchange<'_> {
             return false;
         };
         for note in said.notes {
-            tell(self.context, Severity::Info, "hook_note", &note);
+            self.emit(Event::SessionNotice(notice(
+                Severity::Info,
+                "hook_note",
+                note,
+            )));
         }
         let Some(refused) = said.refused else {
             return false;
         };
         self.progress.held += 1;
-        let redactor = &self.context.services.redactor;
-        let text = format!("[not done yet: {refused}]");
-        let text = redactor.redact(&text).into_owned();
         self.transcript
-            .record(Message::User(vec![Part::text(text)]));
+            .record(Message::User(vec![Part::text(refused.held())]));
         true
     }
 }

@@ -61,6 +61,16 @@ enum Reading {
     Done,
 }
 
+/// What was said of the words of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SaidOfWords {
+    Nothing,
+    Yes,
+    /// There is a yes, and a no may be among what is not read of the store yet.
+    PerhapsYes,
+    No,
+}
+
 /// Why it is not known what was said: there may be a denial. Reads as a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unread {
@@ -353,8 +363,8 @@ impl ConversationMemory {
         }
     }
 
-    /// Returns what was said of the words of a file; `None` where nothing was, or nobody knows yet.
-    pub(crate) fn said_of_words(&self, key: &Key) -> Option<bool> {
+    /// Returns what was said of the words of a file.
+    pub(crate) fn said_of_words(&self, key: &Key) -> SaidOfWords {
         let memory = &self.memory;
         let own = memory.own.lock();
         let shared = memory.shared.0.rules.lock();
@@ -371,9 +381,10 @@ impl ConversationMemory {
             .collect();
         // A denial goes before every approval, and one may be among what is not read.
         match (said.contains(&false), said.contains(&true)) {
-            (true, _) => Some(false),
-            (false, true) if memory.shared.are_read() => Some(true),
-            _ => None,
+            (true, _) => SaidOfWords::No,
+            (false, true) if memory.shared.are_read() => SaidOfWords::Yes,
+            (false, true) => SaidOfWords::PerhapsYes,
+            (false, false) => SaidOfWords::Nothing,
         }
     }
 

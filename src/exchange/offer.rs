@@ -6,8 +6,8 @@ use super::budget::{estimate_head, estimate_parts};
 use super::context::{Context, Setup};
 use crate::instructions::skills::Skill;
 use crate::message::{Part, SKILL, ToolCategory, ToolSpec};
-use crate::tool::ToolSet;
 use crate::tool::skill::skill;
+use crate::tool::{Tool, ToolSet};
 
 /// The tools as they were when a turn began: its request offers them, and its calls are looked up among them.
 pub(crate) struct ToolOffer {
@@ -47,6 +47,16 @@ impl ToolOffer {
             })
         })
     }
+}
+
+/// Returns a tool that there is for the model in a conversation.
+pub(super) fn tool_of(context: &Context, name: &str) -> Option<Arc<dyn Tool>> {
+    if let Some(tool) = context.session.tools.snapshot().get(name) {
+        return Some(Arc::clone(tool));
+    }
+    let skills = context.conversation.instructions.skills();
+    let is_skill = name == SKILL && !skills.is_empty();
+    is_skill.then(|| -> Arc<dyn Tool> { Arc::new(skill(skills)) })
 }
 
 /// Returns the tools of a conversation that has these skills: one more, where there are any.

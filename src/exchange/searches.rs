@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use parking_lot::Mutex;
 
 use crate::config::{AskSearch, WebSearchConfig};
+use crate::hooks::is_of_hook;
 use crate::message::{Message, Part, ToolId};
 use crate::permission::decision::Search;
 
@@ -74,7 +75,8 @@ fn new_words(query: &str, history: &[Message]) -> Vec<String> {
         Message::Reply(_) | Message::ToolResult(_) => None,
     });
     let texts = texts.flatten().filter_map(|part| match part {
-        Part::Text { text } => Some(text.as_str()),
+        // What the operator's hooks said stands among the user's words, and is none of them.
+        Part::Text { text } => Some(text.as_str()).filter(|text| !is_of_hook(text)),
         Part::Image { .. } | Part::Document(_) => None,
     });
     let users: HashSet<String> = texts.flat_map(words).collect();
@@ -189,6 +191,18 @@ mod tests {
             native: None,
         })];
         assert_eq!(new_words("debian", &others), ["debian"]);
+        // What hooks said there is nobody's who was asked.
+        let noted = Message::User(vec![
+            Part::text("noted"),
+            Part::text("[note of the hook `words`: hush]"),
+        ]);
+        let held = Message::User(vec![Part::text(
+            "[not done yet: the hook `x` refused: debian]",
+        )]);
+        assert_eq!(
+            new_words("noted hush debian", &[noted, held]),
+            ["hush", "debian"]
+        );
     }
 
     #[test]

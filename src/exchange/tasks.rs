@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::Setup;
 use super::history::History;
+use super::instructions::Answers;
 use super::ledger::{Answered, Spent};
 use super::memory::ConversationMemory;
 use super::questions::Questions;
@@ -99,6 +100,8 @@ pub(crate) struct Within {
     pub history: Arc<History>,
     /// The searches of the exchange, its tasks' included.
     pub searches: Arc<Searches>,
+    /// What was said of files that would speak for the user: nobody is asked about the same file twice.
+    pub answers: Answers,
 }
 
 impl Within {
@@ -286,18 +289,7 @@ impl Drop for Follower {
 
 /// Returns whether a question was opened or settled. Nothing of the table is held while these are emitted.
 fn may_change_questions(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::ChatToolConfirm(_)
-            | Event::ChatToolResolved(_)
-            | Event::ChatToolInputRequest(_)
-            | Event::ChatToolInputResolved(_)
-            | Event::ChatToolCall(_)
-            | Event::ChatToolCancelled(_)
-            | Event::ChatToolResult(_)
-            | Event::ChatBudgetConfirm(_)
-            | Event::ChatBudgetResolved(_)
-    )
+    event.is_question() || matches!(event, Event::ChatToolResult(_))
 }
 
 #[cfg(test)]

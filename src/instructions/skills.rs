@@ -1,19 +1,24 @@
 //! Skills: folders with a `SKILL.md`, whose first lines say what it is for.
 
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::{Component, Path};
 
 use serde::Deserialize;
 
-use super::{Words, of_project, of_users_file};
-use crate::sandbox::deny::Access;
+use super::own::of_own;
+use super::{Words, below, of_project, read_own, visible};
+use crate::sandbox::deny::{self, Access};
 use crate::sandbox::paths::{Found, Roots};
 use crate::telemetry::Redactor;
 
-/// The most skills of the user, and of a project: the model reads a line of each with every request.
-pub(crate) const MAX_SKILLS: usize = 64;
+/// The most skills of the user, and of a project: the model reads a line of each with every request. No further ones are read.
+const MAX_SKILLS: usize = 64;
 
-/// The most entries of a folder that are looked at.
+/// The most bytes that are read of them: nobody has said yes to them yet.
+const MAX_BYTES: usize = 1 << 20;
+
+/// The most entries of a folder that are looked at. Folders in them are not gone into.
 const MAX_ENTRIES: usize = 1_024;
 
 /// The longest name, in characters, as the common format has it.
@@ -62,40 +67,93 @@ enum Allowed {
     List(Vec<String>),
 }
 
+/// Skills as they are read, up to their bounds.
+#[derive(Default)]
+struct Read {
+    found: Vec<Result<Skill, String>>,
+    bytes: usize,
+}
+
+impl Read {
+    /// Takes what a folder has; breaks off, and says so, where that is one too many.
+    fn take(&mut self, skill: Result<Skill, String>) -> ControlFlow<()> {
+        let bytes = skill.as_ref().map_or(0, |skill| skill.words.bytes);
+        self.bytes = self.bytes.saturating_add(bytes);
+        let problem = if self.found.len() >= MAX_SKILLS {
+            format!("there are more than {MAX_SKILLS} skills, and the rest is left out")
+        } else if self.bytes > MAX_BYTES {
+            let most = MAX_BYTES / 1024;
+            format!("all skills have more than {most} KiB, and the rest is left out")
+        } else {
+            self.found.push(skill);
+            return ControlFlow::Continue(());
+        };
+        self.found.push(Err(problem));
+        ControlFlow::Break(())
+    }
+
+    /// Says where a folder has more entries than are looked at.
+    fn look(&mut self, folder: &str, listed: Listed) -> Vec<String> {
+        if listed.has_more {
+            self.found.push(Err(format!(
+                "{folder}: it has more than {MAX_ENTRIES} entries, and the rest is left out"
+            )));
+        }
+        listed.names
+    }
+}
+
 /// Reads the skills of a project, in folders of it. Those that cannot be taken are errors, which say why.
 pub(crate) fn of_the_project(
     roots: &Roots,
     folders: &[String],
     redactor: &Redactor,
 ) -> Vec<Result<Skill, String>> {
-    let mut found = Vec::new();
+    let mut read = Read::default();
     for folder in folders {
-        for name in names_in(roots, folder) {
+        for name in read.look(folder, names_in(roots, folder)) {
             let path = format!("{folder}/{name}/{FILE}");
-            let read = of_project(roots, &path, redactor);
-            let skill = read.map(|words| skill(&name, format!("{folder}/{name}"), words?));
-            found.extend(skill);
+            let Some(words) = of_project(roots, &path, redactor) else {
+                continue;
+            };
+            let skill = words.and_then(|it| skill(&name, format!("{folder}/{name}"), it, redactor));
+            if read.take(skill).is_break() {
+                return read.found;
+            }
         }
     }
-    bounded(found)
+    read.found
 }
 
-/// Reads the skills of the user, in the folder of the configuration.
-pub(crate) fn of_the_user(folder: &Path, redactor: &Redactor) -> Vec<Result<Skill, String>> {
+/// Reads the skills of the user, in the folder of the configuration. What of them lies in the project is the project's.
+pub(crate) fn of_the_user(
+    folder: &Path,
+    roots: Option<&Roots>,
+    redactor: &Redactor,
+) -> Vec<Result<Skill, String>> {
+    let mut read = Read::default();
     let folder = folder.join(USERS);
     let Ok(entries) = std::fs::read_dir(&folder) else {
         return Vec::new();
     };
-    let names = entries.take(MAX_ENTRIES).filter_map(|entry| {
-        let name = entry.ok()?.file_name();
-        Some(name.to_str()?.to_owned())
-    });
-    let found = sorted(names.collect()).into_iter().filter_map(|name| {
+    let entries = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+    for name in read.look(&folder.display().to_string(), Listed::of(entries)) {
         let folder = folder.join(&name);
-        let words = of_users_file(&folder.join(FILE), redactor)?;
-        Some(words.and_then(|words| skill(&name, folder.display().to_string(), words)))
-    });
-    bounded(found.collect())
+        let Some(words) = of_own(&folder.join(FILE), roots, redactor) else {
+            continue;
+        };
+        let skill = words.and_then(|words| {
+            let folder = match (words.is_users, words.path.rsplit_once('/')) {
+                (false, Some((folder, _))) => folder.to_owned(),
+                _ => folder.display().to_string(),
+            };
+            skill(&name, folder, words, redactor)
+        });
+        if read.take(skill).is_break() {
+            break;
+        }
+    }
+    read.found
 }
 
 /// Reads a file beside a skill of the user's own, by its path in the folder. Fails with why it cannot.
@@ -104,63 +162,79 @@ pub(crate) fn beside(skill: &Skill, path: &str, redactor: &Redactor) -> Result<W
     let is_inside = inside
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    let real = |path: &Path| crate::sandbox::canonicalize(path);
-    let found = || -> io::Result<Option<PathBuf>> {
-        let folder = real(Path::new(&skill.folder))?;
-        let file = real(&folder.join(inside))?;
-        Ok(file.starts_with(&folder).then_some(file))
-    };
     if !is_inside || path.is_empty() {
         return Err(format!(
             "{path:?}: name a file by its path in the folder of the skill"
         ));
     }
-    let file = found().map_err(|error| format!("{path:?}: {error}"))?;
-    let file = file.ok_or_else(|| format!("{path:?} leads out of the folder of the skill"))?;
-    let words = of_users_file(&file, redactor);
-    words.unwrap_or_else(|| Err(format!("{path:?} is no file")))
+    let real = |path: &Path| {
+        let real = crate::sandbox::canonicalize(path);
+        real.map_err(|error| format!("{path:?}: {error}"))
+    };
+    let folder = real(Path::new(&skill.folder))?;
+    let file = real(&folder.join(inside))?;
+    let Some(led_to) = below(&file, &folder) else {
+        return Err(format!("{path:?} leads out of the folder of the skill"));
+    };
+    // As for tools for files, by what it is called and by what that leads to. Nobody is asked here.
+    for called in [path, led_to.as_str()] {
+        let denied = deny::denied(called, Access::Read);
+        if let Some(why) = denied.or_else(|| deny::needs_approval(called, Access::Read)) {
+            return Err(format!("{path:?} may not be read: {why}"));
+        }
+    }
+    match file.is_file() {
+        true => read_own(&file, redactor),
+        false => Err(format!("{path:?} is no file")),
+    }
+}
+
+/// Names in a folder, in order.
+#[derive(Default)]
+struct Listed {
+    names: Vec<String>,
+    /// Whether there are more than are looked at.
+    has_more: bool,
+}
+
+impl Listed {
+    fn of(mut entries: impl Iterator<Item = OsString>) -> Self {
+        let names = entries.by_ref().take(MAX_ENTRIES);
+        let names = names.filter_map(|name| name.into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        Self {
+            names,
+            has_more: entries.next().is_some(),
+        }
+    }
 }
 
 /// Lists the names in a folder of the project; none where it is not there.
-fn names_in(roots: &Roots, folder: &str) -> Vec<String> {
+fn names_in(roots: &Roots, folder: &str) -> Listed {
     let Ok(target) = roots.map(&format!("./{folder}"), Access::Look) else {
-        return Vec::new();
+        return Listed::default();
     };
     let Ok(located) = roots.locate(&target, Access::Look) else {
-        return Vec::new();
+        return Listed::default();
     };
     let Found::Folder(folder) = located.found() else {
-        return Vec::new();
+        return Listed::default();
     };
-    let Ok(entries) = folder.entries() else {
-        return Vec::new();
-    };
-    let names = entries.take(MAX_ENTRIES).filter_map(|entry| {
-        let name = entry.ok()?.file_name();
-        Some(name.to_str()?.to_owned())
-    });
-    sorted(names.collect())
-}
-
-fn sorted(mut names: Vec<String>) -> Vec<String> {
-    names.retain(|name| !name.starts_with('.'));
-    names.sort();
-    names
-}
-
-/// Returns no more skills than there may be, and says of the rest.
-fn bounded(mut found: Vec<Result<Skill, String>>) -> Vec<Result<Skill, String>> {
-    if found.len() > MAX_SKILLS {
-        found.truncate(MAX_SKILLS);
-        found.push(Err(format!(
-            "there are more than {MAX_SKILLS} skills, and the rest is left out"
-        )));
+    match folder.entries() {
+        Ok(entries) => Listed::of(entries.filter_map(|entry| Some(entry.ok()?.file_name()))),
+        Err(_) => Listed::default(),
     }
-    found
 }
 
-fn skill(name: &str, folder: String, words: Words) -> Result<Skill, String> {
-    let wrong = |why: &str| Err(format!("{}: {why}", words.path));
+fn skill(name: &str, folder: String, words: Words, redactor: &Redactor) -> Result<Skill, String> {
+    let wrong = |why: &str| {
+        Err(format!(
+            "{}: {}",
+            words.path,
+            visible(&redactor.redact(why))
+        ))
+    };
     let Some(front) = front_of(&words.text) else {
         return wrong("a skill begins with its name and description between two lines of ---");
     };
@@ -180,11 +254,12 @@ fn skill(name: &str, folder: String, words: Words) -> Result<Skill, String> {
     if front.name != name {
         return wrong("the name of a skill has to be that of its folder");
     }
-    let description = front
-        .description
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
+    // YAML has escapes of its own: what it makes of them is neither hidden nor a secret.
+    let clean = |text: &str| {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        visible(&redactor.redact(&line))
+    };
+    let description = clean(&front.description);
     if description.is_empty() || description.chars().count() > MAX_DESCRIPTION {
         return wrong("a skill needs a description, of at most 1024 characters");
     }
@@ -195,7 +270,7 @@ fn skill(name: &str, folder: String, words: Words) -> Result<Skill, String> {
     Ok(Skill {
         name: front.name,
         description,
-        allowed_tools: allowed.map(|text| text.chars().take(MAX_ALLOWED).collect()),
+        allowed_tools: allowed.map(|text| clean(&text).chars().take(MAX_ALLOWED).collect()),
         folder,
         words,
     })

@@ -93,9 +93,40 @@ fn nothing_outside_is_read_and_nothing_is_waited_for() {
 #[test]
 fn the_users_own_are_read_where_they_are() {
     let folder = tempfile::tempdir().unwrap();
-    let read = || of_user(folder.path(), &names(), &Redactor::default());
+    let read = || of_user(folder.path(), &names(), None, &Redactor::default());
     assert_eq!(read(), None);
     fs::write(folder.path().join("AGENTS.md"), "mine").unwrap();
     let words = read().unwrap().unwrap();
     assert!(words.is_users && words.text == "mine");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_named_as_the_users_own_and_lies_in_the_project_is_the_projects() {
+    let place = Place::new();
+    let settings = place.folder.path().join("settings");
+    fs::create_dir(&settings).unwrap();
+    place.file("docs/AGENTS.md", "of the project");
+    std::os::unix::fs::symlink("../project/docs/AGENTS.md", settings.join("AGENTS.md")).unwrap();
+    let read = || {
+        let own = of_user(
+            &settings,
+            &names(),
+            Some(&place.roots),
+            &Redactor::default(),
+        );
+        own.unwrap()
+    };
+    let words = read().unwrap();
+    assert_eq!(
+        (words.path.as_str(), words.is_users),
+        ("docs/AGENTS.md", false)
+    );
+    assert_eq!(place.read("docs").unwrap().unwrap(), words);
+    // Where a link of the project leads is the project's to say, and no file of the project.
+    let project = place.folder.path().join("project");
+    fs::remove_file(project.join("docs/AGENTS.md")).unwrap();
+    fs::write(place.folder.path().join("secret"), "outside").unwrap();
+    std::os::unix::fs::symlink("../../secret", project.join("docs/AGENTS.md")).unwrap();
+    assert!(read().unwrap_err().contains("a link in the project"));
 }

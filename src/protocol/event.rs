@@ -7,6 +7,7 @@ mod compaction;
 mod end;
 mod session;
 mod stream;
+mod subject;
 mod tool;
 mod usage;
 
@@ -28,7 +29,7 @@ use super::roles::{Resynced, SessionRoles, TakenOver};
 use super::settings::{ConfigReloaded, ConfigValues, SearchConfigured, Workflows};
 use super::status::SessionStatus;
 use super::trust::{InstructionsChanged, SkillsListed, TrustConfirm, TrustResolved, TrustTaken};
-use crate::message::{ConversationId, Notice};
+use crate::message::Notice;
 
 pub use compaction::{
     Compaction, CompactionFailure, CompactionKind, CompactionPhase, CompactionResult,
@@ -42,6 +43,7 @@ pub use session::{
 pub use stream::{
     Delta, DeltaEvent, Queued, State, StateName, Steered, StreamStart, TurnDiscarded, WholeMessage,
 };
+pub use subject::Subject;
 pub use tool::{
     BackgroundChanged, By, Outcome, PortOpened, RememberOffer, ResultStatus, ToolConfirm,
     ToolDelta, ToolExtended, ToolInputDelta, ToolOutcome, ToolResolved, ToolStart, TriggeredRule,
@@ -364,72 +366,5 @@ impl Event {
             Self::SessionStatusChanged(_) => Some(Layer::Status),
             _ => None,
         }
-    }
-
-    /// Returns whether the event asks something, or says what became of a question.
-    pub fn is_question(&self) -> bool {
-        matches!(
-            self,
-            Self::ChatToolConfirm(_)
-                | Self::ChatToolResolved(_)
-                | Self::ChatToolInputRequest(_)
-                | Self::ChatToolInputResolved(_)
-                | Self::ChatToolCall(_)
-                | Self::ChatToolCancelled(_)
-                | Self::ChatToolExtended(_)
-                | Self::ChatBudgetConfirm(_)
-                | Self::ChatBudgetResolved(_)
-        )
-    }
-
-    /// Returns whether it tells what happens in a task, besides what is asked there: all of that is in what its call comes to.
-    pub fn is_within_task(&self) -> bool {
-        let conversation = self.conversation();
-        conversation.is_some_and(|id| id.task().is_some()) && !self.is_question()
-    }
-
-    /// Returns the conversation that the event belongs to; `None` for what is the session's.
-    pub fn conversation(&self) -> Option<&ConversationId> {
-        Some(match self {
-            Self::ChatQueued(it) => &it.conversation_id,
-            Self::ChatStreamStart(it) => &it.conversation_id,
-            Self::ChatTextDelta(it) | Self::ChatThinkingDelta(it) => &it.conversation_id,
-            Self::ChatToolInputDelta(it) => &it.conversation_id,
-            Self::ChatToolConfirm(it) => &it.conversation_id,
-            Self::ChatToolResolved(it) => &it.conversation_id,
-            Self::ChatToolInputRequest(it) => &it.conversation_id,
-            Self::ChatToolInputResolved(it) => &it.conversation_id,
-            Self::ChatToolCall(it) => &it.conversation_id,
-            Self::ChatToolCancelled(it) => &it.conversation_id,
-            Self::ChatBudgetConfirm(it) => &it.conversation_id,
-            Self::ChatBudgetResolved(it) => &it.conversation_id,
-            Self::ChatTrustConfirm(it) => &it.conversation_id,
-            Self::ChatTrustResolved(it) => &it.conversation_id,
-            Self::ChatInstructions(it) => &it.conversation_id,
-            Self::ChatToolExtended(it) => &it.conversation_id,
-            Self::ChatToolStart(it) => &it.conversation_id,
-            Self::ChatToolDelta(it) => &it.conversation_id,
-            Self::ChatToolResult(it) => &it.conversation_id,
-            Self::ToolBackground(it) => &it.conversation_id,
-            Self::ToolPortOpen(it) => &it.conversation_id,
-            Self::ChatUsage(it) => &it.conversation_id,
-            Self::ChatState(it) => &it.conversation_id,
-            Self::ChatCompaction(it) => &it.conversation_id,
-            Self::ChatMessage(it) => &it.conversation_id,
-            Self::ChatSteered(it) => &it.conversation_id,
-            Self::ChatTurnDiscarded(it) => &it.conversation_id,
-            Self::ChatError(it) => &it.conversation_id,
-            Self::ChatOutput(it) => &it.conversation_id,
-            Self::ChatStreamEnd(it) => &it.conversation_id,
-            Self::ChatSendResult(it) => &it.conversation_id,
-            Self::ChatCancelResult(it) => &it.conversation_id,
-            Self::ChatQueueResult(it) => &it.conversation_id,
-            Self::ChatHistoryResult(it) => &it.conversation_id,
-            Self::ChatCloseResult(it) => &it.conversation_id,
-            Self::ChatContextResult(it) => &it.conversation_id,
-            Self::ToolExposeResult(it) => &it.conversation_id,
-            Self::ToolExecuteResult(it) => &it.conversation_id,
-            _ => return None,
-        })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::sessions::Daemon;
 use super::{Session, projects};
 use crate::config::InstructionsTrust;
-use crate::exchange::instructions::{find, key_of, shown};
+use crate::exchange::instructions::{find_skills, find_words, key_of, shown};
 use crate::instructions::Words;
 use crate::instructions::skills::Skill;
 use crate::permission::rule::Key;
@@ -32,14 +32,13 @@ impl Session {
         self.answer_later(id, async move {
             let read = tokio::task::spawn_blocking(move || {
                 let settings = &config.project.instructions;
-                let folders = BTreeSet::new();
-                let found = find(settings, settings.trust, &workspace, &folders, &redactor);
+                let found = find_skills(settings, settings.trust, &workspace, &redactor);
                 let is_trusted = |words: &Words| {
                     words.is_users
                         || settings.trust == InstructionsTrust::On
                         || said.contains(&key_of(words))
                 };
-                listed(found.skills, is_trusted)
+                listed(found, is_trusted)
             });
             match read.await {
                 Ok(listed) => Event::SkillListResult(listed),
@@ -93,7 +92,7 @@ impl Daemon {
         let read = tokio::task::spawn_blocking(move || {
             let settings = &config.project.instructions;
             let folders = BTreeSet::new();
-            let found = find(settings, settings.trust, &workspace, &folders, &redactor);
+            let found = find_words(settings, settings.trust, &workspace, &folders, &redactor);
             let is_trusted = |words: &Words| {
                 let most = config.approval.remember;
                 words.is_users
@@ -101,7 +100,7 @@ impl Daemon {
                     || rules.trust_words(folder.as_deref(), &key_of(words), most)
             };
             // Why one cannot be taken is said before an exchange that would be told of it.
-            let found = found.words.into_iter().flatten();
+            let found = found.into_iter().flatten();
             found
                 .map(|words| shown(&words, is_trusted(&words)))
                 .collect()

@@ -107,7 +107,7 @@ impl Session {
         self.shared.memory.move_to(folder(&workspace));
         // They were the other one's.
         self.ready.instructions.clear();
-        let tools = SessionTools::new(&workspace.registry, &self.services.config());
+        let tools = SessionTools::new(&workspace.registry, &self.services.settings);
         let client_tools = self.client_tools.all();
         tools.of_tasks.replace(client::ORIGIN, client_tools);
         (self.tools_of_tasks, self.shared.tools) = (tools.of_tasks, tools.all);

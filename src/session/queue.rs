@@ -1,7 +1,8 @@
 //! From `chat:queue` to its conversation.
 
 use super::Session;
-use super::reading::{Unfinished, asks, has_documents};
+use super::asking::asks;
+use super::reading::{Unfinished, has_documents};
 use super::resolve::{check_images, invalid};
 use crate::conversation::{self, QueueChange};
 use crate::message::MessageId;

@@ -1,4 +1,5 @@
-//! Sends and edits whose documents are being read, and of which hooks are asked, and what waits behind each: in tasks, so that the session goes on meanwhile.
+//! Sends and edits whose documents are being read, and of which hooks are asked (`asking`), and what waits behind each: in tasks, so
+//! that the session goes on meanwhile.
 //!
 //! What a client says in a conversation keeps its order: while a send is being read there, further sends,
 //! calls and changes of its queue wait behind it in a line. Answers to questions, a cancel and everything else do not.
@@ -6,27 +7,21 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
-use tokio_util::sync::CancellationToken;
 
+use super::asking::Asker;
 use super::defaults::Defaults;
 use super::resolve::invalid;
 use super::{Session, shutting_down};
-use crate::config::{Config, HookPoint};
 use crate::conversation::Unread;
 use crate::document;
-use crate::exchange::context::Services;
-use crate::exchange::transcript::Events;
-use crate::hooks::Matter;
-use crate::message::{ConversationId, Notice, Part, SessionId, Severity};
+use crate::message::{ConversationId, Part};
 use crate::protocol::command::{ChatSend, Command};
 use crate::protocol::content::Content;
 use crate::protocol::event::{ChatError, Event, SessionError};
 use crate::protocol::queue::ChatQueue;
 use crate::protocol::{ChatCode, RequestId, SessionCode};
-use crate::tool::workspace::Workspace;
 use crate::users::Grant;
 
 /// Requests of a session that are read or wait behind one that is: each may be as large as a frame.
@@ -87,7 +82,7 @@ pub(super) enum Unfinished {
 pub(super) type Done = Result<(Id, (Unfinished, Result<(), SessionError>)), JoinError>;
 
 impl Unfinished {
-    fn conversation(&self) -> &ConversationId {
+    pub(super) fn conversation(&self) -> &ConversationId {
         match self {
             Self::Send(send, _) => &send.conversation_id,
             Self::Edit(edit) => &edit.conversation_id,
@@ -112,82 +107,6 @@ impl Unfinished {
             _ => Ok(()),
         }
     }
-}
-
-/// Asks hooks about what a user says, beside the session.
-struct Asker {
-    services: Services,
-    workspace: Arc<Workspace>,
-    session: SessionId,
-    events: Events,
-}
-
-impl Asker {
-    /// Asks about the words of a send, or of an edit; adds what hooks have to say of it.
-    async fn ask(&self, unfinished: &mut Unfinished) -> Result<(), SessionError> {
-        let conversation = unfinished.conversation().clone();
-        let content = match unfinished {
-            Unfinished::Send(send, _) => Some(&mut send.content),
-            Unfinished::Edit(edit) => edit.content.as_mut(),
-        };
-        let config = self.services.config();
-        let Some(content) = content.filter(|_| asks(&config)) else {
-            return Ok(());
-        };
-        let matter = Matter {
-            on: HookPoint::BeforeSend,
-            tool: None,
-            body: json!({
-                "hook": "before_send",
-                "sessionId": self.session,
-                "conversationId": conversation,
-                "text": text_of(content),
-            }),
-        };
-        let (hooks, exec) = (&self.services.hooks, self.workspace.exec());
-        // Whoever gives it up drops the task.
-        let cancel = CancellationToken::new();
-        let said = hooks.ask(&config, exec, matter, &cancel).await;
-        let said = said.unwrap_or_default();
-        let clean = |text: String| self.services.redactor.redact(&text).into_owned();
-        for failure in said.failures {
-            self.events.emit(Event::SessionNotice(Notice {
-                severity: Severity::Warning,
-                code: "hook_failed".to_owned(),
-                message: clean(failure),
-            }));
-        }
-        if let Some(refused) = said.refused {
-            let problem = clean(format!("nothing of this was taken: {refused}"));
-            return Err(SessionError::new(SessionCode::Forbidden, problem));
-        }
-        if !said.notes.is_empty() {
-            let mut parts = std::mem::replace(content, Content::Parts(Vec::new())).into_parts();
-            parts.extend(said.notes.into_iter().map(|note| Part::text(clean(note))));
-            *content = Content::Parts(parts);
-        }
-        Ok(())
-    }
-}
-
-/// Returns whether hooks are asked about what a user says.
-pub(super) fn asks(config: &Config) -> bool {
-    let mut hooks = config.hooks.iter();
-    hooks.any(|hook| hook.on == HookPoint::BeforeSend)
-}
-
-/// Returns the words of what a user says, those of documents too.
-fn text_of(content: &Content) -> String {
-    let parts = match content {
-        Content::Text(text) => return text.clone(),
-        Content::Parts(parts) => parts,
-    };
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(text.as_str()),
-        Part::Document(document) => document.text.as_deref(),
-        Part::Image { .. } => None,
-    });
-    texts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// Returns whether there are documents in it.

@@ -420,12 +420,7 @@ pub(super) fn is_more(wanted: Option<Money>, cap: Option<Money>) -> bool {
 }
 
 pub(super) fn is_looser(trust: Option<TrustLevel>, config: &Config) -> bool {
-    let freedom = |trust| match trust {
-        TrustLevel::Supervised => 0,
-        TrustLevel::Guided => 1,
-        TrustLevel::Autonomous => 2,
-    };
-    trust.is_some_and(|trust| freedom(trust) > freedom(config.chat.trust_level))
+    trust.is_some_and(|trust| trust > config.chat.trust_level)
 }
 
 /// Fails where the operator locked one of the keys that are changed.

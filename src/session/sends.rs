@@ -2,7 +2,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::reading::{Unfinished, asks, has_documents};
+use super::asking::asks;
+use super::reading::{Unfinished, has_documents};
 use super::{MAX_CONVERSATIONS, Session, resolve};
 use crate::conversation::{self, Admission, KeptSend, SharedAdmission};
 use crate::exchange::context::Setup;

@@ -102,7 +102,8 @@ impl Daemon {
         grant: &Grant,
     ) -> Ready {
         self.find_first_provider().await;
-        let config = &self.services.config();
+        let settings = &self.services.settings;
+        let config = &settings.now();
         let (project, project_error) = projects::shown(workspace);
         Ready {
             protocol_version: crate::protocol::PROTOCOL_VERSION,
@@ -121,7 +122,7 @@ impl Daemon {
             project_error,
             sandbox: self.sandbox.clone().await,
             providers: providers::ready(&self.providers),
-            tools: SessionTools::new(&workspace.registry, config).all.names(),
+            tools: SessionTools::new(&workspace.registry, settings).all.names(),
             layers: LAYERS.to_vec(),
             features: features(config),
             workflows: workflows(config),

@@ -10,12 +10,13 @@ use tracing::Instrument as _;
 
 use super::resolve::default_system;
 use super::{ConversationHandle, Session};
-use crate::config::{Config, EXPLORE};
+use crate::config::{Config, Current, EXPLORE};
 use crate::conversation;
 use crate::exchange::context::{Context, ConversationContext, SessionContext, Setup};
 use crate::exchange::history::History;
+use crate::exchange::instructions::Instructions;
 use crate::exchange::tasks::BeginTask;
-use crate::message::{ConversationId, Message, Part, TASK, TrustLevel};
+use crate::message::{ConversationId, Message, Part, TASK};
 use crate::permission::{Scope, Workflow};
 use crate::tool::task::TaskTool;
 use crate::tool::{Registry, Tool};
@@ -37,18 +38,26 @@ pub(super) struct SessionTools {
 
 impl SessionTools {
     /// Makes those of a session beside the tools of its project.
-    pub(super) fn new(project: &Arc<Registry>, config: &Config) -> Self {
+    pub(super) fn new(project: &Arc<Registry>, settings: &Current) -> Self {
+        let config = settings.now();
         let of_tasks = Arc::new(Registry::beside(project, []));
         let task = config.tasks.enabled.then(|| -> Arc<dyn Tool> {
-            let profiles = config.tasks.names();
-            let profiles = profiles.into_iter().filter_map(|name| {
-                let scope = Scope::everything().narrowed(&profile(&name, config)?.permissions);
-                Some((name, scope))
-            });
+            let names = config.tasks.names();
+            let names = names
+                .into_iter()
+                .filter(|it| profile(it, &config).is_some());
+            let settings = settings.clone();
+            // As they are when a task begins, which is set up by them.
+            let scope = move |name: &str| {
+                let profile = profile(name, &settings.now())?;
+                Some(Scope::everything().narrowed(&profile.permissions))
+            };
+            let tools = Arc::clone(&of_tasks);
             Arc::new(TaskTool::new(
                 config.tasks.timeout,
-                profiles.collect(),
-                Arc::clone(&of_tasks),
+                names.collect(),
+                scope,
+                tools,
             ))
         });
         Self {
@@ -63,10 +72,16 @@ impl SessionTools {
 pub(super) struct EndedTasks(VecDeque<(ConversationId, Arc<History>)>);
 
 impl EndedTasks {
+    /// Remembers one, unless its conversation was closed meanwhile. Of the one that is forgotten for it nothing is kept.
     pub(super) fn add(&mut self, id: ConversationId, history: Arc<History>) {
+        if history.is_closed() {
+            return;
+        }
         self.0.push_back((id, history));
-        if self.0.len() > REMEMBERED {
-            self.0.pop_front();
+        if self.0.len() > REMEMBERED
+            && let Some((_, oldest)) = self.0.pop_front()
+        {
+            oldest.close();
         }
     }
 
@@ -123,6 +138,7 @@ impl Session {
                 Arc::clone(&account),
             ),
         };
+        context.conversation.instructions = Instructions::within(within.answers.clone());
         context.conversation.within = Some(within);
         context.conversation.questions = questions;
         let (inbox, commands) = mpsc::channel(conversation::INBOX);
@@ -225,7 +241,7 @@ impl Session {
             message_id: self.shared.ids.message(),
             content: vec![Part::text(begin.prompt.clone())],
             system: format!("{own}\n\n{}", TASK_PROMPT.trim_end()),
-            trust: tighter(around.trust, profile.trust_level),
+            trust: less(Some(around.trust), profile.trust_level).unwrap_or(around.trust),
             scope: around.scope.narrowed(&profile.permissions),
             max_tokens: None,
             output: None,
@@ -250,14 +266,6 @@ fn profile(name: &str, config: &Config) -> Option<Workflow> {
     }
 }
 
-fn tighter(around: TrustLevel, own: Option<TrustLevel>) -> TrustLevel {
-    match (around, own.unwrap_or(around)) {
-        (TrustLevel::Supervised, _) | (_, TrustLevel::Supervised) => TrustLevel::Supervised,
-        (TrustLevel::Guided, _) | (_, TrustLevel::Guided) => TrustLevel::Guided,
-        (TrustLevel::Autonomous, TrustLevel::Autonomous) => TrustLevel::Autonomous,
-    }
-}
-
 /// Returns the lower of two limits.
 fn less<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     one.into_iter().chain(other).min()
@@ -266,6 +274,34 @@ fn less<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::history::Room;
+    use crate::message::TrustLevel;
+    use crate::store::Journal;
+
+    #[test]
+    fn of_the_tasks_that_have_ended_the_last_are_remembered_unless_they_are_closed() {
+        let history = |number: usize| {
+            let id = ConversationId::new(format!("task:t{number}"));
+            let history = History::new(Room::default(), Journal::default(), id.clone());
+            (id, Arc::new(history))
+        };
+        let mut ended = EndedTasks::default();
+        let (first, oldest) = history(0);
+        ended.add(first.clone(), Arc::clone(&oldest));
+        for number in 1..REMEMBERED {
+            let (id, history) = history(number);
+            ended.add(id, history);
+        }
+        let (closed, history_of_closed) = history(REMEMBERED);
+        history_of_closed.close();
+        ended.add(closed.clone(), history_of_closed);
+        assert!(ended.get(&closed).is_none() && ended.get(&first).is_some());
+        assert!(!oldest.is_closed());
+        let (last, history_of_last) = history(REMEMBERED + 1);
+        ended.add(last.clone(), history_of_last);
+        assert!(ended.get(&first).is_none() && ended.get(&last).is_some());
+        assert!(oldest.is_closed());
+    }
 
     #[test]
     fn a_task_has_no_more_trust_than_what_is_around_it() {
@@ -278,7 +314,11 @@ mod tests {
             (Autonomous, Some(Guided), Guided),
             (Autonomous, Some(Autonomous), Autonomous),
         ] {
-            assert_eq!(tighter(around, own), expected, "{around:?} {own:?}");
+            assert_eq!(
+                less(Some(around), own),
+                Some(expected),
+                "{around:?} {own:?}"
+            );
         }
     }
 

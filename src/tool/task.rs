@@ -55,26 +55,34 @@ pub trait RunTask: Send + Sync {
     ) -> BoxFuture<'a, Output>;
 }
 
+/// Returns what the profile of a name may do.
+type ScopeOf = dyn Fn(&str) -> Option<Scope> + Send + Sync;
+
 /// The tool.
 pub struct TaskTool {
     spec: ToolSpec,
     timeout: Duration,
-    /// What each profile may do.
-    profiles: Vec<(String, Scope)>,
+    profiles: Vec<String>,
+    /// Returns what a profile may do now; `None` where there is none any more.
+    scope: Box<ScopeOf>,
     /// The tools that a task has.
     tools: Arc<Registry>,
 }
 
 impl TaskTool {
-    /// Makes the tool of these profiles, whose tasks have these tools.
-    pub fn new(timeout: Duration, profiles: Vec<(String, Scope)>, tools: Arc<Registry>) -> Self {
+    /// Makes the tool of these profiles, each of which may do what `scope` says by then, and whose tasks have these tools.
+    pub fn new(
+        timeout: Duration,
+        profiles: Vec<String>,
+        scope: impl Fn(&str) -> Option<Scope> + Send + Sync + 'static,
+        tools: Arc<Registry>,
+    ) -> Self {
         let mut spec = input::spec_of::<Wanted>(TASK, ToolCategory::Task, DangerLevel::Safe);
-        let names: Vec<&str> = profiles.iter().map(|(name, _)| name.as_str()).collect();
         let schema = Arc::make_mut(&mut spec.input_schema);
         if let Some(profile) = schema.pointer_mut("/properties/profile") {
             *profile = json!({
                 "type": "string",
-                "enum": names,
+                "enum": profiles,
                 "description": format!("What it may do; `{EXPLORE}`, which only reads, where absent."),
             });
         }
@@ -82,6 +90,7 @@ impl TaskTool {
             spec,
             timeout,
             profiles,
+            scope: Box::new(scope),
             tools,
         }
     }
@@ -114,22 +123,17 @@ impl Tool for TaskTool {
             return Err(Refusal::Invalid(problem.to_owned()));
         }
         let wanted = profile.unwrap_or_else(|| EXPLORE.to_owned());
-        let known = self.profiles.iter().find(|(name, _)| *name == wanted);
-        let Some((profile, scope)) = known else {
-            let names: Vec<&str> = self
-                .profiles
-                .iter()
-                .map(|(name, _)| name.as_str())
-                .collect();
+        let is_known = self.profiles.contains(&wanted);
+        let Some(scope) = (self.scope)(&wanted).filter(|_| is_known) else {
             return Err(Refusal::Invalid(format!(
                 "there is no profile of this name; there are: {}",
-                names.join(", ")
+                self.profiles.join(", ")
             )));
         };
         Ok(Box::new(Call {
-            runs_alone: self.may_change(scope),
+            runs_alone: self.may_change(&scope),
             prompt,
-            profile: profile.clone(),
+            profile: wanted,
             timeout: self.timeout,
         }))
     }
@@ -192,13 +196,12 @@ mod tests {
     }
 
     fn tool() -> TaskTool {
-        let profiles = vec![
-            (
-                EXPLORE.to_owned(),
-                Scope::everything().narrowed(&Arc::default()),
-            ),
-            ("all".to_owned(), Scope::everything()),
-        ];
+        let profiles = [EXPLORE, "all", "gone"].map(str::to_owned);
+        let scope = |name: &str| match name {
+            EXPLORE => Some(Scope::everything().narrowed(&Arc::default())),
+            "all" => Some(Scope::everything()),
+            _ => None,
+        };
         let named = |name: &str, level| -> Arc<dyn Tool> {
             Arc::new(Named(input::spec_of::<Wanted>(
                 name,
@@ -211,7 +214,7 @@ mod tests {
             named("write", DangerLevel::Warning),
         ];
         let tools = Arc::new(Registry::new(tools));
-        TaskTool::new(Duration::from_secs(1), profiles, tools)
+        TaskTool::new(Duration::from_secs(1), profiles.into(), scope, tools)
     }
 
     #[test]
@@ -231,6 +234,10 @@ mod tests {
             (
                 json!({"description": "d", "prompt": "p", "profile": "x"}),
                 "explore",
+            ),
+            (
+                json!({"description": "d", "prompt": "p", "profile": "gone"}),
+                "there is no profile",
             ),
         ] {
             let Err(Refusal::Invalid(message)) = prepare(&input) else {

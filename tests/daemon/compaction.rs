@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::support::provider::Turn;
-use crate::support::{Client, Daemon, Provider};
+use crate::support::{Client, Daemon, Provider, eventually};
 
 /// What the provider takes, in tokens of four bytes.
 const WINDOW: usize = 8_000;
@@ -164,6 +164,54 @@ async fn a_window_that_nobody_knows_or_that_is_smaller_than_said_is_learnt_from_
         let first = &compactions(&client, "done")[0];
         assert_eq!(first["trigger"], "overflow");
     }
+}
+
+#[tokio::test]
+async fn a_hooks_no_counts_for_the_exchange() {
+    let provider = Provider::start().await;
+    let seen = counting(&provider, 60);
+    let asked = "echo asked >> asked; exit 2";
+    let hook = json!({"on": "compact", "command": "/bin/sh", "args": ["-c", asked]});
+    // From early on, so that many turns are above it.
+    let more = json!({"hooks": {"keep": hook}, "compaction": {"at": 0.3}});
+    let (daemon, mut client) = start(&provider, Some(WINDOW), more).await;
+    for times in 1..=2 {
+        client.send(say("read on")).await;
+        client.until("chat:stream-end").await;
+        let asked = std::fs::read_to_string(daemon.project().join("asked")).unwrap();
+        assert_eq!(asked.lines().count(), times);
+        let notices = client.all("session:notice");
+        let refused = notices.iter().filter(|it| it["code"] == "hook_refused");
+        assert_eq!(refused.count(), times, "{notices:?}");
+    }
+    assert!(seen.turns.load(Ordering::SeqCst) > 4);
+    assert_eq!(compactions(&client, "done"), Vec::<Value>::new());
+    // Whoever wants it has it asked about all the same.
+    client
+        .ask(json!({"type": "chat:compact", "mode": "summary"}))
+        .await;
+    let asked = std::fs::read_to_string(daemon.project().join("asked")).unwrap();
+    assert_eq!(asked.lines().count(), 3);
+}
+
+#[tokio::test]
+async fn a_cancel_while_a_hook_is_asked_ends_the_exchange() {
+    let provider = Provider::start().await;
+    counting(&provider, 60);
+    let asked = "echo asked > asked; sleep 1000";
+    let hook =
+        json!({"on": "compact", "command": "/bin/sh", "args": ["-c", asked], "timeout": "10m"});
+    let more = json!({"hooks": {"keep": hook}, "compaction": {"at": 0.3}});
+    let (daemon, mut client) = start(&provider, Some(WINDOW), more).await;
+    client.send(say("read on")).await;
+    let asked = daemon.project().join("asked");
+    let is_asked = async || asked.exists();
+    client.unread(eventually("the hook", is_asked)).await;
+    let requests = provider.requests().len();
+    client.ask(json!({"type": "chat:cancel"})).await;
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "cancelled", "{end}");
+    assert_eq!(provider.requests().len(), requests);
 }
 
 #[tokio::test]

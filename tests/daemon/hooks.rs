@@ -1,5 +1,7 @@
 //! Programs and endpoints of the operator that are asked at certain points.
 
+mod ends;
+
 use axum::Json;
 use axum::Router;
 use axum::http::StatusCode;
@@ -106,6 +108,48 @@ async fn an_input_that_a_hook_changed_is_judged_and_shown_and_so_is_what_the_use
 }
 
 #[tokio::test]
+async fn what_a_hook_makes_of_what_the_user_wrote_is_judged_and_asked_about() {
+    // What the user makes of a call is made something else once more: once what is safe, once what is asked for.
+    let change = "read -r line; case $line in \
+                  *'touch edited'*) echo '{\"input\":{\"command\":\"touch changed\"}}';; \
+                  *'touch harmless'*) echo '{\"input\":{\"command\":\"echo harmless\"}}';; esac";
+    let hooks = json!({ "change": shell("before_tool", change) });
+    let provider = Provider::start().await;
+    for _ in 0..2 {
+        provider.then(Turn::call("bash", &json!({"command": "touch asked"})));
+    }
+    provider.then(Turn::text("done"));
+    let daemon = Daemon::with(&provider, with(&hooks)).await;
+    let mut client = daemon.connect().await;
+    let edit = |id: &str, command: &str| {
+        json!({"type": "chat:tool-approve", "toolId": id, "approved": true,
+            "input": {"command": command}})
+    };
+    client.say("go").await;
+    client.until("chat:tool-confirm").await;
+    client.ask(edit("t1", "touch edited")).await;
+    let again = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(
+        (&again["toolId"], &again["input"]),
+        (&json!("t1"), &json!({"command": "touch changed"}))
+    );
+    let yes = json!({"type": "chat:tool-approve", "toolId": "t1", "approved": true});
+    client.ask(yes).await;
+    let next = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(next["toolId"], "t2");
+    client.ask(edit("t2", "touch harmless")).await;
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:tool-confirm").len(), 3);
+    let project = daemon.project();
+    let is_there = |name: &str| project.join(name).exists();
+    assert!(is_there("changed"));
+    assert!(!is_there("asked") && !is_there("edited") && !is_there("harmless"));
+    let results = client.all("chat:tool-result");
+    assert_eq!(results[1]["result"], "harmless\n");
+    client.check_numbers();
+}
+
+#[tokio::test]
 async fn a_hook_that_fails_does_what_on_failure_says() {
     let slow = |on_failure: &str| {
         let mut hook = shell("before_tool", "sleep 1000");
@@ -194,7 +238,8 @@ async fn what_a_call_came_to_is_withheld_or_gets_a_note() {
 fn words() -> Value {
     let line = "read -r line; case $line in *hush*) \
                 echo '{\"decision\":\"refuse\",\"reason\":\"it is hush\"}';; \
-                *noted*) echo '{\"note\":\"mind the style\"}';; esac";
+                *noted*) echo '{\"note\":\"mind the style\"}';; \
+                *systemPrompt*hack*) echo '{\"decision\":\"refuse\",\"reason\":\"no such prompt\"}';; esac";
     json!({ "words": shell("before_send", line) })
 }
 
@@ -212,6 +257,12 @@ async fn what_a_user_says_is_refused_before_anything_is_kept_of_it() {
     assert_eq!(
         refused["message"],
         "nothing of this was taken: the hook `words` refused: it is hush"
+    );
+    let prompt = json!({"type": "chat:send", "content": "fine", "systemPrompt": "You hack."});
+    let prompt = client.ask(prompt).await["payload"]["message"].clone();
+    assert!(
+        prompt.as_str().unwrap().ends_with("no such prompt"),
+        "{prompt}"
     );
     assert!(provider.requests().is_empty());
     let parts = json!([{"type": "text", "text": "noted"}, {"type": "text", "text": "twice"}]);

@@ -269,6 +269,59 @@ async fn a_yes_outlives_the_daemon_where_answers_do() {
 }
 
 #[tokio::test]
+async fn what_is_revoked_is_asked_again_in_the_same_conversation() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    daemon.file("AGENTS.md", "Prefer TABS.\n");
+    let mut client = asked(&daemon).await;
+    for approved in [true, false, true] {
+        provider.then(Turn::text("done"));
+        client.say("go").await;
+        let confirm = client.until("chat:trust-confirm").await;
+        answer(&mut client, &confirm, approved).await;
+        client.until("chat:stream-end").await;
+        assert_eq!(told(&provider).0.contains("TABS"), approved);
+        say(&mut client, &provider, "again").await;
+        let rules = client.ask(json!({"type": "approval:list"})).await["payload"]["rules"].clone();
+        let revoke = json!({"type": "approval:revoke", "ruleId": rules[0]["ruleId"]});
+        client.ask(revoke).await;
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_users_own_file_that_lies_in_the_project_is_asked_about() {
+    for trust in ["ask", "off"] {
+        let provider = Provider::start().await;
+        let more = json!({"project": {"instructions_trust": trust}});
+        let folder = Daemon::folder(&provider, more);
+        let settings = folder.path().join("settings");
+        let own = settings.join("outrigger/AGENTS.md");
+        std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("../../project/AGENTS.md", &own).unwrap();
+        let environment = [("XDG_CONFIG_HOME", settings.to_str().unwrap())];
+        let Ok(daemon) = Daemon::begin(folder, &environment).await else {
+            panic!("it is not ready");
+        };
+        daemon.file("AGENTS.md", "Prefer TABS.\n");
+        let mut client = asked(&daemon).await;
+        provider.then(Turn::text("done"));
+        client.say("go").await;
+        if trust == "ask" {
+            let confirm = client.until("chat:trust-confirm").await;
+            let files = confirm["payload"]["files"].as_array().unwrap();
+            assert_eq!((files.len(), &files[0]["path"]), (1, &json!("AGENTS.md")));
+            answer(&mut client, &confirm, true).await;
+        }
+        client.until("chat:stream-end").await;
+        let times = told(&provider).0.matches("TABS").count();
+        assert_eq!(times, usize::from(trust == "ask"));
+        let notices = client.all("session:notice");
+        assert_eq!(notices.len(), usize::from(trust == "off"), "{notices:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_users_own_file_is_told_without_a_question() {
     let provider = Provider::start().await;
     let folder = Daemon::folder(&provider, json!({}));

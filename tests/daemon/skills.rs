@@ -171,3 +171,30 @@ async fn the_users_own_skill_counts_before_the_projects_and_needs_no_yes() {
     assert_eq!(listed["skills"][0]["source"], "user");
     assert_eq!(listed["skills"][0]["trusted"], true);
 }
+
+#[tokio::test]
+async fn a_workflow_offers_it_where_it_names_it() {
+    let provider = Provider::start().await;
+    let allowed = json!({"allowed": true});
+    let more = json!({
+        "project": {"instructions_trust": "on"},
+        "workflows": {
+            "with": {"tool_permissions": {"skill": allowed, "file_read": allowed}},
+            "without": {"tool_permissions": {"file_read": allowed}},
+        },
+    });
+    let daemon = Daemon::with(&provider, more).await;
+    daemon.file(
+        ".agents/skills/paint/SKILL.md",
+        skill("paint", "Use OCHRE."),
+    );
+    let mut client = daemon.connect().await;
+    for (workflow, is_offered) in [("with", true), ("without", false)] {
+        provider.then(Turn::text("done"));
+        let send = json!({"type": "chat:send", "content": "go", "workflow": workflow, "conversationId": workflow});
+        client.send(send).await;
+        client.until("chat:stream-end").await;
+        assert_eq!(offered(&provider).contains(&"skill".to_owned()), is_offered);
+        assert_eq!(said(&provider).contains("paint: Does"), is_offered);
+    }
+}

@@ -4,7 +4,7 @@
 //!
 //! | elsewhere | here |
 //! |---|---|
-//! | a child's question reaches nobody, or is silently denied | `a_question_of_a_task_is_the_sessions`, `who_comes_back_answers_what_a_task_asks`, `acp::questions` |
+//! | a child's question reaches nobody, or is silently denied | `a_question_of_a_task_is_the_sessions`, `who_comes_back_answers_what_a_task_asks`, `files::what_a_task_meets_is_asked_of_who_may_answer`, `acp::questions` |
 //! | the limit of depth is not held | `a_task_has_no_tool_to_begin_another_one` |
 //! | a wait is blocked despite its limit, a dead child counts | `bounds::a_task_has_a_time_limit_and_frees_its_place`, `a_cancel_goes_down_and_no_further` |
 //! | a hundred children at once, with the dearest model | `bounds::three_run_at_once_and_twenty_in_an_exchange`, `bounds::a_task_has_the_model_that_the_operator_names` |
@@ -16,6 +16,7 @@
 //! | orphans after a restart | `a_task_ends_with_the_daemon_and_is_not_begun_anew` |
 
 mod bounds;
+mod files;
 
 use std::collections::BTreeSet;
 
@@ -36,10 +37,11 @@ fn script(provider: &Provider, turns: &[&[&str]]) {
         let is = |role: &'static str| move |it: &&Value| it["role"] == role;
         let first = messages.iter().find(is("user")).unwrap();
         let words = match &first["content"] {
-            Value::Array(parts) => text(&parts[0]["text"]),
-            words => text(words),
+            Value::Array(parts) => parts.iter().map(|it| text(&it["text"])).collect(),
+            words => text(words).to_owned(),
         };
-        let prompt = words.split('\n').next().unwrap_or_default();
+        let said = words.rsplit("</instructions>").next().unwrap_or_default();
+        let prompt = said.trim_start().split('\n').next().unwrap_or_default();
         // An empty answer is not among them, but what asked for more is.
         let users = messages.iter().filter(is("user"));
         let more = users.filter(|it| it["content"].to_string().contains("Continue."));

@@ -85,8 +85,16 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "hooks",
-        &["config", "http", "protocol", "sandbox", "tool"],
-        "`tool` for how a program is run in the project's folder",
+        &[
+            "config",
+            "http",
+            "message",
+            "protocol",
+            "sandbox",
+            "telemetry",
+            "tool",
+        ],
+        "`tool` for how a program is run in the project's folder; `telemetry` takes secrets out of what they say",
     ),
     (
         "otlp",

@@ -7,6 +7,7 @@ import { Attention } from "./attention.js";
 import { Card } from "./card.js";
 import { ClientCalls } from "./clientcalls.js";
 import { ClientTools } from "./clienttools.js";
+import { contextPanel } from "./contextpanel.js";
 import { byId, compact, el, setText } from "./dom.js";
 import { Executions } from "./executions.js";
 import { Inputs } from "./inputs.js";
@@ -22,7 +23,6 @@ import { Settings } from "./settings.js";
 import { drafts, readToken, store, trimmed } from "./store.js";
 import { trust } from "./trust.js";
 import { exposed } from "./visible.js";
-import { windowOf } from "./window.js";
 import { spokenEnd } from "./words.js";
 
 const CONVERSATION = "default";
@@ -119,7 +119,7 @@ const moneyCard = new Card(byId("money"), async (payload) => {
 const trustCard = new Card(byId("trust"), async (payload) => {
   await ask("chat:trust-approve", payload);
 }, trust);
-const parts = windowOf(ask, CONVERSATION);
+const parts = contextPanel(ask, CONVERSATION);
 const roles = new Roles(byId("roles"), joined, () => void ask("session:take-over", {}).catch(complain), () => {
   // What a socket that only looks on may not ask for.
   void ask("session:configure", wanted(ready)).catch(complain);

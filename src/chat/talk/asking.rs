@@ -88,10 +88,14 @@ impl Talk {
         }
     }
 
-    /// Puts the first open question on the screen, where there is one.
+    /// Puts the first open question on the screen, where there is one, or the first that is about no call. One of those that is
+    /// there stays until it is answered.
     pub(super) fn ask(&mut self) {
-        let Some(confirm) = self.questions.front() else {
+        if self.typing == Typing::Aside {
             return;
+        }
+        let Some(confirm) = self.questions.front() else {
+            return self.put_aside();
         };
         self.typing = Typing::Verdict(Asked::of(confirm));
         let prompt = question::prompt(confirm, self.now);
@@ -122,7 +126,7 @@ impl Talk {
         if let Some(text) = once_only {
             self.say(Style::Yellow, text);
         }
-        if !was_first {
+        if !was_first || self.typing == Typing::Aside {
             return;
         }
         self.typing = Typing::Message;

@@ -120,6 +120,7 @@ impl Talk {
         self.unanswered.clear();
         self.judged.clear();
         self.questions.clear();
+        self.asides.clear();
         self.passed = None;
         self.may_go_on = false;
         self.looking = None;

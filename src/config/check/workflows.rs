@@ -8,7 +8,7 @@ use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings
 use super::super::{ProviderConfig, ToolsConfig};
 use super::findings::Findings;
 use super::{core_tools, providers};
-use crate::message::{SKILL, WITH_BASH};
+use crate::message::WITH_BASH;
 use crate::permission::{Limits, Permission, Permissions, Workflow};
 use crate::units::{Number, Timeout, millis};
 
@@ -129,7 +129,6 @@ fn check_tool(workflow: &str, tool: &str, findings: &mut Findings<'_>) {
 pub(crate) fn unknown_tool(tool: &str, config: &ToolsConfig) -> Option<String> {
     let is_known = core_tools().contains(&tool)
         || WITH_BASH.contains(&tool)
-        || tool == SKILL
         || config.custom.iter().any(|custom| custom.name == tool)
         || tool.starts_with("mcp__")
         || tool.contains('*');

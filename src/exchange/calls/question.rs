@@ -61,16 +61,46 @@ impl Place {
     }
 }
 
+/// What becomes of a call once the user has answered.
+enum Answered {
+    Runs(Permitted),
+    /// A hook made something else of the user's edit, and this is why it is asked about.
+    Asked(Permitted, String),
+}
+
 impl Calls<'_> {
+    /// Asks the user whether a call may run, until it is clear with which input.
     pub(super) async fn ask(
         &self,
         call: &ToolCall,
         tool: &Arc<dyn Tool>,
-        permitted: Permitted,
+        mut permitted: Permitted,
+        mut reason: String,
+        mut place: Place,
+        cancel: &CancellationToken,
+    ) -> Result<Permitted, Box<Output>> {
+        loop {
+            let asked = self.verdict(call, tool, &permitted, reason, place, cancel);
+            let verdict = asked.await?;
+            match self.apply(call, tool, permitted, verdict, cancel).await? {
+                Answered::Runs(permitted) => return Ok(permitted),
+                Answered::Asked(changed, why) => {
+                    (permitted, reason, place) = (changed, why, Place::alone());
+                }
+            }
+        }
+    }
+
+    /// Returns what the user says of a call.
+    async fn verdict(
+        &self,
+        call: &ToolCall,
+        tool: &Arc<dyn Tool>,
+        permitted: &Permitted,
         reason: String,
         place: Place,
         cancel: &CancellationToken,
-    ) -> Result<Permitted, Box<Output>> {
+    ) -> Result<Verdict, Box<Output>> {
         let exchange = self.exchange;
         let _pause = exchange.stopwatch.pause();
         let since = Instant::now();
@@ -135,7 +165,7 @@ impl Calls<'_> {
             };
         });
         self.record_ruling(call, ruling(&verdict));
-        self.apply(call, tool, permitted, verdict, cancel).await
+        Ok(verdict)
     }
 
     /// Does what the user's verdict says.
@@ -146,27 +176,27 @@ impl Calls<'_> {
         permitted: Permitted,
         verdict: Verdict,
         cancel: &CancellationToken,
-    ) -> Result<Permitted, Box<Output>> {
+    ) -> Result<Answered, Box<Output>> {
         match verdict {
-            Verdict::Approved(None) => Ok(Permitted {
+            Verdict::Approved(None) => Ok(Answered::Runs(Permitted {
                 approved: true,
                 ..permitted
-            }),
+            })),
             Verdict::Approved(Some(input)) => {
                 let mut edited = self.prepare(call, tool, &input, cancel).await?;
-                edited.approved = true;
-                edited.edited.get_or_insert(Edit {
-                    input,
-                    by: Editor::User,
-                });
-                // The user wrote it, so nothing is asked again; what is refused stays refused.
+                let by = Editor::User;
+                let edit = edited.edited.get_or_insert(Edit { input, by });
+                let is_users = edit.by == by;
+                edited.approved = is_users;
+                // What the user wrote is not asked again, but what a hook made of it is; what is refused stays refused.
                 match self.decide(call, tool, &edited, 1) {
+                    Decision::Ask(reason) if !is_users => Ok(Answered::Asked(edited, reason)),
                     Decision::Refuse(reason) => {
                         self.record_ruling(call, Ruling::refused(By::Policy));
                         Err(denied(format!("not allowed as edited: {reason}")))
                     }
                     Decision::Denied(said) => Err(self.denied_before(call, &said)),
-                    Decision::Run { .. } | Decision::Ask(_) => Ok(edited),
+                    Decision::Run { .. } | Decision::Ask(_) => Ok(Answered::Runs(edited)),
                 }
             }
             Verdict::Denied(reason) => Err(denied(match reason {

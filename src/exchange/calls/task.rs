@@ -112,6 +112,7 @@ impl Tasker<'_> {
             asking: Arc::clone(&conversation.asking),
             history: Arc::clone(&conversation.history),
             searches: Arc::clone(&conversation.searches),
+            answers: conversation.instructions.answers().clone(),
         });
         let questions = Arc::<Questions>::default();
         let (events, told) = follow(

@@ -23,6 +23,8 @@ pub(crate) struct Breaker {
     native_failed: u32,
     is_told_small: bool,
     is_told_paused: bool,
+    /// Whether a hook said no, since the user said something.
+    is_held: bool,
 }
 
 impl Breaker {
@@ -36,6 +38,17 @@ impl Breaker {
         self.done.clear();
         self.failures = 0;
         self.is_told_paused = false;
+        self.is_held = false;
+    }
+
+    /// Notes that a hook said no.
+    pub(super) fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Returns whether a hook said no, since the user said something.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// Returns whether the window was full again too soon, too often, and nobody was told yet.

@@ -1,16 +1,13 @@
 //! What is read of the files that may speak for the user, and what of them the model is told.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use crate::config::{self, InstructionsTrust};
 use crate::instructions::skills::{self, Skill};
-use crate::instructions::{self, Words};
+use crate::instructions::{Words, of_folder, of_user};
 use crate::message::Part;
 use crate::protocol::trust::{InstructionFile, InstructionSource};
-use crate::sandbox::paths::RootName;
 use crate::telemetry::Redactor;
-use crate::tool::exec::Exec;
 use crate::tool::workspace::Workspace;
 
 /// What stands before the files.
@@ -22,40 +19,74 @@ const SKILLS: &str = "[Skills there are, for kinds of tasks. Before you do such 
 
 /// Files as they were read. Those that cannot be taken are errors, which say why.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub words: Vec<Result<Words, String>>,
+pub(super) struct Found {
     /// The user's own first.
-    pub skills: Vec<Result<Skill, String>>,
+    pub(super) words: Vec<Result<Words, String>>,
+    /// The user's own first.
+    pub(super) skills: Vec<Result<Skill, String>>,
 }
 
-/// Reads the user's own files, where they are in no project, and those of the project and of these folders of it. Looks at files.
-pub(crate) fn find(
+/// Reads the user's own file, and those of the project and of these folders of it. Looks at files.
+pub(crate) fn find_words(
     settings: &config::Instructions,
     trust: InstructionsTrust,
     workspace: &Workspace,
     folders: &BTreeSet<String>,
     redactor: &Redactor,
-) -> Found {
-    let mut found = Found::default();
-    let roots = workspace.exec().ok().map(Exec::roots);
-    let is_outside = |folder: &&Path| {
-        roots.is_none_or(|roots| !folder.starts_with(roots.path(RootName::Project)))
-    };
-    if let Some(folder) = settings.user.as_deref().filter(is_outside) {
-        found
-            .words
-            .extend(instructions::of_user(folder, &settings.names, redactor));
-        found.skills.extend(skills::of_the_user(folder, redactor));
-    }
+) -> Vec<Result<Words, String>> {
+    let roots = workspace.exec().ok().map(|exec| &**exec.roots());
+    let own = settings.user.as_deref();
+    let own = own.and_then(|folder| of_user(folder, &settings.names, roots, redactor));
+    let mut found: Vec<_> = own.map(|own| allowed(own, trust)).into_iter().collect();
     if let Some(roots) = roots.filter(|_| trust != InstructionsTrust::Off) {
         // The names of folders are in order: those above come before those below.
         let folders = std::iter::once("").chain(folders.iter().map(String::as_str));
-        let read = |folder| instructions::of_folder(roots, folder, &settings.names, redactor);
-        found.words.extend(folders.filter_map(read));
-        let skills = skills::of_the_project(roots, &settings.skills, redactor);
-        found.skills.extend(skills);
+        let of_project = folders.filter_map(|it| of_folder(roots, it, &settings.names, redactor));
+        let own: Vec<Words> = found.iter().flatten().cloned().collect();
+        found.extend(of_project.filter(|it| !it.as_ref().is_ok_and(|it| own.contains(it))));
     }
     found
+}
+
+/// Reads the user's own skills, which come first, and those of the project. Looks at files.
+pub(crate) fn find_skills(
+    settings: &config::Instructions,
+    trust: InstructionsTrust,
+    workspace: &Workspace,
+    redactor: &Redactor,
+) -> Vec<Result<Skill, String>> {
+    let roots = workspace.exec().ok().map(|exec| &**exec.roots());
+    let own = settings.user.as_deref();
+    let own = own.map(|folder| skills::of_the_user(folder, roots, redactor));
+    let own = own.into_iter().flatten();
+    let mut found: Vec<_> = own
+        .map(|skill| {
+            let skill = skill?;
+            allowed(Ok(skill.words.clone()), trust).map(|_| skill)
+        })
+        .collect();
+    if let Some(roots) = roots.filter(|_| trust != InstructionsTrust::Off) {
+        let of_project = skills::of_the_project(roots, &settings.skills, redactor);
+        let own: Vec<Words> = found.iter().flatten().map(|it| it.words.clone()).collect();
+        let is_own = |skill: &Skill| own.contains(&skill.words);
+        found.extend(
+            of_project
+                .into_iter()
+                .filter(|it| !it.as_ref().is_ok_and(is_own)),
+        );
+    }
+    found
+}
+
+/// Refuses what is named as the user's own and lies in the project, where none of the project's files is told.
+fn allowed(words: Result<Words, String>, trust: InstructionsTrust) -> Result<Words, String> {
+    match words {
+        Ok(words) if !words.is_users && trust == InstructionsTrust::Off => Err(format!(
+            "{}: your folder of settings leads to it, but it lies in the project, of which no file is told (project.instructions_trust = \"off\")",
+            words.path
+        )),
+        words => words,
+    }
 }
 
 /// Returns a file as clients are told of it.

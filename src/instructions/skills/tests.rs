@@ -2,6 +2,12 @@ use std::fs;
 
 use super::*;
 
+fn redactor() -> Redactor {
+    let redactor = Redactor::default();
+    redactor.add("hunter2-hunter2");
+    redactor
+}
+
 fn read(name: &str, text: &str) -> Result<Skill, String> {
     let words = Words {
         path: format!("skills/{name}/SKILL.md"),
@@ -11,7 +17,7 @@ fn read(name: &str, text: &str) -> Result<Skill, String> {
         bytes: text.len(),
         text: text.to_owned(),
     };
-    skill(name, format!("skills/{name}"), words)
+    skill(name, format!("skills/{name}"), words, &redactor())
 }
 
 #[test]
@@ -86,13 +92,16 @@ fn skills_of_a_project_and_of_the_user_are_found_in_order() {
     lay("project/.agents/skills/empty/README.md", "none");
     lay("settings/skills/a/more/x.txt", "beside");
     lay("settings/secret", "outside");
+    for denied in [".env", "more/credentials.json", "a.pem", "my_secrets.py"] {
+        lay(&format!("settings/skills/a/{denied}"), "TOKEN");
+    }
     let roots = Roots::open(&real.join("project"), &real.join("central"), None).unwrap();
     let redactor = Redactor::default();
     let folders = [".agents/skills".to_owned(), ".claude/skills".to_owned()];
     let found = of_the_project(&roots, &folders, &redactor);
     let names: Vec<String> = found.into_iter().map(|it| it.unwrap().folder).collect();
     assert_eq!(names, [".agents/skills/a", ".agents/skills/b"]);
-    let own = of_the_user(&real.join("settings"), &redactor);
+    let own = of_the_user(&real.join("settings"), Some(&roots), &redactor);
     let own: Vec<Skill> = own.into_iter().map(Result::unwrap).collect();
     assert!(own.len() == 2 && own[0].words.is_users);
     assert_eq!(
@@ -102,9 +111,91 @@ fn skills_of_a_project_and_of_the_user_are_found_in_order() {
     for path in ["../../secret", "/etc/passwd", "", "more", "none"] {
         assert!(beside(&own[0], path, &redactor).is_err(), "{path}");
     }
+    for path in [".env", "more/credentials.json", "./a.pem", "my_secrets.py"] {
+        let why = beside(&own[0], path, &redactor).unwrap_err();
+        assert!(why.contains("may not be read"), "{why}");
+    }
     #[cfg(unix)]
     {
-        std::os::unix::fs::symlink("../../secret", real.join("settings/skills/a/out")).unwrap();
+        let link = |to: &str, at: &str| {
+            std::os::unix::fs::symlink(to, real.join("settings/skills").join(at)).unwrap();
+        };
+        link("../../secret", "a/out");
+        link(".env", "a/innocent");
         assert!(beside(&own[0], "out", &redactor).is_err());
+        assert!(beside(&own[0], "innocent", &redactor).is_err());
+        // A skill that lies in the project is one of the project's.
+        lay("project/lent/c/SKILL.md", &text("c"));
+        link("../../project/lent/c", "c");
+        let own = of_the_user(&real.join("settings"), Some(&roots), &redactor);
+        let lent = own.last().unwrap().as_ref().unwrap();
+        assert!(!lent.words.is_users);
+        assert_eq!(lent.folder, "lent/c");
     }
+}
+
+#[test]
+fn what_yaml_makes_of_its_escapes_is_neither_hidden_nor_a_secret() {
+    let text = r#"---
+name: pdf
+description: "Reads\u200b PDFs.\U000E0049 \e[2K \x68unter2-hunter2"
+allowed-tools: ["Read\u202e", "a\nb"]
+---
+"#;
+    let skill = read("pdf", text).unwrap();
+    assert_eq!(
+        skill.description,
+        r"Reads\u{200b} PDFs.\u{e0049} \u{1b}[2K [redacted]"
+    );
+    assert_eq!(skill.allowed_tools.as_deref(), Some(r"Read\u{202e}, a b"));
+    let problem = read("pdf", "---\nname: \"\\u200b\"\ndescription: d\n---\n").unwrap_err();
+    assert!(!problem.contains('\u{200b}'), "{problem}");
+}
+
+#[test]
+fn so_many_skills_are_read_and_so_much_of_them() {
+    let place = tempfile::tempdir().unwrap();
+    let real = crate::sandbox::canonicalize(place.path()).unwrap();
+    let roots = || Roots::open(&real.join("project"), &real.join("central"), None).unwrap();
+    let lay = |name: &str, more: usize| {
+        let folder = real.join("project/skills").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let text = format!(
+            "---\nname: {name}\ndescription: d\n---\n{}",
+            "x".repeat(more)
+        );
+        fs::write(folder.join(FILE), text).unwrap();
+    };
+    let found = || {
+        let mut found = of_the_project(&roots(), &["skills".to_owned()], &redactor());
+        let last = found.pop().unwrap();
+        (found.iter().filter(|it| it.is_ok()).count(), last)
+    };
+    for number in 0..=MAX_SKILLS {
+        lay(&format!("s{number}"), 0);
+    }
+    let (count, last) = found();
+    assert_eq!(count, MAX_SKILLS);
+    assert!(last.unwrap_err().contains("more than 64 skills"));
+    for number in 0..=MAX_SKILLS {
+        lay(&format!("s{number}"), 30_000);
+    }
+    let (count, last) = found();
+    assert_eq!(count, MAX_BYTES / 30_050);
+    assert!(last.unwrap_err().contains("more than 1024 KiB"));
+    for number in 0..=MAX_ENTRIES {
+        fs::create_dir_all(real.join(format!("project/skills/empty{number}"))).unwrap();
+    }
+    let found = of_the_project(&roots(), &["skills".to_owned()], &redactor());
+    let first = found.into_iter().next().unwrap();
+    assert!(first.unwrap_err().contains("more than 1024 entries"));
+}
+
+#[test]
+fn what_is_nested_without_end_is_refused() {
+    let deep = format!(
+        "---\nname: a\ndescription: d\nmetadata: {}\n---\n",
+        "[".repeat(20_000)
+    );
+    assert!(read("a", &deep).is_err());
 }

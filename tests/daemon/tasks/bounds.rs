@@ -214,6 +214,76 @@ async fn a_cap_is_asked_about_once_and_a_refusal_ends_the_tasks() {
 }
 
 #[tokio::test]
+async fn whoever_waits_for_the_answer_to_another_task_has_time() {
+    let provider = Provider::start().await;
+    let (hangs, pause) = Turn::paused(&[json!({"content": "so far"})], &[], "stop");
+    let hangs = std::sync::Mutex::new(Some(hangs));
+    let prompts = ["short|read:a.txt;say:1", "short|read:a.txt;say:2"].map(str::to_owned);
+    provider.by_request(move |request| {
+        let messages = request["messages"].as_array().unwrap();
+        let first = messages.iter().find(|it| it["role"] == "user").unwrap();
+        let said = messages.iter().filter(|it| it["role"] == "assistant");
+        match (text(&first["content"]), said.count()) {
+            ("go", 0) => tasks(&prompts),
+            ("go", _) => Turn::text("done"),
+            ("hang", _) => hangs.lock().unwrap().take().unwrap(),
+            (prompt, said) => turn_of(prompt, said, request),
+        }
+    });
+    let mut more = priced("supervised");
+    more["workflows"] = json!({"short": {"limits": {"timeout": "4s"}, "tool_permissions": {"file_read": {"allowed": true}}}});
+    more["tasks"] = json!({"profiles": ["short"]});
+    let daemon = Daemon::with(&provider, more).await;
+    daemon.file("a.txt", "a\n");
+    let mut client = follower(&daemon).await;
+    client.say("go").await;
+    let mut asked = Vec::new();
+    for number in 0..4 {
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        match number {
+            0..2 => client.send(approve(&confirm["toolId"])).await,
+            _ => asked.push(confirm["toolId"].clone()),
+        }
+    }
+    let budget = json!({"type": "session:configure", "budget": {"maxCostUsd": 0.05}});
+    client.ask(budget).await;
+    for call in &asked {
+        client.send(approve(call)).await;
+    }
+    let confirm = client.until("chat:budget-confirm").await;
+    // Longer than either task may take.
+    let mut other = daemon.connect().await;
+    let hang = json!({"type": "chat:send", "content": "hang", "limits": {"timeoutMs": 5_000}});
+    other.send(hang).await;
+    let ended = other.until("chat:stream-end").await;
+    assert_eq!(ended["payload"]["stopReason"], "timeout", "{ended}");
+    pause.go_on();
+    let id = &confirm["payload"]["requestId"];
+    let answer = json!({"type": "chat:budget-approve", "requestId": id, "unlimited": true});
+    client.send(answer).await;
+    end(&mut client).await;
+    for result in results(&client) {
+        assert_eq!(result["status"], "success", "{result}");
+    }
+}
+
+#[tokio::test]
+async fn tasks_are_no_further_exchanges_of_their_user() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["fix|write:b.txt;say:x"]]);
+    let mut more = fix();
+    more["auth"] = json!({"limits": {"exchanges": 2}});
+    let daemon = Daemon::with(&provider, more).await;
+    let mut client = follower(&daemon).await;
+    client.say("go").await;
+    let confirm = client.until("chat:tool-confirm").await;
+    assert!(confirm["taskId"].is_string(), "{confirm}");
+    let other = json!({"type": "chat:send", "content": "say:hello", "conversationId": "other"});
+    let sent = client.ask(other).await;
+    assert_eq!(sent["payload"]["state"], "started", "{sent}");
+}
+
+#[tokio::test]
 async fn a_task_spends_a_part_of_what_is_left() {
     let provider = Provider::start().await;
     let endless = "loop;".repeat(30);

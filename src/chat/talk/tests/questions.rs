@@ -325,3 +325,131 @@ fn a_question_is_kept_open_while_somebody_is_there() {
     story.event(&event("session:error", &error), Some(2));
     assert_eq!(story.talk.extends_at(), None);
 }
+
+/// A question about money, or that it is settled.
+fn money(id: &str, outcome: Option<&str>) -> Event {
+    let mut payload = json!({"conversationId": "default", "messageId": "m1", "requestId": id});
+    let (kind, more) = match outcome {
+        Some(outcome) => (
+            "chat:budget-resolved",
+            json!({"outcome": outcome, "by": "timeout"}),
+        ),
+        None => (
+            "chat:budget-confirm",
+            json!({"scope": "session", "spentUsd": 1.0, "limitUsd": 1.0, "nextUsd": 0.1, "turn": 1, "choices": []}),
+        ),
+    };
+    let more = more.as_object().unwrap().clone();
+    payload.as_object_mut().unwrap().extend(more);
+    event(kind, &payload)
+}
+
+/// The same about a file.
+fn trust(id: &str, outcome: Option<&str>) -> Event {
+    let mut payload = json!({"conversationId": "default", "messageId": "m1", "requestId": id});
+    let (kind, more) = match outcome {
+        Some(outcome) => (
+            "chat:trust-resolved",
+            json!({"outcome": outcome, "by": "timeout"}),
+        ),
+        None => {
+            let file = json!({"path": "AGENTS.md", "kind": "instructions", "sha256": "ab", "bytes": 1, "text": "x"});
+            (
+                "chat:trust-confirm",
+                json!({"files": [file], "remember": "session"}),
+            )
+        }
+    };
+    let more = more.as_object().unwrap().clone();
+    payload.as_object_mut().unwrap().extend(more);
+    event(kind, &payload)
+}
+
+/// Answers what is on the screen, and returns the types of what was sent, and how many prompts there were.
+fn answered(story: &mut Story, line: &str) -> (Vec<String>, usize) {
+    story.did.clear();
+    story.line(Some(line));
+    let sent = story.did.iter().filter_map(|it| it.split(' ').nth(1));
+    let sent = sent.filter(|it| it.contains(':')).map(str::to_owned);
+    let reads = story.did.iter().filter(|it| it.starts_with("read"));
+    (sent.collect(), reads.count())
+}
+
+#[test]
+fn questions_of_all_kinds_are_asked_one_after_the_other_and_none_is_lost() {
+    let mut story = Story::asked();
+    for event in [
+        money("c1", None),
+        trust("f1", None),
+        trust("f2", None),
+        // After a gap it is announced again.
+        money("c1", None),
+        question("t2"),
+    ] {
+        story.event(&event, None);
+    }
+    story.check(&[]);
+    for (line, sent, reads) in [
+        ("y", Some("chat:tool-approve"), 1),
+        ("y", Some("chat:tool-approve"), 1),
+        ("what?", None, 1),
+        ("n", Some("chat:budget-approve"), 1),
+        ("y", Some("chat:trust-approve"), 1),
+        ("y", Some("chat:trust-approve"), 0),
+    ] {
+        let sent: Vec<String> = sent.map(str::to_owned).into_iter().collect();
+        assert_eq!(answered(&mut story, line), (sent, reads), "{line}");
+    }
+}
+
+#[test]
+fn what_is_on_the_screen_stays_there_until_it_is_answered_or_settled() {
+    let mut story = Story::begin(Options {
+        attended: true,
+        ..Options::default()
+    });
+    story.line(Some("hello"));
+    story.event(&sent(), Some(1));
+    story.did.clear();
+    story.event(&trust("f1", None), None);
+    story.event(&money("c1", None), None);
+    story.event(&question("t1"), None);
+    story.event(&question("t2"), None);
+    assert_eq!(story.did.len(), 1, "{:?}", story.did);
+    // None of these is on the screen.
+    story.did.clear();
+    story.event(&resolved("t1", "expired", "timeout"), None);
+    story.event(&money("c1", Some("expired")), None);
+    story.check(&[]);
+    story.event(&trust("f1", Some("expired")), None);
+    story.check(&["forget", "read y yes fresh"]);
+    story.line(Some("y"));
+    story.check(&[r#"c2 chat:tool-approve approved=true remember="once""#]);
+}
+
+#[test]
+fn at_the_end_of_the_input_nobody_is_there_to_be_asked() {
+    let mut story = Story::one_question();
+    story.did.clear();
+    story.event(&trust("f1", None), None);
+    story.event(&money("c1", None), None);
+    story.did.clear();
+    story.line(None);
+    story.line(None);
+    assert!(story.did[0].starts_with("c2 chat:trust-approve approved=false"));
+    assert!(
+        story.did[2].starts_with("c3 chat:budget-approve"),
+        "{:?}",
+        story.did
+    );
+    let mut story = Story::one_question();
+    story.event(&trust("f1", None), None);
+    story.event(&money("c1", None), None);
+    story.did.clear();
+    story.event(&ready(false), None);
+    story.event(&trust("f2", None), None);
+    assert_eq!(
+        story.did.iter().filter(|it| it.starts_with("read")).count(),
+        1
+    );
+}

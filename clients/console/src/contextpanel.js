@@ -11,7 +11,8 @@ const NAMES = /** @type {Record<string, string>} */ ({
   results: "Results of calls",
 });
 
-export class Window {
+/** The panel. */
+class ContextPanel {
   /** @param {HTMLElement} element @param {HTMLElement} button @param {() => Promise<any>} ask */
   constructor(element, button, ask) {
     this.element = element;
@@ -37,9 +38,9 @@ export class Window {
 
   async #look() {
     try {
-      const { used, window, compactAt, parts } = await this.ask();
+      const { used, window: most, compactAt, parts } = await this.ask();
       this.used = used;
-      const whole = Math.max(window ?? used, used, 1);
+      const whole = Math.max(most ?? used, used, 1);
       const width = (/** @type {number} */ tokens) => `${(100 * tokens) / whole}%`;
       const bar = el("div", { class: "parts", role: "img", "aria-label": `${compact(used)} of ${compact(whole)} tokens` });
       const list = el("ul", {});
@@ -54,7 +55,7 @@ export class Window {
         mark.dataset.kind = kind;
         list.append(el("li", {}, mark, el("span", {}, `${words}${count ? ` (${count})` : ""}`), el("span", { class: "figure" }, compact(tokens))));
       }
-      const free = window ? `${compact(Math.max(0, window - used))} of ${compact(window)} tokens are free` : "nobody knows how large the window is";
+      const free = most ? `${compact(Math.max(0, most - used))} of ${compact(most)} tokens are free` : "nobody knows how large the window is";
       const end = compactAt ? `; made shorter from ${compact(compactAt)} on` : "";
       this.element.replaceChildren(bar, list, el("p", {}, `${free}${end}.`));
     } catch (error) {
@@ -64,6 +65,6 @@ export class Window {
 }
 
 /** Returns the panel of the page. @param {(type: any, payload: any) => Promise<any>} ask @param {string} conversationId */
-export function windowOf(ask, conversationId) {
-  return new Window(byId("window"), byId("context"), () => ask("chat:context", { conversationId }));
+export function contextPanel(ask, conversationId) {
+  return new ContextPanel(byId("window"), byId("context"), () => ask("chat:context", { conversationId }));
 }
