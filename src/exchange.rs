@@ -367,7 +367,7 @@ impl Exchange<'_> {
 
     /// Returns why nobody is asked, whatever the question is; `None` where somebody may be.
     fn unasked(&self) -> Option<Unasked> {
-        if self.setup.policy == ApprovalPolicy::DenyAll {
+        if self.setup.freedom.policy() == ApprovalPolicy::DenyAll {
             return Some(Unasked::Policy);
         }
         let unattended = self.context.services.config().approval.unattended;

@@ -266,9 +266,21 @@ pub enum OnViolation {
     Error,
 }
 
-/// How much is done without asking the user.
+/// How much is done without asking the user, the least first.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, ValueEnum,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    ValueEnum,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum TrustLevel {

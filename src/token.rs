@@ -253,7 +253,9 @@ impl Claims {
             return Err(Refused::Claims);
         }
         let day = match budget {
-            Some(dollars) => Some(Money::from_dollars(dollars).ok_or(Refused::Claims)?),
+            Some(dollars) => Some(Arc::new(
+                Money::from_dollars(dollars).ok_or(Refused::Claims)?,
+            )),
             None => None,
         };
         // A part of a second is not worth a further one.
@@ -273,7 +275,7 @@ impl Claims {
             },
             is_operator: role == Role::Operator,
             roots,
-            most_trust: trust,
+            most_trust: trust.unwrap_or(TrustLevel::Autonomous),
             day,
             ends: Some(ends),
             revoked: CancellationToken::new(),

@@ -433,7 +433,7 @@ impl Learner<'_> {
     /// Returns why nobody is asked; `None` where somebody is.
     fn unable(&self) -> Option<&'static str> {
         let unattended = self.context.services.config().approval.unattended;
-        match (self.setup.policy, unattended) {
+        match (self.setup.freedom.policy(), unattended) {
             (ApprovalPolicy::DenyAll, _) => Some(NOTHING_ASKED),
             (_, Unattended::Deny) => Some("nobody can answer here (approval.unattended)"),
             _ => self.context.session.questions.unable_to_trust(),

@@ -15,7 +15,7 @@ use crate::conversation;
 use crate::exchange::context::{Context, ConversationContext, SessionContext, Setup};
 use crate::exchange::history::History;
 use crate::exchange::tasks::BeginTask;
-use crate::message::{ConversationId, Message, Part, TASK, TrustLevel};
+use crate::message::{ConversationId, Message, Part, TASK};
 use crate::permission::{Scope, Workflow};
 use crate::tool::task::TaskTool;
 use crate::tool::{Registry, Tool};
@@ -88,9 +88,12 @@ impl Session {
         let id = ConversationId::of_task(&begin.within.call);
         let setup = self.task_setup(&begin, &id);
         let room = self.room_for_conversation(&id);
-        let room = room.map_err(|error| error.message);
-        let setup = match setup.and_then(|setup| room.map(|()| setup)) {
-            Ok(setup) => setup,
+        let most = self.services.config().auth.limits.exchanges;
+        let at_work = self.services.quota.exchange(most);
+        let at_work = room.and_then(|()| at_work.ok_or_else(conversation::over_quota));
+        let at_work = at_work.map_err(|error| error.message);
+        let (setup, at_work) = match setup.and_then(|setup| Ok((setup, at_work?))) {
+            Ok(begins) => begins,
             // Its call may have been given up.
             Err(problem) => return drop(begin.begun.send(Err(problem))),
         };
@@ -130,7 +133,7 @@ impl Session {
         let on_end = gone.clone().drop_guard();
         let span = tracing::info_span!("task", conversation_id = %id);
         let run = async move {
-            conversation::run_task(commands, context, setup, cancel).await;
+            conversation::run_task(commands, context, setup, cancel, at_work).await;
             drop(on_end);
         };
         if begun.send(Ok(Arc::clone(&history))).is_err() {
@@ -225,7 +228,7 @@ impl Session {
             message_id: self.shared.ids.message(),
             content: vec![Part::text(begin.prompt.clone())],
             system: format!("{own}\n\n{}", TASK_PROMPT.trim_end()),
-            trust: tighter(around.trust, profile.trust_level),
+            freedom: around.freedom.of_task(profile.trust_level),
             scope: around.scope.narrowed(&profile.permissions),
             max_tokens: None,
             output: None,
@@ -250,14 +253,6 @@ fn profile(name: &str, config: &Config) -> Option<Workflow> {
     }
 }
 
-fn tighter(around: TrustLevel, own: Option<TrustLevel>) -> TrustLevel {
-    match (around, own.unwrap_or(around)) {
-        (TrustLevel::Supervised, _) | (_, TrustLevel::Supervised) => TrustLevel::Supervised,
-        (TrustLevel::Guided, _) | (_, TrustLevel::Guided) => TrustLevel::Guided,
-        (TrustLevel::Autonomous, TrustLevel::Autonomous) => TrustLevel::Autonomous,
-    }
-}
-
 /// Returns the lower of two limits.
 fn less<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     one.into_iter().chain(other).min()
@@ -266,21 +261,6 @@ fn less<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_task_has_no_more_trust_than_what_is_around_it() {
-        use TrustLevel::{Autonomous, Guided, Supervised};
-        for (around, own, expected) in [
-            (Guided, None, Guided),
-            (Guided, Some(Autonomous), Guided),
-            (Guided, Some(Supervised), Supervised),
-            (Supervised, Some(Autonomous), Supervised),
-            (Autonomous, Some(Guided), Guided),
-            (Autonomous, Some(Autonomous), Autonomous),
-        ] {
-            assert_eq!(tighter(around, own), expected, "{around:?} {own:?}");
-        }
-    }
 
     #[test]
     fn the_explorer_is_there_unless_the_operator_has_another_one() {

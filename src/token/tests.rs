@@ -287,8 +287,8 @@ async fn a_token_says_what_its_user_may() {
         (SocketRole::Approver, false)
     );
     assert_eq!(grant.roots, Some(vec![PathBuf::from("/work/anna")]));
-    assert_eq!(grant.most_trust, Some(TrustLevel::Guided));
-    assert_eq!(grant.day, Money::from_dollars(2.5));
+    assert_eq!(grant.most_trust, TrustLevel::Guided);
+    assert_eq!(grant.day.as_deref(), Money::from_dollars(2.5).as_ref());
     let ends = rights["exp"].as_i64().unwrap() + 5;
     assert_eq!(grant.ends.unwrap().as_second(), ends);
     for (role, expected) in [
