@@ -179,6 +179,25 @@ impl Tokens {
     }
 }
 
+/// How what tokens are checked by is, for who asks why something does not work.
+pub(crate) struct Checkup {
+    /// Why keys were left out; else why there are none.
+    pub keys: Result<Vec<String>, String>,
+    /// Why what was taken back cannot be read, where it cannot.
+    pub revoked: Result<(), String>,
+}
+
+/// Reads keys, and what was taken back, as the daemon would.
+pub(crate) async fn check_up(config: &JwtConfig) -> Checkup {
+    let path = config.revoked.clone();
+    let revoked = move || Revoked::read(path.as_deref()).map(drop);
+    let revoked = tokio::task::spawn_blocking(revoked).await;
+    Checkup {
+        keys: source::read(&config.keys).await.map(|it| it.odd().to_vec()),
+        revoked: revoked.unwrap_or_else(|error| Err(error.to_string())),
+    }
+}
+
 impl Door {
     /// Lets a token in that was not taken back.
     fn enter(&mut self, grant: Arc<Grant>, claims: Claims) -> Result<Arc<Grant>, Refused> {

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::Keys;
 use crate::config::KeySource;
-use crate::http::{Body, Clients};
+use crate::http::Clients;
 
 /// The longest set of keys, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
@@ -123,17 +123,7 @@ impl Inner {
     }
 
     async fn read(&self) {
-        let read = match &self.place {
-            KeySource::File(path) => {
-                let path = path.clone();
-                let read = tokio::task::spawn_blocking(move || of_file(&path)).await;
-                read.unwrap_or_else(|error| Err(error.to_string()))
-            }
-            KeySource::Address(url) => {
-                let read = tokio::time::timeout(TIMEOUT, self.of_address(url)).await;
-                read.unwrap_or_else(|_| Err("it does not answer".to_owned()))
-            }
-        };
+        let read = read_by(&self.place, &self.clients).await;
         let now = Some(Instant::now());
         let mut known = self.known.lock();
         (known.tried_at, known.reading) = (now, None);
@@ -149,23 +139,40 @@ impl Inner {
             }
         }
     }
+}
 
-    async fn of_address(&self, url: &str) -> Result<Keys, String> {
-        let client = self.clients.get(url, None).await;
-        let client = client.map_err(|error| error.to_string())?;
-        // Without the address: it may hold a secret.
-        let broke = |error: reqwest::Error| error.without_url().to_string();
-        let answer = crate::http::send(client.get(url)).await.map_err(broke)?;
-        if !answer.status().is_success() {
-            return Err(format!("it answers {}", answer.status()));
+/// Reads keys once.
+pub(super) async fn read(place: &KeySource) -> Result<Keys, String> {
+    read_by(place, &Clients::guarded()).await
+}
+
+async fn read_by(place: &KeySource, clients: &Clients) -> Result<Keys, String> {
+    match place {
+        KeySource::File(path) => {
+            let path = path.clone();
+            let read = tokio::task::spawn_blocking(move || of_file(&path)).await;
+            read.unwrap_or_else(|error| Err(error.to_string()))
         }
-        match crate::http::body(answer, MAX_BYTES).await.map_err(broke)? {
-            Body {
-                is_whole: true,
-                bytes,
-            } => Keys::read(&String::from_utf8_lossy(&bytes)),
-            _ => Err(too_long()),
+        KeySource::Address(url) => {
+            let read = tokio::time::timeout(TIMEOUT, of_address(url, clients)).await;
+            read.unwrap_or_else(|_| Err("it does not answer".to_owned()))
         }
+    }
+}
+
+async fn of_address(url: &str, clients: &Clients) -> Result<Keys, String> {
+    let client = clients.get(url, None).await;
+    let client = client.map_err(|error| error.to_string())?;
+    // Without the address: it may hold a secret.
+    let broke = |error: reqwest::Error| error.without_url().to_string();
+    let answer = crate::http::send(client.get(url)).await.map_err(broke)?;
+    if !answer.status().is_success() {
+        return Err(format!("it answers {}", answer.status()));
+    }
+    let body = crate::http::body(answer, MAX_BYTES).await.map_err(broke)?;
+    match body.is_whole {
+        true => Keys::read(&String::from_utf8_lossy(&body.bytes)),
+        false => Err(too_long()),
     }
 }
 
