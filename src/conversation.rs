@@ -45,7 +45,7 @@ use learn::{find_model, learn};
 use limit::{overdue, time_limit};
 pub(crate) use queue::{QueueChange, not_queued};
 use state::{ActorState, QUEUED, QueuedSend, Running};
-pub(crate) use state::{KeptSend, Unread};
+pub(crate) use state::{KeptSend, Unread, over_quota};
 pub(crate) use task::run_task;
 pub(crate) use view::{View, page_of};
 
@@ -250,6 +250,7 @@ impl Mailbox {
 
     /// Waits for one command and takes it; returns false where no more come.
     async fn take_next(&mut self, context: &Context) -> bool {
+        self.state.at_work = None;
         let command = self.cancel.run_until_cancelled(self.inbox.recv()).await;
         match command.flatten() {
             Some(command) => {
@@ -276,15 +277,19 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     let began = Instant::now();
     let _running = context.services.exchanges.token();
     let _counted = metrics::EXCHANGES.enter();
+    let state = &mut mailbox.state;
     // A task is part of the exchange around it.
-    let is_task = context.conversation.within.is_some();
-    let _of_user = (!is_task).then(|| context.services.quota.exchange());
+    if state.at_work.is_none() && context.conversation.within.is_none() {
+        // What waited when the daemon ended runs whatever else does.
+        state.at_work = context.services.quota.exchange(None);
+    }
     // No child of the conversation's token: questions are settled before calls are cancelled.
     let cancel = CancellationToken::new();
     let (steer, mut steered) = mpsc::channel(QUEUED);
     mailbox.state.running = Some(Running {
         message_id: setup.message_id.clone(),
         steer: Some(steer),
+        freedom: setup.freedom.clone(),
         cancel: cancel.clone(),
         steered: VecDeque::new(),
         cause: None,

@@ -37,7 +37,7 @@ use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
 use crate::message::Severity;
-use crate::notices::Notices;
+use crate::notices::{Notices, To};
 use crate::otlp::{self, Exporting};
 use crate::protocol::roles::SocketRole;
 use crate::provider::registry::Providers;
@@ -215,7 +215,7 @@ fn catch_signals() -> Result<Signals, Fatal> {
     Signals::catch().map_err(|error| Fatal::failed(format!("signals cannot be caught: {error}")))
 }
 
-/// Reads the configuration again; what comes of it is told to all sessions.
+/// Reads the configuration again; what comes of it is told to operators.
 async fn reload(daemon: Arc<Daemon>) {
     if let Err(problem) = daemon.reload().await {
         let message = format!(
@@ -223,7 +223,7 @@ async fn reload(daemon: Arc<Daemon>) {
         );
         daemon
             .notices
-            .send(Severity::Warning, "config_invalid", message);
+            .send(To::Operators, Severity::Warning, "config_invalid", message);
     }
 }
 

@@ -389,7 +389,7 @@ impl Exchange<'_> {
 
 /// Returns why nobody is asked in such an exchange; `None` where somebody may be.
 fn unasked(setup: &Setup, context: &Context) -> Option<Unasked> {
-    if setup.policy == ApprovalPolicy::DenyAll {
+    if setup.freedom.policy() == ApprovalPolicy::DenyAll {
         return Some(Unasked::Policy);
     }
     let unattended = context.services.config().approval.unattended;

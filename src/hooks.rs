@@ -288,22 +288,18 @@ impl Hooks {
         let client = client.map_err(|error| error.to_string())?;
         let sent = client.post(url).json(body).send().await;
         // Without the address: it may hold a secret.
-        let mut response = sent.map_err(|error| error.without_url().to_string())?;
+        let response = sent.map_err(|error| error.without_url().to_string())?;
         if !response.status().is_success() {
             return Err(format!(
                 "its endpoint answered {}",
                 response.status().as_u16()
             ));
         }
-        let mut text = Vec::new();
-        let broke = |error: reqwest::Error| error.without_url().to_string();
-        while let Some(chunk) = response.chunk().await.map_err(broke)? {
-            text.extend_from_slice(&chunk);
-            if text.len() > MAX_ANSWER {
-                return Err(too_long());
-            }
+        let body = crate::http::body(response, MAX_ANSWER).await;
+        match body.map_err(|error| error.without_url().to_string())? {
+            body if body.is_whole => read(&body.bytes),
+            _ => Err(too_long()),
         }
-        read(&text)
     }
 }
 

@@ -150,6 +150,33 @@ pub async fn send(request: RequestBuilder) -> reqwest::Result<Response> {
     }
 }
 
+/// What was read of an answer.
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub bytes: Vec<u8>,
+    /// Whether there is no more of it.
+    pub is_whole: bool,
+}
+
+/// Reads the body of an answer, unpacked, up to `most` bytes.
+///
+/// # Errors
+///
+/// reqwest's, where the answer breaks off before.
+pub(crate) async fn body(mut answer: Response, most: usize) -> reqwest::Result<Body> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = answer.chunk().await? {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > most {
+            bytes.truncate(most);
+            let is_whole = false;
+            return Ok(Body { bytes, is_whole });
+        }
+    }
+    let is_whole = true;
+    Ok(Body { bytes, is_whole })
+}
+
 impl Route {
     fn of(url: &str, ca_file: Option<&Path>) -> Result<Self, ClientError> {
         let url =

@@ -266,7 +266,7 @@ pub enum OnViolation {
     Error,
 }
 
-/// How much is done without asking the user.
+/// How much is done without asking the user, the least first.
 // Each is freer than the one before it, and so is greater.
 #[derive(
     Clone,

@@ -1,15 +1,67 @@
-//! Notices to all sessions: a server that is ready or gone, a search engine that is down, a provider that was found.
+//! Notices of the daemon, each with whom it is for: a server that is ready or gone, a store that fails, a provider that was found.
 
+use outrigger_store::User;
 use tokio::sync::broadcast;
 
-use crate::message::{Notice, Severity};
+use crate::message::{Notice, SessionId, Severity};
 
 /// Notices that a session may be behind; older ones it misses.
 const BACKLOG: usize = 64;
 
+/// What a user is told who is no operator, where what is said is not safe.
+pub(crate) const NOT_SAFE: &str = "what is said from now on is not safe: it goes on in memory, and is lost if the daemon ends before it is written";
+
+/// Whom a notice is for. Who operates the daemon is told all of it, but what is a user's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum To {
+    /// Whoever operates the daemon: it may name servers, files and folders.
+    Operators,
+    /// Everybody. Who is no operator is told this in the place of its words.
+    Everybody(&'static str),
+    /// One session. Where its user is no operator, this is told in the place of its words.
+    Session(SessionId, &'static str),
+    /// One user, in all of the user's sessions.
+    User(User),
+}
+
+/// A notice, and whom it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addressed {
+    to: To,
+    notice: Notice,
+}
+
+impl Addressed {
+    /// Returns what is said of it in a session of this user; `None` where it is not for that.
+    pub(crate) fn said_in(
+        self,
+        session: &SessionId,
+        user: &User,
+        is_operator: bool,
+    ) -> Option<Notice> {
+        let Self { to, notice } = self;
+        let (is_for, others) = match &to {
+            To::Operators => (is_operator, None),
+            To::Everybody(others) => (true, Some(*others)),
+            To::Session(of, others) => (is_operator || of == session, Some(*others)),
+            To::User(of) => (of == user, None),
+        };
+        let message = match others {
+            Some(others) if !is_operator => others.to_owned(),
+            _ => notice.message,
+        };
+        is_for.then_some(Notice { message, ..notice })
+    }
+
+    /// Returns it where it was sent to one session alone.
+    pub(crate) fn of_session(self) -> Notice {
+        self.notice
+    }
+}
+
 /// The way to all sessions; clones lead to the same ones.
 #[derive(Clone)]
-pub struct Notices(broadcast::Sender<Notice>);
+pub struct Notices(broadcast::Sender<Addressed>);
 
 impl Default for Notices {
     fn default() -> Self {
@@ -18,22 +70,63 @@ impl Default for Notices {
 }
 
 impl Notices {
-    /// Logs a notice and sends it to all sessions.
-    pub fn send(&self, severity: Severity, code: &str, message: String) {
+    /// Logs a notice and sends it to those whom it is for.
+    pub fn send(&self, to: To, severity: Severity, code: &str, message: String) {
         match severity {
             Severity::Info => tracing::info!(code, "{message}"),
             Severity::Warning | Severity::Error => tracing::warn!(code, "{message}"),
         }
-        // Nobody may be connected.
-        drop(self.0.send(Notice {
+        let notice = Notice {
             severity,
             code: code.to_owned(),
             message,
-        }));
+        };
+        // Nobody may be connected.
+        drop(self.0.send(Addressed { to, notice }));
     }
 
     /// Receives what is sent from now on.
-    pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
+    pub fn subscribe(&self) -> broadcast::Receiver<Addressed> {
         self.0.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_says_what_it_may_to_those_whom_it_is_for() {
+        let (whole, short) = (Some("/secret/path"), Some("not safe"));
+        let (own, other) = (SessionId::new("own"), SessionId::new("other"));
+        let [anna, ben] = ["anna", "ben"].map(User::new);
+        // To an operator, to anna in her session, to anna in another one, to ben.
+        for (to, expected) in [
+            (To::Operators, [whole, None, None, None]),
+            (To::Everybody("not safe"), [whole, short, short, short]),
+            (
+                To::Session(own.clone(), "not safe"),
+                [whole, short, None, None],
+            ),
+            (To::User(anna.clone()), [None, whole, whole, None]),
+        ] {
+            let said = |session: &SessionId, user: &User, is_operator| {
+                let notice = Notice {
+                    severity: Severity::Error,
+                    code: "store_failed".to_owned(),
+                    message: "/secret/path".to_owned(),
+                };
+                let to = to.clone();
+                let said = Addressed { to, notice }.said_in(session, user, is_operator);
+                said.map(|it| it.message)
+            };
+            let found = [
+                said(&other, &User::default(), true),
+                said(&own, &anna, false),
+                said(&other, &anna, false),
+                said(&other, &ben, false),
+            ];
+            assert_eq!(found, expected.map(|it| it.map(str::to_owned)), "{to:?}");
+        }
     }
 }

@@ -13,10 +13,12 @@ use crate::message::{Money, OnViolation, TrustLevel};
 use crate::units::{Share, Timeout};
 
 pub mod decision;
+mod freedom;
 pub mod rule;
 pub mod scope;
 
 pub use decision::{Decision, Subject, decide};
+pub(crate) use freedom::Freedom;
 pub use rule::Remember;
 pub use scope::{Permissions, Scope};
 
@@ -116,6 +118,16 @@ pub enum ApprovalPolicy {
 }
 
 impl ApprovalPolicy {
+    /// Returns what is left of it for who may have no more done without asking than this: below `autonomous`, calls that are
+    /// asked for do not run without an answer.
+    #[must_use]
+    pub(crate) fn capped(self, most: TrustLevel) -> Self {
+        match self {
+            Self::AllowAll if most < TrustLevel::Autonomous => Self::Ask,
+            policy => policy,
+        }
+    }
+
     /// Returns whether more is done without a question than by another one.
     pub fn is_looser(self, other: Self) -> bool {
         let freedom = |policy| match policy {

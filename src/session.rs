@@ -43,7 +43,6 @@ mod settings;
 mod status;
 mod tasks;
 mod title;
-mod told;
 mod tools;
 mod transfer;
 mod usage;
@@ -66,7 +65,7 @@ use crate::exchange::memory::{ConversationMemory, Memory, SharedRules};
 use crate::exchange::tasks::{BeginTask, DESK};
 use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Money, Notice, Severity};
-use crate::notices::Notices;
+use crate::notices::{Addressed, NOT_SAFE, Notices};
 use crate::protocol::RequestId;
 use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, Ready};
@@ -96,8 +95,8 @@ pub(crate) use reload::Reloadable;
 use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
-pub use sessions::{Daemon, Sessions, UserSessions};
-pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS};
+pub use sessions::{Daemon, NoSession, Sessions, UserSessions};
+pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS, elsewhere};
 use tasks::{EndedTasks, SessionTools};
 pub(crate) use title::MAX_TITLES;
 use transfer::Transfers;
@@ -241,7 +240,7 @@ impl Session {
                 spend: daemon
                     .services
                     .spend
-                    .of(&handle.grant.user, handle.grant.day),
+                    .of(&handle.grant.user, handle.grant.day.as_ref()),
                 ..daemon.services.clone()
             },
             conversations: HashMap::new(),
@@ -292,14 +291,17 @@ impl Session {
         }
         self.at_begin.extend(self.unread(are_read));
         if let Some(problem) = self.daemon.store.as_ref().and_then(AnyStore::failing) {
-            let notice = Notice {
-                severity: Severity::Error,
-                code: told::STORE_FAILED.to_owned(),
-                message: format!(
-                    "what is said is not safe now: the store does not take it ({problem})"
-                ),
+            let message = match self.grant.is_operator {
+                true => {
+                    format!("what is said is not safe now: the store does not take it ({problem})")
+                }
+                false => NOT_SAFE.to_owned(),
             };
-            self.at_begin.extend(told::to(&self.grant, notice));
+            self.at_begin.push(Notice {
+                severity: Severity::Error,
+                code: "store_failed".to_owned(),
+                message,
+            });
         }
         // The client of a session of before asks for a resync, in which they would be lost.
         if !is_restored {
@@ -335,13 +337,17 @@ impl Session {
                 }
                 // One that came too fast to be read is missed; `mcp:list` has how things stand.
                 notice = notices.recv() => {
-                    if let Some(notice) = notice.ok().and_then(|it| told::to(&self.grant, it)) {
+                    let said = |notice: Addressed| {
+                        let Grant { user, is_operator, .. } = &*self.grant;
+                        notice.said_in(&self.shared.id, user, *is_operator)
+                    };
+                    if let Some(notice) = notice.ok().and_then(said) {
                         self.shared.events.emit(Event::SessionNotice(notice));
                     }
                     continue;
                 }
                 notice = own_notices.recv() => {
-                    if let Ok(notice) = notice {
+                    if let Ok(notice) = notice.map(Addressed::of_session) {
                         self.shared.events.emit(Event::SessionNotice(notice));
                     }
                     continue;
@@ -368,8 +374,9 @@ impl Session {
             };
             match message {
                 Some(Message::Request(request, from, grant)) => {
+                    let is_operator = grant.is_operator;
                     if let Some(request) = self.admitted(*request, from, grant) {
-                        self.handle(request).await;
+                        self.handle(request, is_operator).await;
                     }
                 }
                 Some(Message::Attach(entrance, grant, reply)) => {

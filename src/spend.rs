@@ -13,7 +13,7 @@ mod expected;
 mod sums;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
@@ -43,7 +43,14 @@ const MAX_USERS: usize = 10_000;
 #[derive(Clone)]
 pub(crate) struct Spend {
     shared: Arc<DayAccounts>,
-    user: Arc<Account>,
+    user: Arc<UserDay>,
+}
+
+/// The day of one user.
+struct UserDay {
+    account: Arc<Account>,
+    /// What the user may spend by what was granted, as long as anybody has that: the least counts.
+    granted: Mutex<Vec<Weak<Money>>>,
     restored: Restored,
 }
 
@@ -54,10 +61,12 @@ struct DayAccounts {
     days: Days,
     clock: Clock,
     since: Since,
-    users: Mutex<HashMap<User, (Arc<Account>, Restored)>>,
+    users: Mutex<HashMap<User, Arc<UserDay>>>,
     daemon: Arc<Account>,
     /// Of the instances that have a cap.
     providers: BTreeMap<String, Arc<Account>>,
+    /// Done when what all have spent is known.
+    restored: Restored,
 }
 
 /// The accounts of whoever makes a request.
@@ -74,79 +83,67 @@ impl Spend {
     /// Begins with what was spent today: `since` is asked for it before the first request that a day's cap is for.
     pub(crate) fn new(config: &BudgetConfig, clock: Clock, since: Since) -> Self {
         let providers = config.provider.iter();
-        let shared = Arc::new(DayAccounts {
-            days: Days::new(config.zone.clone()),
-            since,
-            users: Mutex::default(),
-            daemon: Arc::new(Account::limited(config.daemon_day)),
-            providers: providers
-                .filter_map(|(name, budget)| {
-                    Some((name.clone(), Arc::new(Account::limited(Some(budget.day?)))))
-                })
-                .collect(),
-            config: config.clone(),
-            clock,
-        });
-        let begun = Arc::clone(&shared);
-        let restored = async move {
-            if begun.has_caps() {
-                let now = (begun.clock)();
-                let spent = (begun.since)(None, begun.days.start(now)).await;
-                begun.restore(&spent, begun.days.day(now));
-            }
-        };
-        let all = Self {
-            shared,
-            user: Arc::default(),
-            restored: restored.boxed().shared(),
-        };
-        all.of(&User::default(), None)
-    }
-
-    /// Returns what sessions of a user share, who may spend this much in a day beside what the configuration says.
-    pub(crate) fn of(&self, user: &User, most: Option<Money>) -> Self {
-        let mut users = self.shared.users.lock();
-        if users.len() >= MAX_USERS {
-            users.retain(|_, (account, _)| Arc::strong_count(account) > 2);
-        }
-        let (account, restored) = users.entry(user.clone()).or_insert_with(|| {
-            let account = Arc::<Account>::default();
-            let own = Arc::clone(&account);
-            let (shared, user) = (Arc::downgrade(&self.shared), user.clone());
-            let all = self.restored.clone();
+        let shared = Arc::new_cyclic(|begun: &Weak<DayAccounts>| {
+            let begun = Weak::clone(begun);
             let restored = async move {
-                all.await;
-                let is_capped = |shared: &DayAccounts| {
-                    user != User::default() || shared.config.user_day.is_some()
-                };
-                if let Some(shared) = shared.upgrade().filter(|it| is_capped(it)) {
-                    let now = (shared.clock)();
-                    let spent = (shared.since)(Some(user), shared.days.start(now)).await;
-                    let spent = spent.into_iter().map(|(_, amount)| amount).sum();
-                    own.add_at(Some(shared.days.day(now)), spent);
+                if let Some(begun) = begun.upgrade().filter(|it| it.has_caps()) {
+                    let now = (begun.clock)();
+                    let spent = (begun.since)(None, begun.days.start(now)).await;
+                    begun.restore(&spent, begun.days.day(now));
                 }
             };
-            (account, restored.boxed().shared())
+            DayAccounts {
+                days: Days::new(config.zone.clone()),
+                since,
+                users: Mutex::default(),
+                daemon: Arc::new(Account::limited(config.daemon_day)),
+                providers: providers
+                    .filter_map(|(name, budget)| {
+                        Some((name.clone(), Arc::new(Account::limited(Some(budget.day?)))))
+                    })
+                    .collect(),
+                config: config.clone(),
+                clock,
+                restored: restored.boxed().shared(),
+            }
         });
+        let user = shared.day_of(&User::default());
+        Self { shared, user }
+    }
+
+    /// Returns what sessions of a user share, who may spend no more in a day than was granted, beside what the configuration says.
+    pub(crate) fn of(&self, user: &User, granted: Option<&Arc<Money>>) -> Self {
         let spend = Self {
             shared: Arc::clone(&self.shared),
-            user: Arc::clone(account),
-            restored: restored.clone(),
+            user: self.shared.day_of(user),
         };
-        drop(users);
-        spend.limit_day(most);
+        spend.grant_day(granted);
         spend
     }
 
-    /// Has the user spend no more in a day than this, and what the configuration says.
-    pub(crate) fn limit_day(&self, most: Option<Money>) {
-        let caps = [self.shared.config.user_day, most];
-        self.user.set_limit(caps.into_iter().flatten().min());
+    /// Has the user spend no more in a day than this as long as anybody has it.
+    pub(crate) fn grant_day(&self, granted: Option<&Arc<Money>>) {
+        let mut known = self.user.granted.lock();
+        let granted = granted.map(Arc::downgrade);
+        let is_new = |it: &Weak<Money>| granted.as_ref().is_none_or(|new| !new.ptr_eq(it));
+        // As many as tokens of the user are in use.
+        known.retain(|it| it.strong_count() > 0 && is_new(it));
+        known.extend(granted.clone());
+    }
+
+    /// Sets the cap of the user's day to what counts now.
+    fn limit_day(&self) {
+        let granted = self.user.granted.lock();
+        let granted = granted.iter().filter_map(Weak::upgrade).map(|it| *it);
+        let least = granted.chain(self.shared.config.user_day).min();
+        if self.user.account.stand().map(|stand| stand.limit) != least {
+            self.user.account.set_limit(least);
+        }
     }
 
     /// Waits until what was spent today is known.
     pub(crate) async fn restored(&self) {
-        self.restored.clone().await;
+        self.user.restored.clone().await;
     }
 
     /// Returns the time.
@@ -160,6 +157,7 @@ impl Spend {
 
     /// Returns the caps that count for a request, in the order in which they are locked.
     pub(crate) fn caps(&self, owners: Owners<'_>, is_locked: impl Fn(&str) -> bool) -> Caps {
+        self.limit_day();
         let shared = &self.shared;
         let own = |scope, account: Option<&Arc<Account>>, key| {
             account.map(|account| Cap::new(scope, Arc::clone(account), !is_locked(key)))
@@ -176,7 +174,7 @@ impl Spend {
                 "budget.conversation",
             ),
             own(BudgetScope::Session, Some(owners.session), "budget.session"),
-            Some(of_day(BudgetScope::User, &self.user)),
+            Some(of_day(BudgetScope::User, &self.user.account)),
             Some(of_day(BudgetScope::Daemon, &shared.daemon)),
             provider.map(|account| of_day(BudgetScope::Provider, account)),
         ];
@@ -199,6 +197,42 @@ impl Spend {
 }
 
 impl DayAccounts {
+    /// Returns the day of a user, as somebody of its sessions has it, or anew.
+    fn day_of(self: &Arc<Self>, user: &User) -> Arc<UserDay> {
+        let mut users = self.users.lock();
+        if users.len() >= MAX_USERS {
+            // Who is present has one, too.
+            users.retain(|_, day| Arc::strong_count(day) > 1);
+        }
+        let day = users.entry(user.clone()).or_insert_with(|| {
+            let (shared, user) = (Arc::downgrade(self), user.clone());
+            Arc::new_cyclic(|own: &Weak<UserDay>| {
+                let own = Weak::clone(own);
+                let restored = async move {
+                    let Some(shared) = shared.upgrade() else {
+                        return;
+                    };
+                    shared.restored.clone().await;
+                    if user == User::default() && shared.config.user_day.is_none() {
+                        return;
+                    }
+                    let now = (shared.clock)();
+                    let spent = (shared.since)(Some(user), shared.days.start(now)).await;
+                    let spent = spent.into_iter().map(|(_, amount)| amount).sum();
+                    if let Some(own) = own.upgrade() {
+                        own.account.add_at(Some(shared.days.day(now)), spent);
+                    }
+                };
+                UserDay {
+                    account: Arc::default(),
+                    granted: Mutex::default(),
+                    restored: restored.boxed().shared(),
+                }
+            })
+        });
+        Arc::clone(day)
+    }
+
     fn has_caps(&self) -> bool {
         self.config.daemon_day.is_some() || !self.providers.is_empty()
     }

@@ -16,6 +16,7 @@ pub(crate) mod restored;
 mod rules;
 pub(crate) mod transfer;
 mod updates;
+mod waiting;
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub use outrigger_store::sqlite::{Sqlite, Sync};
 pub use outrigger_store::{AnyStore, Error, Growth, Health, Limits, UserStore};
 pub(crate) use outrigger_store::{Held, Store};
 pub(crate) use updates::{Updates, UserUpdates, update, updated};
+pub(crate) use waiting::Waiting;
 
 use crate::message::{ConversationId, Message, MessageId, SessionId};
 use crate::protocol::RequestId;

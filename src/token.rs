@@ -118,8 +118,17 @@ pub(crate) enum Refused {
 pub(crate) struct Tokens {
     config: JwtConfig,
     source: Source,
-    revoked: Mutex<Arc<Revoked>>,
-    live: Mutex<Vec<(Weak<Grant>, Claims)>>,
+    door: Mutex<Door>,
+    /// Held while the file of what was taken back is read, so that an older look never comes after a newer one.
+    looking: tokio::sync::Mutex<()>,
+}
+
+/// What was taken back, and what is in use: under one lock, so that no token is let in beside its being taken back.
+struct Door {
+    revoked: Revoked,
+    /// Why the file could not be read at the last look.
+    problem: Option<String>,
+    in_use: Vec<(Weak<Grant>, Claims)>,
 }
 
 impl Tokens {
@@ -128,8 +137,12 @@ impl Tokens {
         crypto::install();
         Ok(Self {
             source: Source::new(&config.keys)?,
-            revoked: Mutex::new(Arc::new(Revoked::read(config.revoked.as_deref())?)),
-            live: Mutex::default(),
+            door: Mutex::new(Door {
+                revoked: Revoked::read(config.revoked.as_deref())?,
+                problem: None,
+                in_use: Vec::new(),
+            }),
+            looking: tokio::sync::Mutex::default(),
             config: config.clone(),
         })
     }
@@ -142,53 +155,86 @@ impl Tokens {
         let key = keys::wanted(token)?;
         let keys = self.source.keys(|keys| keys.has(&key)).await;
         let claims = keys.check(token, &key, &self.config)?;
-        self.look_at_revoked().await;
-        if self.revoked.lock().has(&claims) {
-            return Err(Refused::Revoked);
-        }
         let grant = Arc::new(claims.grant(self.config.clock_skew)?);
-        let mut live = self.live.lock();
-        // As many as sockets and sessions have.
-        live.retain(|(grant, _)| grant.strong_count() > 0);
-        live.push((Arc::downgrade(&grant), claims));
-        Ok(grant)
+        self.look_at_revoked().await;
+        self.door.lock().enter(grant, claims)
     }
 
     /// Reads the keys again, and what was taken back, whose sockets are closed.
     pub(crate) async fn reload(&self) {
         self.source.read_again().await;
-        self.read_revoked().await;
+        self.look_at_revoked().await;
     }
 
-    /// Reads what was taken back again where its file is another one.
+    /// Reads what was taken back; closes the sockets of what is new there. A file that cannot be read changes nothing, and is
+    /// said to be so once.
     pub(crate) async fn look_at_revoked(&self) {
-        let (path, known) = (
-            self.config.revoked.clone(),
-            Arc::clone(&self.revoked.lock()),
-        );
-        let is_other = move || path.is_some_and(|path| known.is_other(&path));
-        if tokio::task::spawn_blocking(is_other).await.unwrap_or(false) {
-            self.read_revoked().await;
+        let Some(path) = self.config.revoked.clone() else {
+            return;
+        };
+        let _alone = self.looking.lock().await;
+        let read = tokio::task::spawn_blocking(move || Revoked::read(Some(&path))).await;
+        let read = read.unwrap_or_else(|error| Err(error.to_string()));
+        self.door.lock().take_back(read);
+    }
+}
+
+/// How what tokens are checked by is, for who asks why something does not work.
+pub(crate) struct Checkup {
+    /// Why keys were left out; else why there are none.
+    pub keys: Result<Vec<String>, String>,
+    /// Why what was taken back cannot be read, where it cannot.
+    pub revoked: Result<(), String>,
+}
+
+/// Reads keys, and what was taken back, as the daemon would.
+pub(crate) async fn check_up(config: &JwtConfig) -> Checkup {
+    let path = config.revoked.clone();
+    let revoked = move || Revoked::read(path.as_deref()).map(drop);
+    let revoked = tokio::task::spawn_blocking(revoked).await;
+    Checkup {
+        keys: source::read(&config.keys).await.map(|it| it.odd().to_vec()),
+        revoked: revoked.unwrap_or_else(|error| Err(error.to_string())),
+    }
+}
+
+impl Door {
+    /// Lets a token in that was not taken back.
+    fn enter(&mut self, grant: Arc<Grant>, claims: Claims) -> Result<Arc<Grant>, Refused> {
+        if self.revoked.has(&claims) {
+            return Err(Refused::Revoked);
         }
+        // As many as sockets and sessions have.
+        self.in_use.retain(|(grant, _)| grant.strong_count() > 0);
+        self.in_use.push((Arc::downgrade(&grant), claims));
+        Ok(grant)
     }
 
-    async fn read_revoked(&self) {
-        let path = self.config.revoked.clone();
-        let read = move || Revoked::read(path.as_deref());
-        let read = tokio::task::spawn_blocking(read).await;
-        let revoked = match read.unwrap_or_else(|error| Err(error.to_string())) {
-            Ok(revoked) => Arc::new(revoked),
+    /// Takes back what a file says; where it could not be read, what was taken back before stays so.
+    fn take_back(&mut self, read: Result<Revoked, String>) {
+        let revoked = match read {
+            Ok(revoked) => revoked,
             Err(problem) => {
-                tracing::error!(%problem, "tokens that were taken back stay as they were");
+                if self.problem.as_ref() != Some(&problem) {
+                    tracing::error!(%problem, "tokens that were taken back (auth.jwt.revoked) stay as they were; what is new in the file does not count until it can be read");
+                }
+                self.problem = Some(problem);
                 return;
             }
         };
-        *self.revoked.lock() = Arc::clone(&revoked);
-        let live = self.live.lock();
-        let gone = live.iter().filter(|(_, claims)| revoked.has(claims));
+        if self.problem.take().is_some() {
+            tracing::info!(
+                "the file of tokens that were taken back (auth.jwt.revoked) can be read again"
+            );
+        }
+        if self.revoked.is_same(&revoked) {
+            return;
+        }
+        let gone = self.in_use.iter().filter(|(_, claims)| revoked.has(claims));
         for grant in gone.filter_map(|(grant, _)| grant.upgrade()) {
             grant.revoked.cancel();
         }
+        self.revoked = revoked;
     }
 }
 
@@ -226,7 +272,9 @@ impl Claims {
             return Err(Refused::Claims);
         }
         let day = match budget {
-            Some(dollars) => Some(Money::from_dollars(dollars).ok_or(Refused::Claims)?),
+            Some(dollars) => Some(Arc::new(
+                Money::from_dollars(dollars).ok_or(Refused::Claims)?,
+            )),
             None => None,
         };
         // A part of a second is not worth a further one.
@@ -246,7 +294,7 @@ impl Claims {
             },
             is_operator: role == Role::Operator,
             roots,
-            most_trust: trust,
+            most_trust: trust.unwrap_or(TrustLevel::Autonomous),
             day,
             ends: Some(ends),
             revoked: CancellationToken::new(),

@@ -5,6 +5,7 @@
 pub(crate) mod quota;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,7 +13,6 @@ pub use outrigger_store::User;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{Money, TrustLevel};
-use crate::permission::ApprovalPolicy;
 use crate::protocol::roles::SocketRole;
 
 /// How long the clock is not looked at: it may be set, and a machine may sleep.
@@ -30,9 +30,9 @@ pub struct Grant {
     /// The folders below which its projects are, of those that the operator allows; all of those where there is none.
     pub roots: Option<Vec<PathBuf>>,
     /// The most that may be done without asking.
-    pub most_trust: Option<TrustLevel>,
-    /// The most that its user may spend in a day.
-    pub day: Option<Money>,
+    pub most_trust: TrustLevel,
+    /// The most that its user may spend in a day. It counts for the user as long as anybody has it.
+    pub day: Option<Arc<Money>>,
     /// When it ends.
     pub ends: Option<Timestamp>,
     /// Cancelled when it was taken back.
@@ -72,7 +72,7 @@ impl Grant {
             role,
             is_operator: true,
             roots: None,
-            most_trust: None,
+            most_trust: TrustLevel::Autonomous,
             day: None,
             ends: None,
             revoked: CancellationToken::new(),
@@ -88,20 +88,6 @@ impl Grant {
     pub(crate) fn allows_folder(&self, folder: &Path) -> bool {
         let is_below = |roots: &Vec<PathBuf>| roots.iter().any(|root| folder.starts_with(root));
         self.roots.as_ref().is_none_or(is_below)
-    }
-
-    /// Returns a trust level, or the most that there may be.
-    pub(crate) fn capped(&self, trust: TrustLevel) -> TrustLevel {
-        self.most_trust.map_or(trust, |most| trust.min(most))
-    }
-
-    /// Returns what becomes of calls that are asked for: to let them run is more than a capped level allows.
-    pub(crate) fn capped_policy(&self, policy: ApprovalPolicy) -> ApprovalPolicy {
-        let is_capped = self.capped(TrustLevel::Autonomous) != TrustLevel::Autonomous;
-        match policy {
-            ApprovalPolicy::AllowAll if is_capped => ApprovalPolicy::Ask,
-            policy => policy,
-        }
     }
 
     /// Waits until it counts no more.
@@ -130,31 +116,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grant_narrows_and_never_widens() {
-        use TrustLevel::{Autonomous, Guided, Supervised};
-        let of = |most_trust| Grant {
-            most_trust,
+    fn a_grant_is_for_some_folders_or_for_all() {
+        let some = Grant {
             roots: Some(vec![PathBuf::from("/work/anna")]),
             ..Grant::default()
         };
-        for (most, wanted, expected) in [
-            (None, Autonomous, Autonomous),
-            (Some(Autonomous), Supervised, Supervised),
-            (Some(Guided), Autonomous, Guided),
-            (Some(Guided), Supervised, Supervised),
-            (Some(Supervised), Guided, Supervised),
-        ] {
-            assert_eq!(of(most).capped(wanted), expected, "{most:?} {wanted:?}");
-        }
-        use ApprovalPolicy::{AllowAll, Ask, DenyAll};
-        for (most, wanted, expected) in [
-            (None, AllowAll, AllowAll),
-            (Some(Autonomous), AllowAll, AllowAll),
-            (Some(Guided), AllowAll, Ask),
-            (Some(Supervised), DenyAll, DenyAll),
-        ] {
-            assert_eq!(of(most).capped_policy(wanted), expected, "{most:?}");
-        }
         for (folder, expected) in [
             ("/work/anna", true),
             ("/work/anna/deep", true),
@@ -162,11 +128,7 @@ mod tests {
             ("/work", false),
             ("/", false),
         ] {
-            assert_eq!(
-                of(None).allows_folder(Path::new(folder)),
-                expected,
-                "{folder}"
-            );
+            assert_eq!(some.allows_folder(Path::new(folder)), expected, "{folder}");
         }
         assert!(Grant::default().allows_folder(Path::new("/")));
     }

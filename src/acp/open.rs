@@ -19,7 +19,7 @@ use super::wire::{self, Capabilities};
 use crate::message::SessionId;
 use crate::protocol::answer::Configured;
 use crate::protocol::command::{Command, Configure, Layer, ModelList};
-use crate::protocol::event::Event;
+use crate::protocol::event::{Event, SessionError};
 use crate::session::{Attachment, Handle, UserSessions};
 
 /// The conversation of a session that the protocol sees.
@@ -229,7 +229,8 @@ async fn create(sessions: &UserSessions, cwd: &str) -> Result<(Handle, Attachmen
             Some("close one and try again"),
         )
     };
-    let handle = sessions.create(Some(cwd)).await.ok_or_else(full)?;
+    let handle = sessions.create(Some(cwd)).await;
+    let handle = handle.map_err(SessionError::from)?;
     let attachment = handle.attach().await.ok_or_else(full)?;
     Ok((handle, attachment, 0))
 }

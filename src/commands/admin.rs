@@ -16,7 +16,7 @@ use super::{complain, configured, exit_code, print};
 use crate::address::Address;
 use crate::arguments::{AdminArguments, AdminCommand, DrainArguments};
 use crate::config;
-use crate::http::Clients;
+use crate::http::{self, Clients};
 use crate::protocol::admin::{DrainWanted, Draining, NodesReport, SessionsReport, UsersReport};
 use crate::units::format_duration;
 
@@ -189,7 +189,7 @@ impl Daemon {
                 .body(body),
             None => request,
         };
-        let mut answer = request.send().await.map_err(|error| {
+        let answer = request.send().await.map_err(|error| {
             let is_nobody = error.is_connect();
             let error = error.without_url();
             match is_nobody {
@@ -200,17 +200,12 @@ impl Daemon {
             }
         })?;
         let status = answer.status();
-        let mut text = Vec::new();
-        while let Some(chunk) = answer
-            .chunk()
-            .await
-            .map_err(|it| other(&it.without_url()))?
-        {
-            if text.len() + chunk.len() > ANSWER_BYTES {
-                return Err(other(&"the answer is longer than any of a daemon"));
-            }
-            text.extend_from_slice(&chunk);
+        let body = http::body(answer, ANSWER_BYTES).await;
+        let body = body.map_err(|error| other(&error.without_url()))?;
+        if !body.is_whole {
+            return Err(other(&"the answer is longer than any of a daemon"));
         }
+        let text = body.bytes;
         if !status.is_success() {
             return Err(other(&refusal(status, &text)));
         }

@@ -11,6 +11,7 @@ mod providers;
 mod rules;
 mod search;
 mod store;
+mod users;
 
 use std::process::ExitCode;
 
@@ -58,9 +59,10 @@ pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
 async fn examine(machine: &Machine) -> Vec<Finding> {
     // What the daemon would do first: an Ollama that nobody configured is a provider from then on.
     drop(machine.providers.detect().await);
-    let (sandbox, store, port, providers, ollama, search, endpoints) = tokio::join!(
+    let (sandbox, store, users, port, providers, ollama, search, endpoints) = tokio::join!(
         place::sandbox(machine),
         store::store(machine),
+        users::users(machine),
         place::port(machine),
         providers::providers(machine),
         providers::ollama(machine),
@@ -72,6 +74,7 @@ async fn examine(machine: &Machine) -> Vec<Finding> {
         place::project(machine),
         sandbox,
         store,
+        users,
         port,
         providers,
         ollama,

@@ -9,7 +9,9 @@ use crate::protocol::envelope::{self, Stamp, Timestamp};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::roles::SocketRole;
 use crate::protocol::{RequestId, SessionCode};
-use crate::session::{AttachRefused, Attachment, Entrance, Handle, UserSessions};
+use crate::session::{
+    AttachRefused, Attachment, Entrance, Handle, NoSession, UserSessions, elsewhere,
+};
 
 /// A socket's session and its place in the log.
 pub(super) struct Attached {
@@ -42,9 +44,9 @@ impl Attached {
             return Err(NoPlace::Gone);
         }
         let session = sessions.create(options.project.as_deref()).await;
-        let session = session.ok_or_else(|| match sessions.is_over_quota() {
-            true => NoPlace::Quota,
-            false => NoPlace::TooMany,
+        let session = session.map_err(|why| match why {
+            NoSession::Quota => NoPlace::Quota,
+            NoSession::TooMany => NoPlace::TooMany,
         })?;
         if let Some(problem) = problem {
             session.feed.append(Event::SessionError(problem), None);
@@ -139,10 +141,7 @@ impl From<Unopened> for SessionError {
                 SessionCode::Forbidden,
                 "another socket drives that session; connect to it with `takeOver=1`, or as an observer",
             ),
-            Unopened::Refused(AttachRefused::Elsewhere) => (
-                SessionCode::Forbidden,
-                "that session works in a folder that this socket's token is not for",
-            ),
+            Unopened::Refused(AttachRefused::Elsewhere) => return elsewhere(),
             Unopened::Refused(AttachRefused::Late) => (
                 SessionCode::Forbidden,
                 "another socket came to that session after this one asked for it; ask again",

@@ -33,6 +33,7 @@ pub(super) async fn run(mailbox: &mut Mailbox, context: &Context, wanted: Compac
     mailbox.state.running = Some(Running {
         message_id: setup.message_id.clone(),
         steer: None,
+        freedom: setup.freedom.clone(),
         cancel: cancel.clone(),
         steered: VecDeque::new(),
         cause: None,

@@ -6,19 +6,20 @@ use super::state::{ActorState, QueuedSend, Running, refused};
 use super::view::attachments;
 use super::{Admission, drop_queued, emit_state};
 use crate::exchange::context::{Context, Steer};
-use crate::message::{MessageId, Part};
+use crate::message::{MessageId, Part, TrustLevel};
 use crate::protocol::answer::{SendState, Sent};
 use crate::protocol::command::ChatSend;
 use crate::protocol::content::Content;
 use crate::protocol::event::{ChatError, Event, Queued, SessionError, StateName};
 use crate::protocol::queue::{QueueListed, WaitingSend};
 use crate::protocol::{ChatCode, RequestId, SessionCode};
+use crate::store::Waiting;
 
 /// A change of the queue, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum QueueChange {
-    /// It says this from now on.
-    Edit(Content),
+    /// It says this from now on, by the word of somebody who may have so much done without asking.
+    Edit(Content, TrustLevel),
     /// It takes this place, from 1.
     Move(NonZeroUsize),
     Remove,
@@ -129,7 +130,7 @@ impl ActorState {
             return Err(Refused::Unknown(id));
         };
         match change {
-            QueueChange::Edit(content) => {
+            QueueChange::Edit(content, most) => {
                 let Some(send) = self.queue.get_mut(at).filter(|it| it.execute.is_none()) else {
                     return Err(Refused::Call(id));
                 };
@@ -138,7 +139,8 @@ impl ActorState {
                 if is_text && send.setup.content.iter().any(has_more) {
                     return Err(Refused::Attached(id));
                 }
-                send.kept = edited(&send.kept, &content);
+                send.setup.freedom.narrow(most);
+                send.kept = edited(&send.kept, &content, send.setup.freedom.most());
                 send.setup.content = content.into_parts();
                 let journal = &context.session.journal;
                 journal.edited(&context.conversation.id, &id, &send.kept);
@@ -191,6 +193,7 @@ impl ActorState {
         let Running {
             message_id,
             steer: Some(steer),
+            freedom,
             steered,
             cause: None,
             ..
@@ -205,15 +208,16 @@ impl ActorState {
                 "a call, or a send with a history or settings of its own, cannot be part of the exchange that runs; move it to position 1, or chat:cancel what runs",
             ));
         };
-        let steer = steer.try_send(Steer {
-            id: id.clone(),
-            content: said.setup.content.clone(),
-        });
-        if steer.is_err() {
+        let Ok(place) = steer.try_reserve() else {
             return Err(busy(
                 "too many messages wait to be part of the exchange that runs",
             ));
-        }
+        };
+        freedom.narrow(said.setup.freedom.most());
+        place.send(Steer {
+            id: id.clone(),
+            content: said.setup.content.clone(),
+        });
         let sent = Sent {
             conversation_id: context.conversation.id.clone(),
             message_id: message_id.clone(),
@@ -273,15 +277,10 @@ enum After {
 }
 
 /// Returns a send as it is kept, with something else to say.
-fn edited(kept: &str, content: &Content) -> String {
-    let send = serde_json::from_str::<ChatSend>(kept);
-    let edited = send.and_then(|send| {
-        serde_json::to_string(&ChatSend {
-            content: content.clone(),
-            ..send
-        })
+fn edited(kept: &str, content: &Content, most: TrustLevel) -> String {
+    let waiting = Waiting::read(kept).map(|waiting| ChatSend {
+        content: content.clone(),
+        ..waiting.send
     });
-    edited
-        .inspect_err(|error| tracing::error!(%error, "a send that waits could not be written"))
-        .unwrap_or_else(|_| kept.to_owned())
+    waiting.map_or_else(|| kept.to_owned(), |send| Waiting::json(&send, most))
 }

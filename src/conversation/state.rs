@@ -16,12 +16,14 @@ use crate::exchange::Execute;
 use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::questions::Open;
 use crate::message::{ConversationId, MessageId, Notice, Severity, ToolId};
+use crate::permission::Freedom;
 use crate::protocol::answer::{self, CompactState, SendState};
 use crate::protocol::command::WhenBusy;
 use crate::protocol::content::WireMessage;
-use crate::protocol::event::{By, ChatError, Event, Queued, StateName, StopReason};
-use crate::protocol::{ChatCode, RequestId};
+use crate::protocol::event::{By, ChatError, Event, Queued, SessionError, StateName, StopReason};
+use crate::protocol::{ChatCode, RequestId, SessionCode};
 use crate::telemetry::metrics::{self, Counted};
+use crate::users::quota;
 
 /// The most sends that wait in one conversation.
 pub(super) const QUEUED: usize = 10;
@@ -38,6 +40,8 @@ pub(super) struct ActorState {
     /// How the last exchange was.
     pub(super) last: Option<Setup>,
     pub(super) closed: bool,
+    /// Counts it among the user's conversations at work, from the first send or compaction on until nothing waits any more.
+    pub(super) at_work: Option<quota::Counted>,
     /// Whether the queue is of before the daemon ended: it waits until the user says something.
     pub(super) is_held: bool,
 }
@@ -117,6 +121,8 @@ pub(super) struct Running {
     pub(super) message_id: MessageId,
     /// `None` where it is no exchange but a compaction by hand.
     pub(super) steer: Option<mpsc::Sender<Steer>>,
+    /// What it does without asking: less, once somebody who may have less done has a word in it.
+    pub(super) freedom: Freedom,
     pub(super) cancel: CancellationToken,
     /// What became of the last sends that were steered into it: of as many as it may end without.
     pub(super) steered: VecDeque<SharedAdmission>,
@@ -199,6 +205,11 @@ impl ActorState {
         // Nobody who is there has said it.
         let is_message = send.execute.is_none();
         let content = (kept.is_restored && is_message).then(|| words(&send.setup.content));
+        // What waited before is not refused now.
+        if !kept.is_restored && !self.may_work(context) {
+            *admission.lock() = Admission::Refused;
+            return events.answer(reply_to.as_ref(), Event::SessionError(over_quota()));
+        }
         match self.place(send, &kept) {
             Ok(sent) => {
                 let journal = &context.session.journal;
@@ -237,6 +248,15 @@ impl ActorState {
                 events.answer(reply_to.as_ref(), Event::ChatError(error));
             }
         }
+    }
+
+    /// Counts the conversation as one at work; returns false where as many of the user's are as may be.
+    fn may_work(&mut self, context: &Context) -> bool {
+        if self.at_work.is_none() {
+            let most = context.services.config().auth.limits.exchanges;
+            self.at_work = context.services.quota.exchange(most);
+        }
+        self.at_work.is_some()
     }
 
     /// Has a send run next, or puts it into the running exchange or into the queue.
@@ -295,19 +315,21 @@ impl ActorState {
                 Some(Running {
                     message_id,
                     steer: Some(steer),
+                    freedom,
                     steered,
                     cause: None,
                     ..
                 }),
                 WhenBusy::Steer,
             ) if history.is_none() => {
-                let said = Steer {
+                let Ok(place) = steer.try_reserve() else {
+                    return Err(full(&id));
+                };
+                freedom.narrow(setup.freedom.most());
+                place.send(Steer {
                     id: setup.message_id,
                     content: setup.content,
-                };
-                if steer.try_send(said).is_err() {
-                    return Err(full(&id));
-                }
+                });
                 steered.push_back(admission);
                 if steered.len() > QUEUED {
                     steered.pop_front();
@@ -327,6 +349,10 @@ impl ActorState {
 
     /// Has the conversation made shorter next, or once the exchange that runs is over.
     fn admit_compact(&mut self, wanted: CompactRequest, context: &Context) {
+        if !self.may_work(context) {
+            let over = Event::SessionError(over_quota());
+            return context.events().answer(wanted.reply_to.as_ref(), over);
+        }
         let is_busy = self.running.is_some() || self.next.is_some() || self.compact.is_some();
         let has_place = self.compact.is_none() && wanted.may_wait;
         let answer = match is_busy {
@@ -486,6 +512,12 @@ fn full(id: &ConversationId) -> Box<ChatError> {
         ChatCode::QueueFull,
         &format!("{QUEUED} sends wait in this conversation already"),
     )
+}
+
+/// Returns the error of what would have one more of the user's conversations work than may.
+pub(crate) fn over_quota() -> SessionError {
+    let message = "as many exchanges of this user run as may at once (auth.limits.exchanges); send it again when one of them has ended";
+    SessionError::new(SessionCode::QuotaExceeded, message)
 }
 
 pub(super) fn refused(id: &ConversationId, code: ChatCode, message: &str) -> Box<ChatError> {

@@ -274,8 +274,11 @@ pub(crate) fn setup(provider: Arc<dyn Provider>, message_id: MessageId) -> Setup
         first_model: Arc::default(),
         model: "m".to_owned(),
         system: String::new(),
-        policy: crate::permission::ApprovalPolicy::Ask,
-        trust: TrustLevel::Guided,
+        freedom: Freedom::new(
+            TrustLevel::Guided,
+            ApprovalPolicy::Ask,
+            TrustLevel::Autonomous,
+        ),
         on_violation: OnViolation::Stop,
         scope: Scope::everything(),
         max_tokens: None,

@@ -8,7 +8,7 @@ use secrecy::ExposeSecret as _;
 use crate::audit::Audit;
 use crate::config::{AuditConfig, Config, StoreConfig, StorePlace, StoreSync};
 use crate::message::{SessionId, Severity};
-use crate::notices::Notices;
+use crate::notices::{NOT_SAFE, Notices, To};
 use crate::protocol::event::SessionUpdated;
 use crate::ready::Fatal;
 use crate::runtime::block_in_place;
@@ -97,7 +97,12 @@ pub(super) fn store(
     }
 }
 
-/// Tells all sessions when what they say is not safe, and when it is again.
+/// What users are told who are no operators.
+const SAFE_AGAIN: &str =
+    "what is said is safe again, but in sessions of which a notice said otherwise";
+const NOT_KEPT: &str = "what this session says from now on is not kept: the store refused some of it for good, and what follows would not fit to what is there. It goes on in memory until it ends; resumed after that, it is as it was before";
+
+/// Tells sessions when what they say is not safe, and when it is again.
 pub(super) fn watch(store: &AnyStore, notices: &Notices) {
     let path = store.shown();
     if let Some(moved) = store.moved_away() {
@@ -109,6 +114,7 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices) {
     let notices = notices.clone();
     store.watch(move |health| match health {
         Health::Failing(problem) => notices.send(
+            To::Everybody(NOT_SAFE),
             Severity::Error,
             "store_failed",
             format!(
@@ -116,12 +122,19 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices) {
             ),
         ),
         Health::Well => notices.send(
+            To::Everybody(SAFE_AGAIN),
             Severity::Info,
             "store_healed",
             format!("{path} takes what is said again, and has what was said meanwhile, but for sessions of which a notice said otherwise"),
         ),
-        Health::Ended(ended) => notices.send(Severity::Error, "store_failed", ended.to_string()),
+        Health::Ended(ended) => notices.send(
+            To::Everybody(NOT_SAFE),
+            Severity::Error,
+            "store_failed",
+            ended.to_string(),
+        ),
         Health::NotKept { session, why } => notices.send(
+            To::Session(SessionId::new(session), NOT_KEPT),
             Severity::Error,
             "store_failed",
             format!(
@@ -152,6 +165,7 @@ pub(super) fn limit(store: &AnyStore, config: &StoreConfig, notices: &Notices, u
             });
         }
         Growth::Filling { bytes, max_bytes } => notices.send(
+            To::Operators,
             Severity::Warning,
             "store_filling",
             format!(
@@ -161,6 +175,7 @@ pub(super) fn limit(store: &AnyStore, config: &StoreConfig, notices: &Notices, u
             ),
         ),
         Growth::Full { bytes, max_bytes } => notices.send(
+            To::Operators,
             Severity::Warning,
             "store_full",
             format!(

@@ -28,9 +28,9 @@ use crate::config::{Config, Current};
 use crate::hooks::Hooks;
 use crate::message::{
     BackgroundId, BudgetId, CompactionId, ConversationId, InputId, MessageId, Model, Money,
-    OnViolation, Part, Pricing, SessionId, Thinking, ToolCall, ToolId, TrustId, TrustLevel,
+    OnViolation, Part, Pricing, SessionId, Thinking, ToolCall, ToolId, TrustId,
 };
-use crate::permission::{ApprovalPolicy, Scope};
+use crate::permission::{Freedom, Scope};
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
 use crate::provider::rates::Rates;
@@ -65,9 +65,8 @@ pub(crate) struct Setup {
     /// The model's id; empty until its exchange begins, where nobody names one.
     pub model: String,
     pub system: String,
-    pub trust: TrustLevel,
-    /// What becomes of what the user would be asked.
-    pub policy: ApprovalPolicy,
+    /// How much is done without asking.
+    pub freedom: Freedom,
     pub on_violation: OnViolation,
     pub scope: Scope,
     pub max_tokens: Option<u32>,

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::message::Severity;
-use crate::notices::Notices;
+use crate::notices::{Notices, To};
 use crate::telemetry::Redactor;
 use crate::tool::user::{AskUser, Form, Given, Wanted};
 
@@ -81,8 +81,8 @@ impl Elicitations {
                 "the MCP server `{}` asked for input of the user, and {why}; it was declined",
                 self.server
             );
-            self.notices
-                .send(Severity::Warning, "mcp_input_declined", message);
+            let (to, code) = (To::Operators, "mcp_input_declined");
+            self.notices.send(to, Severity::Warning, code, message);
             Given::Declined
         });
         match given {

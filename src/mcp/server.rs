@@ -21,6 +21,7 @@ use super::lists::{self, Lists};
 use super::tool::McpTool;
 use crate::config::{McpServerConfig, McpTransport};
 use crate::message::Severity;
+use crate::notices::To;
 use crate::protocol::answer::{McpServer, McpState};
 use crate::tool::{Registry, Tool};
 
@@ -333,7 +334,9 @@ impl Server {
         let why = self.context.redactor.redact(why).into_owned();
         self.withdraw();
         self.failed(McpState::Failed, &why);
-        self.link.send_replace(Link::Down(why.clone()));
+        // Whoever calls it: the end of its standard error is for operators.
+        let short = "it failed for good; mcp:list has why, for operators";
+        self.link.send_replace(Link::Down(short.to_owned()));
         let name = &self.handle.name;
         let message = format!("the MCP server `{name}` failed for good: {why}");
         self.notify(Severity::Error, "mcp_failed", message);
@@ -348,7 +351,8 @@ impl Server {
     }
 
     fn notify(&self, severity: Severity, code: &str, message: String) {
-        self.context.notices.send(severity, code, message);
+        let notices = &self.context.notices;
+        notices.send(To::Operators, severity, code, message);
     }
 
     fn failed(&self, state: McpState, why: &str) {

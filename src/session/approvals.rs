@@ -8,6 +8,7 @@ use super::Session;
 use super::resolve::invalid;
 use crate::exchange::memory::{Listed, Unread};
 use crate::message::{Notice, Severity};
+use crate::notices::To;
 use crate::permission::Remember;
 use crate::permission::rule::Place;
 use crate::protocol::command::{ApprovalList, ApprovalRevoke};
@@ -22,14 +23,15 @@ impl Session {
         if rules.begin()
             && let Some(store) = self.store()
         {
+            let user = self.grant.user.clone();
             self.daemon.tasks.spawn(async move {
                 let read = rules.read(&store);
                 if daemon.stop.run_until_cancelled(read).await == Some(true) {
                     let message =
                         "what was remembered for projects and always is read now, and counts";
-                    daemon
-                        .notices
-                        .send(Severity::Info, "answers_read", message.to_owned());
+                    let to = To::User(user);
+                    let notices = &daemon.notices;
+                    notices.send(to, Severity::Info, "answers_read", message.to_owned());
                 }
             });
         }

@@ -17,12 +17,35 @@ use crate::protocol::{RequestId, SessionCode};
 impl Session {
     /// Passes a `tool:execute` on to its conversation, once where it comes again under the same id.
     pub(super) async fn execute(&mut self, wanted: ToolExecute, id: Option<&RequestId>) {
-        let digest = Sha256::digest(serde_json::to_vec(&wanted).unwrap_or_default()).to_vec();
-        if let Some(id) = id
-            && self.is_repeated(id, &digest).await
-        {
+        let Some(digest) = self.new_call(&wanted, id).await else {
             return;
+        };
+        match self.count_send() {
+            Ok(()) => self.take_call(wanted, digest, id).await,
+            Err(error) => self.answer(id, Event::SessionError(error)),
         }
+    }
+
+    /// Returns the digest of a call that was not asked for before; else answers it.
+    pub(super) async fn new_call(
+        &mut self,
+        wanted: &ToolExecute,
+        id: Option<&RequestId>,
+    ) -> Option<Vec<u8>> {
+        let digest = Sha256::digest(serde_json::to_vec(wanted).unwrap_or_default()).to_vec();
+        match id {
+            Some(id) if self.is_repeated(id, &digest).await => None,
+            _ => Some(digest),
+        }
+    }
+
+    /// Passes a call on that is counted.
+    pub(super) async fn take_call(
+        &mut self,
+        wanted: ToolExecute,
+        digest: Vec<u8>,
+        id: Option<&RequestId>,
+    ) {
         if self.reading.is_reading(&wanted.conversation_id) {
             let conversation = wanted.conversation_id.clone();
             return self.wait_behind(&conversation, Command::ToolExecute(wanted), id);
@@ -32,9 +55,6 @@ impl Session {
             Err(error) => return self.answer(id, Event::SessionError(error)),
         };
         let conversation_id = wanted.conversation_id;
-        if let Err(error) = self.within_quota(&conversation_id).await {
-            return self.answer(id, Event::SessionError(error));
-        }
         let call = ToolCall {
             id: self.shared.ids.tool(),
             name: wanted.tool_name,

@@ -10,13 +10,26 @@ use super::Session;
 use super::roles::not_an_operator;
 use crate::config::{self, HttpServer, McpServerConfig, McpTransport, NamedValue, StdioServer};
 use crate::mcp::{self, McpError};
-use crate::protocol::answer::McpServer;
+use crate::protocol::answer::{McpServer, McpServers};
 use crate::protocol::command::{McpAdd, McpGetPrompt, McpReadResource};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode};
 use crate::users::Grant;
 
+/// What a user is told of a server that is not well, who is no operator: its words may name files, hosts and keys.
+const UNWELL: &str = "it is not well; who operates the daemon is told why";
+
 impl Session {
+    /// Lists the servers of the daemon.
+    pub(super) fn list_servers(&self, is_operator: bool) -> Event {
+        let mut servers = self.daemon.mcp.list();
+        if !is_operator {
+            let problems = servers.iter_mut().filter_map(|it| it.error.as_mut());
+            problems.for_each(|problem| UNWELL.clone_into(problem));
+        }
+        Event::McpListResult(McpServers { servers })
+    }
+
     /// Starts a server that a client names, where the operator lets clients.
     pub(super) fn add_server(&self, wanted: McpAdd) -> Result<Event, SessionError> {
         let name = wanted.name.clone();

@@ -112,6 +112,7 @@ impl Session {
         tools.of_tasks.replace(client::ORIGIN, client_tools);
         (self.tools_of_tasks, self.shared.tools) = (tools.of_tasks, tools.all);
         self.shared.workspace = workspace;
+        self.leave_elsewhere();
     }
 }
 

@@ -6,6 +6,7 @@ use super::{Daemon, Session};
 use crate::config::NamedValue;
 use crate::exchange::failure;
 use crate::message::{Model, Notice, Severity};
+use crate::notices::To;
 use crate::protocol::event::{Event, ReadyProvider, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer, command};
 use crate::provider::registry::{Found, Providers};
@@ -189,6 +190,7 @@ impl Daemon {
             "an Ollama at {} answers from now on, with {model} where no model is named: no provider is configured, and chat.detect_ollama names that place",
             info.base_url
         );
-        self.notices.send(Severity::Info, "provider_found", message);
+        self.notices
+            .send(To::Operators, Severity::Info, "provider_found", message);
     }
 }

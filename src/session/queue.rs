@@ -5,7 +5,7 @@ use super::asking::asks;
 use super::reading::{Unfinished, has_documents};
 use super::resolve::{check_images, invalid};
 use crate::conversation::{self, QueueChange};
-use crate::message::MessageId;
+use crate::message::{MessageId, TrustLevel};
 use crate::protocol::RequestId;
 use crate::protocol::command::Command;
 use crate::protocol::event::{Event, SessionError};
@@ -14,6 +14,19 @@ use crate::protocol::queue::{ChatQueue, QueueAction, QueueListed};
 impl Session {
     /// Passes a `chat:queue` on to its conversation. Where there is none, nothing waits, and nothing can be changed.
     pub(super) async fn queue(&mut self, wanted: ChatQueue, id: Option<&RequestId>) {
+        // What says something else is asked about as a send is.
+        let counted = match wanted.action {
+            QueueAction::Edit => self.count_send(),
+            _ => Ok(()),
+        };
+        match counted {
+            Ok(()) => self.take_queue(wanted, id).await,
+            Err(error) => self.answer(id, Event::SessionError(error)),
+        }
+    }
+
+    /// The same where it is counted.
+    pub(super) async fn take_queue(&mut self, wanted: ChatQueue, id: Option<&RequestId>) {
         let conversation = &wanted.conversation_id;
         if wanted.action != QueueAction::List && self.reading.is_reading(conversation) {
             let conversation = conversation.clone();
@@ -30,7 +43,7 @@ impl Session {
     /// The same where its documents have been read.
     pub(super) async fn change_queue(&self, wanted: ChatQueue, id: Option<&RequestId>) {
         let conversation_id = wanted.conversation_id.clone();
-        let change = match change(wanted) {
+        let change = match change(wanted, self.grant.most_trust) {
             Ok(change) => change,
             Err(error) => return self.answer(id, Event::SessionError(error)),
         };
@@ -54,8 +67,11 @@ impl Session {
     }
 }
 
-/// Returns what is to be changed, and of which send; `None` where it is only to be listed.
-fn change(wanted: ChatQueue) -> Result<Option<(MessageId, QueueChange)>, SessionError> {
+/// Returns what is to be changed, and of which send, by somebody who may have so much done; `None` where it is only to be listed.
+fn change(
+    wanted: ChatQueue,
+    most: TrustLevel,
+) -> Result<Option<(MessageId, QueueChange)>, SessionError> {
     let missing = |field: &str| invalid(format!("chat:queue: field `{field}` is missing"));
     let change = match wanted.action {
         QueueAction::List => return Ok(None),
@@ -67,7 +83,7 @@ fn change(wanted: ChatQueue) -> Result<Option<(MessageId, QueueChange)>, Session
                 ));
             }
             check_images(&content)?;
-            QueueChange::Edit(content)
+            QueueChange::Edit(content, most)
         }
         QueueAction::Move => QueueChange::Move(wanted.position.ok_or_else(|| missing("position"))?),
         QueueAction::Remove => QueueChange::Remove,

@@ -268,10 +268,19 @@ impl Session {
             let grant = std::mem::replace(&mut self.grant, next.grant);
             let id = next.id.as_ref();
             match next.command {
-                Command::ChatSend(send) => self.send(*send, id).await,
-                Command::ToolExecute(wanted) => self.execute(wanted, id).await,
-                Command::ChatQueue(wanted) => self.queue(wanted, id).await,
-                Command::ChatCompact(wanted) => self.compact(wanted, id).await,
+                // Each was counted when it came.
+                Command::ChatSend(send) => {
+                    if let Some(new) = self.new_send(*send, id).await {
+                        self.take_send(new, id).await;
+                    }
+                }
+                Command::ToolExecute(wanted) => {
+                    if let Some(digest) = self.new_call(&wanted, id).await {
+                        self.take_call(wanted, digest, id).await;
+                    }
+                }
+                Command::ChatQueue(wanted) => self.take_queue(wanted, id).await,
+                Command::ChatCompact(wanted) => self.take_compact(wanted, id).await,
                 // Nothing else waits.
                 _ => {}
             }

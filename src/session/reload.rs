@@ -9,6 +9,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::sessions::Daemon;
 use crate::config::{Config, Reading, Readings, Shown, Sources, concerns, is_live, load};
 use crate::message::Severity;
+use crate::notices::To;
 use crate::protocol::settings::ConfigReloaded;
 
 /// What is said where there is nothing to read it from.
@@ -90,7 +91,7 @@ impl Daemon {
             false => format!("the configuration was read again: {}", parts.join("; ")),
         };
         self.notices
-            .send(Severity::Info, "config_reloaded", message);
+            .send(To::Operators, Severity::Info, "config_reloaded", message);
         Ok(ConfigReloaded {
             changed,
             restart,

@@ -20,8 +20,9 @@ use crate::protocol::{Request, RequestId, SessionCode, answer};
 const MAX_INSTRUCTIONS: usize = 8 * 1024;
 
 impl Session {
-    /// Does what a request asks for. What is a conversation's is passed on and answered there.
-    pub(super) async fn handle(&mut self, request: Request) {
+    /// Does what a request asks for. What is a conversation's is passed on and answered there. `is_operator` is
+    /// whether whoever asks is one.
+    pub(super) async fn handle(&mut self, request: Request, is_operator: bool) {
         let id = request.id.as_ref();
         let answer = match request.command {
             Command::ChatSend(send) => return self.send(*send, id).await,
@@ -95,9 +96,7 @@ impl Session {
             Command::UsageReport(wanted) => return self.usage_report(&wanted, id),
             Command::FilesChanges(wanted) => return self.file_changes(wanted, id),
             Command::FilesRevert(wanted) => return self.revert_files(wanted, id),
-            Command::McpList(_) => Ok(Event::McpListResult(answer::McpServers {
-                servers: self.daemon.mcp.list(),
-            })),
+            Command::McpList(_) => Ok(self.list_servers(is_operator)),
             Command::McpAdd(wanted) => self.add_server(wanted),
             Command::McpRemove(wanted) => return self.remove_server(wanted.name, id),
             Command::McpReadResource(wanted) => return self.read_resource(wanted, id),
@@ -168,8 +167,8 @@ impl Session {
             self.shared.questions.wants_trust(),
         );
         answer::Configured {
-            trust_level: self.grant.capped(in_force.trust_level),
-            approval_policy: self.grant.capped_policy(in_force.approval_policy),
+            trust_level: in_force.trust_level.min(self.grant.most_trust),
+            approval_policy: in_force.approval_policy.capped(self.grant.most_trust),
             project,
             project_error,
             ephemeral: !self.shared.journal.is_on(),
@@ -253,7 +252,20 @@ impl Session {
     }
 
     /// Passes a `chat:compact` on to its conversation, which has nothing to leave out where there is none.
-    pub(super) async fn compact(&mut self, wanted: command::ChatCompact, id: Option<&RequestId>) {
+    async fn compact(&mut self, wanted: command::ChatCompact, id: Option<&RequestId>) {
+        // A model is asked, as by a send.
+        match self.count_send() {
+            Ok(()) => self.take_compact(wanted, id).await,
+            Err(error) => self.answer(id, Event::SessionError(error)),
+        }
+    }
+
+    /// The same where it is counted.
+    pub(super) async fn take_compact(
+        &mut self,
+        wanted: command::ChatCompact,
+        id: Option<&RequestId>,
+    ) {
         if self.reading.is_reading(&wanted.conversation_id) {
             let conversation = wanted.conversation_id.clone();
             return self.wait_behind(&conversation, Command::ChatCompact(wanted), id);

@@ -12,7 +12,7 @@ use crate::exchange::context::Setup;
 use crate::exchange::output::Form;
 use crate::json_schema::ObjectSchema;
 use crate::message::{MessageId, Money, Part, SessionId, TrustLevel, image};
-use crate::permission::{Limits, Workflow};
+use crate::permission::{Freedom, Limits, Workflow};
 use crate::protocol::SessionCode;
 use crate::protocol::command::{ChatSend, Layer};
 use crate::protocol::content::Content;
@@ -41,7 +41,7 @@ pub(crate) fn setup(
     send: &ChatSend,
     message_id: MessageId,
     session: &SessionId,
-    defaults: &Defaults,
+    (defaults, most_trust): (&Defaults, TrustLevel),
     config: &Config,
     providers: &Providers,
     (workspace, tools): (&Workspace, &Registry),
@@ -78,10 +78,12 @@ pub(crate) fn setup(
             &instance.config,
         ),
         system: system(send, workflow, config, workspace, output.as_deref()),
-        trust: send
-            .trust_level
-            .unwrap_or_else(|| defaults.trust(workflow, config)),
-        policy: defaults.policy(config),
+        freedom: Freedom::new(
+            send.trust_level
+                .unwrap_or_else(|| defaults.trust(workflow, config)),
+            defaults.policy(config),
+            most_trust,
+        ),
         on_violation: Defaults::on_violation(workflow, config),
         scope,
         max_tokens: send.max_tokens,

@@ -13,8 +13,9 @@ use crate::message::{
     ConversationId, Message, MessageId, Notice, Part, Severity, ToolCall, ToolId, ToolResult,
 };
 use crate::protocol::ChatCode;
-use crate::protocol::command::{ChatSend, Configure, WhenBusy};
+use crate::protocol::command::{Configure, WhenBusy};
 use crate::protocol::event::{ChatError, Event, StopReason, StreamEnd, Tokens};
+use crate::store::Waiting;
 use crate::store::restored::{Call, Restored, RestoredConversation, read};
 
 /// What the client of an exchange is told that the daemon's end broke off.
@@ -51,8 +52,8 @@ impl Session {
             self.end_interrupted(conversation, exchange);
         }
         let count = queued.len();
-        for (row, send) in queued {
-            self.restore_send(&MessageId::new(row), send, &interrupted)
+        for (row, waiting) in queued {
+            self.restore_send(&MessageId::new(row), waiting, &interrupted)
                 .await;
         }
         let what_waits = match self.holds_queue() {
@@ -204,12 +205,11 @@ impl Session {
     async fn restore_send(
         &mut self,
         row: &MessageId,
-        send: ChatSend,
+        Waiting { send, most }: Waiting,
         interrupted: &[(ConversationId, MessageId)],
     ) {
         let conversation = send.conversation_id.clone();
         let is_held = self.holds_queue();
-        let json = super::sends::json(&send);
         let began = interrupted.iter().any(|(_, exchange)| exchange == row);
         let setup = match began {
             true => Err(None),
@@ -217,6 +217,9 @@ impl Session {
         };
         match setup {
             Ok(setup) => {
+                // Whoever comes back to it may have more done than whoever said it.
+                setup.freedom.narrow(most);
+                let json = Waiting::json(&send, setup.freedom.most());
                 let inbox = self.conversation(&conversation);
                 let send = conversation::SendRequest {
                     setup,

@@ -160,6 +160,7 @@ impl Session {
             mut socket,
         } = entrance;
         let allowed = grant.role;
+        self.services.spend.grant_day(grant.day.as_ref());
         // Another token of the same user may be for more.
         let project = self.shared.workspace.project();
         if project.is_ok_and(|project| !grant.allows_folder(&project.root)) {
@@ -244,7 +245,6 @@ impl Session {
     fn drive(&mut self, socket: Socket) {
         let has_role = socket.id.is_some();
         self.grant = Arc::clone(&socket.grant);
-        self.services.spend.limit_day(self.grant.day);
         self.feed.log().set_driver(socket.id);
         let before = self.driver.replace(socket);
         if self.had_socket {
@@ -311,6 +311,22 @@ impl Session {
         }
         let gone: Vec<_> = self.further.extract_if(.., |it| is_gone(it)).collect();
         for socket in &gone {
+            self.forget(socket);
+        }
+        self.settle_presence();
+        self.tell_roles(None);
+    }
+
+    /// Takes those off whose token is not for the folder that the session works in now.
+    pub(super) fn leave_elsewhere(&mut self) {
+        let Ok(project) = self.shared.workspace.project() else {
+            return;
+        };
+        let root = project.root.clone();
+        let is_elsewhere = |socket: &mut Socket| !socket.grant.allows_folder(&root);
+        let gone: Vec<_> = self.further.extract_if(.., is_elsewhere).collect();
+        for socket in &gone {
+            socket.taken_over.cancel();
             self.forget(socket);
         }
         self.settle_presence();

@@ -15,6 +15,7 @@ use crate::protocol::command::{ChatSend, Command};
 use crate::protocol::event::{ChatError, Event, SessionError};
 use crate::protocol::{RequestId, SessionCode, word};
 use crate::spend::Owners;
+use crate::store::Waiting;
 use crate::telemetry::metrics;
 use crate::units::millis;
 
@@ -31,19 +32,50 @@ pub(super) struct KnownSend {
     pub(super) admission: SharedAdmission,
 }
 
+/// A send that was not sent before.
+pub(super) struct NewSend {
+    send: ChatSend,
+    /// All that it says, and the digest of that.
+    json: String,
+    digest: Vec<u8>,
+}
+
 impl Session {
     /// Passes a `chat:send` on to its conversation, once where it comes again under the same id.
     pub(super) async fn send(&mut self, send: ChatSend, id: Option<&RequestId>) {
+        let Some(new) = self.new_send(send, id).await else {
+            return;
+        };
+        // Before documents and hooks: they are what costs.
+        match self.count_send() {
+            Ok(()) => self.take_send(new, id).await,
+            Err(error) => self.answer(id, Event::SessionError(error)),
+        }
+    }
+
+    /// Returns a send that was not sent before; else answers it.
+    pub(super) async fn new_send(
+        &mut self,
+        send: ChatSend,
+        id: Option<&RequestId>,
+    ) -> Option<NewSend> {
         let json = json(&send);
         let digest = Sha256::digest(&json).to_vec();
         if let Some(id) = id
             && self.is_repeated(id, &digest).await
         {
-            return;
+            return None;
         }
         if self.daemon.draining.is_cancelled() {
-            return self.answer(id, Event::SessionError(shutting_down()));
+            self.answer(id, Event::SessionError(shutting_down()));
+            return None;
         }
+        Some(NewSend { send, json, digest })
+    }
+
+    /// Passes a send on that is counted.
+    pub(super) async fn take_send(&mut self, new: NewSend, id: Option<&RequestId>) {
+        let NewSend { send, json, digest } = new;
         let conversation = &send.conversation_id;
         if self.reading.is_reading(conversation) {
             let conversation = conversation.clone();
@@ -90,9 +122,10 @@ impl Session {
         if let Err(error) = self.room_for_conversation(&conversation_id) {
             return self.answer(id, Event::SessionError(error));
         }
-        if let Err(error) = self.within_quota(&conversation_id).await {
-            return self.answer(id, Event::SessionError(error));
-        }
+        let json = match self.grant.most_trust {
+            TrustLevel::Autonomous => json,
+            most => Waiting::json(&send, most),
+        };
         let admission = SharedAdmission::default();
         if let Some(id) = id {
             self.remember_send(KnownSend {
@@ -127,22 +160,14 @@ impl Session {
         drop(inbox.send(command).await);
     }
 
-    /// Fails where the user does as much as one may, and counts a send where not. What goes to a conversation at work waits
-    /// there for its turn.
-    pub(super) async fn within_quota(&self, id: &ConversationId) -> Result<(), SessionError> {
-        let limits = self.daemon.services.config().auth.limits;
-        let quota = &self.services.quota;
-        let over = |message| SessionError::new(SessionCode::QuotaExceeded, message);
-        if !quota.has_room(limits.exchanges)
-            && self.look(id, |view| view.is_busy()).await != Some(true)
-        {
-            return Err(over(
-                "as many exchanges of this user run as may at once (auth.limits.exchanges); send it again when one of them has ended",
-            ));
-        }
-        quota.send(limits.sends_per_minute).map_err(|left| SessionError {
+    /// Counts what the user has sent. Fails where that was as much in the last minute as one may. How much runs at once is for
+    /// each conversation to say, as it begins.
+    pub(super) fn count_send(&self) -> Result<(), SessionError> {
+        let most = self.daemon.services.config().auth.limits.sends_per_minute;
+        let problem = "this user has sent as much in a minute as one may (auth.limits.sends_per_minute); send it again later";
+        self.services.quota.send(most).map_err(|left| SessionError {
             retry_after_ms: Some(millis(left)),
-            ..over("this user has sent as much in a minute as one may (auth.limits.sends_per_minute); send it again later")
+            ..SessionError::new(SessionCode::QuotaExceeded, problem)
         })
     }
 
@@ -193,20 +218,15 @@ impl Session {
     /// Settles what a send leaves open.
     pub(super) fn setup(&self, send: &ChatSend, id: MessageId) -> Result<Setup, SessionError> {
         self.check_trust(send.trust_level, None)?;
-        let setup = resolve::setup(
+        resolve::setup(
             send,
             id,
             &self.ready.session_id,
-            &self.defaults,
+            (&self.defaults, self.grant.most_trust),
             &self.daemon.services.config(),
             &self.daemon.providers,
             (&self.shared.workspace, &self.shared.tools),
-        )?;
-        Ok(Setup {
-            trust: self.grant.capped(setup.trust),
-            policy: self.grant.capped_policy(setup.policy),
-            ..setup
-        })
+        )
     }
 
     /// Fails where more is to be done without asking than the token of whoever asks allows.
@@ -215,10 +235,10 @@ impl Session {
         trust: Option<TrustLevel>,
         policy: Option<ApprovalPolicy>,
     ) -> Result<(), SessionError> {
-        let grant = &self.grant;
+        let most = self.grant.most_trust;
         let what = match (trust, policy) {
-            (Some(trust), _) if grant.capped(trust) != trust => "trustLevel",
-            (_, Some(policy)) if grant.capped_policy(policy) != policy => "approvalPolicy",
+            (Some(trust), _) if trust > most => "trustLevel",
+            (_, Some(policy)) if policy.capped(most) != policy => "approvalPolicy",
             _ => return Ok(()),
         };
         let message = format!("field `{what}`: this socket's token does not allow so much");

@@ -1,6 +1,7 @@
 //! The sessions of a daemon, and what it gives to each.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -33,7 +34,7 @@ use crate::store::restored::Restored;
 use crate::store::{AnyStore, Held, Journal, Known, Store as _, Updates, UserStore};
 use crate::tool::workspace::{Workspace, Workspaces};
 use crate::units::millis;
-use crate::users::quota::{Counted, Quota, Quotas};
+use crate::users::quota::{Counted, Quotas};
 use crate::users::{Grant, User};
 use crate::webhooks::Webhooks;
 
@@ -113,7 +114,7 @@ impl Daemon {
             resume_grace_ms: millis(config.session.resume_grace),
             persistent: self.keeps(),
             epoch: 1,
-            trust_level: grant.capped(config.chat.trust_level),
+            trust_level: config.chat.trust_level.min(grant.most_trust),
             on_violation: Defaults::on_violation(
                 config.workflows.get(&config.chat.workflow),
                 config,
@@ -234,32 +235,35 @@ impl Sessions {
 }
 
 impl UserSessions {
-    /// Starts a session and announces it in its log; `None` where there are too many. One that names a project works
-    /// there; where that cannot be opened, it has none, and its log says why.
-    pub async fn create(&self, project: Option<&str>) -> Option<Handle> {
+    /// Starts a session and announces it in its log. One that names a project works there; where that cannot be opened, it has
+    /// none, and its log says why. Fails where there is no room for one.
+    pub async fn create(&self, project: Option<&str>) -> Result<Handle, NoSession> {
         let daemon = &self.all.daemon;
         let (workspace, refused) = daemon.workspace(&self.grant, project).await;
-        let ready = daemon.ready(SessionId::random()?, &workspace, &self.grant);
+        let id = SessionId::random().ok_or(NoSession::TooMany)?;
+        let ready = daemon.ready(id, &workspace, &self.grant);
         let ready = ready.await;
         let held = self.kept().map(|it| it.hold(ready.session_id.as_str()));
         let handle = self.begin(workspace, ready, held, None)?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }
-        Some(handle)
+        Ok(handle)
     }
 
-    /// Begins a session, or one anew that the store has; `None` where there are too many.
+    /// Begins a session, or one anew that the store has.
     fn begin(
         &self,
         workspace: Arc<Workspace>,
         ready: Ready,
         held: Option<Held>,
         mut restored: Option<Restored>,
-    ) -> Option<Handle> {
+    ) -> Result<Handle, NoSession> {
         let (inbox, messages) = mpsc::channel(INBOX);
         let all = &self.all;
-        let counted = self.quota().session(self.most_sessions())?;
+        let most = all.daemon.services.config().auth.limits.sessions;
+        let quota = all.daemon.quotas.of(self.user());
+        let counted = quota.session(most).ok_or(NoSession::Quota)?;
         let feed = all.feed(self.user(), &workspace, &ready, restored.as_ref());
         let feed = Arc::new(feed);
         let records = restored.as_mut().map(|it| std::mem::take(&mut it.records));
@@ -277,7 +281,7 @@ impl UserSessions {
         {
             let mut live = all.live.lock();
             if live.len() >= MAX_SESSIONS && !make_room(&live) {
-                return None;
+                return Err(NoSession::TooMany);
             }
             live.insert(handle.id.clone(), handle.clone());
         }
@@ -306,11 +310,11 @@ impl UserSessions {
             let _listed = listed;
             session.run(restored).instrument(span).await;
         });
-        Some(handle)
+        Ok(handle)
     }
 
-    /// Finds a session that lives, or begins one anew that the store has; `None` where there is none, or too many. Fails
-    /// where the store cannot say.
+    /// Finds a session that lives, or begins one anew that the store has; `None` where there is none. Fails where the store
+    /// cannot say, where the session is not for this token, and where there is no room for it.
     ///
     /// One that ends just now is begun anew when it has.
     pub async fn open(&self, id: &SessionId) -> Result<Option<Handle>, SessionError> {
@@ -346,6 +350,11 @@ impl UserSessions {
         let restored = read.map_err(|error| {
             SessionError::new(SessionCode::Internal, format!("session `{id}`: {error}"))
         })?;
+        if let Some(folder) = restored.project.as_deref()
+            && !self.grant.allows_folder(Path::new(folder))
+        {
+            return Err(elsewhere());
+        }
         let own = projects::root(daemon.workspaces.own());
         let named = restored
             .project
@@ -357,15 +366,11 @@ impl UserSessions {
             epoch: restored.epoch,
             ..ready.await
         };
-        let handle = self.begin(workspace, ready, Some(held), Some(restored));
-        if handle.is_none() && self.is_over_quota() {
-            let problem = "this user has as many sessions at once as one may (auth.limits.sessions); close one, or wait until one has ended";
-            return Err(SessionError::new(SessionCode::QuotaExceeded, problem));
-        }
-        if let (Some(handle), Some(refused)) = (&handle, refused) {
+        let handle = self.begin(workspace, ready, Some(held), Some(restored))?;
+        if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }
-        Ok(handle)
+        Ok(Some(handle))
     }
 
     pub(crate) fn daemon(&self) -> &Arc<Daemon> {
@@ -380,19 +385,6 @@ impl UserSessions {
     /// Returns whose they are.
     pub(super) fn user(&self) -> &User {
         &self.grant.user
-    }
-
-    fn quota(&self) -> Arc<Quota> {
-        self.all.daemon.quotas.of(self.user())
-    }
-
-    fn most_sessions(&self) -> Option<u64> {
-        self.all.daemon.services.config().auth.limits.sessions
-    }
-
-    /// Returns whether the user has as many sessions as one may.
-    pub(crate) fn is_over_quota(&self) -> bool {
-        self.quota().session(self.most_sessions()).is_none()
     }
 
     /// Returns the store as the user has it, where there is one.
@@ -460,6 +452,37 @@ impl UserSessions {
     /// Returns whether every session ends because the daemon does.
     pub fn is_stopping(&self) -> bool {
         self.all.daemon.stop.is_cancelled()
+    }
+}
+
+/// Returns why a session is not for a socket whose token is for other folders than the one that it works in.
+pub(crate) fn elsewhere() -> SessionError {
+    SessionError::new(
+        SessionCode::Forbidden,
+        "that session works in a folder that this socket's token is not for",
+    )
+}
+
+/// Why there is no room for a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoSession {
+    /// The daemon has as many as it may.
+    #[error("the daemon has as many sessions as it may; close one, or wait until one has ended")]
+    TooMany,
+    /// The user has as many as one may.
+    #[error(
+        "this user has as many sessions at once as one may (auth.limits.sessions); close one, or wait until one has ended"
+    )]
+    Quota,
+}
+
+impl From<NoSession> for SessionError {
+    fn from(why: NoSession) -> Self {
+        let code = match why {
+            NoSession::TooMany => SessionCode::RateLimited,
+            NoSession::Quota => SessionCode::QuotaExceeded,
+        };
+        Self::new(code, why.to_string())
     }
 }
 

@@ -103,9 +103,12 @@ impl Session {
         let id = ConversationId::of_task(&begin.within.call);
         let setup = self.task_setup(&begin, &id);
         let room = self.room_for_conversation(&id);
-        let room = room.map_err(|error| error.message);
-        let setup = match setup.and_then(|setup| room.map(|()| setup)) {
-            Ok(setup) => setup,
+        let most = self.services.config().auth.limits.exchanges;
+        let at_work = self.services.quota.exchange(most);
+        let at_work = room.and_then(|()| at_work.ok_or_else(conversation::over_quota));
+        let at_work = at_work.map_err(|error| error.message);
+        let (setup, at_work) = match setup.and_then(|setup| Ok((setup, at_work?))) {
+            Ok(begins) => begins,
             // Its call may have been given up.
             Err(problem) => return drop(begin.begun.send(Err(problem))),
         };
@@ -146,7 +149,7 @@ impl Session {
         let on_end = gone.clone().drop_guard();
         let span = tracing::info_span!("task", conversation_id = %id);
         let run = async move {
-            conversation::run_task(commands, context, setup, cancel).await;
+            conversation::run_task(commands, context, setup, cancel, at_work).await;
             drop(on_end);
         };
         if begun.send(Ok(Arc::clone(&history))).is_err() {
@@ -241,7 +244,7 @@ impl Session {
             message_id: self.shared.ids.message(),
             content: vec![Part::text(begin.prompt.clone())],
             system: format!("{own}\n\n{}", TASK_PROMPT.trim_end()),
-            trust: less(Some(around.trust), profile.trust_level).unwrap_or(around.trust),
+            freedom: around.freedom.of_task(profile.trust_level),
             scope: around.scope.narrowed(&profile.permissions),
             max_tokens: None,
             output: None,
@@ -275,7 +278,6 @@ fn less<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 mod tests {
     use super::*;
     use crate::exchange::history::Room;
-    use crate::message::TrustLevel;
     use crate::store::Journal;
 
     #[test]
@@ -301,25 +303,6 @@ mod tests {
         ended.add(last.clone(), history_of_last);
         assert!(ended.get(&first).is_none() && ended.get(&last).is_some());
         assert!(oldest.is_closed());
-    }
-
-    #[test]
-    fn a_task_has_no_more_trust_than_what_is_around_it() {
-        use TrustLevel::{Autonomous, Guided, Supervised};
-        for (around, own, expected) in [
-            (Guided, None, Guided),
-            (Guided, Some(Autonomous), Guided),
-            (Guided, Some(Supervised), Supervised),
-            (Supervised, Some(Autonomous), Supervised),
-            (Autonomous, Some(Guided), Guided),
-            (Autonomous, Some(Autonomous), Autonomous),
-        ] {
-            assert_eq!(
-                less(Some(around), own),
-                Some(expected),
-                "{around:?} {own:?}"
-            );
-        }
     }
 
     #[test]

@@ -146,12 +146,76 @@ async fn each_user_has_a_day_of_its_own() {
     assert_eq!(left(&spend.of(&anna, None)).await, micros(10));
     assert_eq!(left(&spend.of(&ben, None)).await, micros(100));
     // What a token says only narrows, and what was spent is known once.
-    assert_eq!(left(&spend.of(&ben, Some(micros(30)))).await, micros(30));
-    assert_eq!(left(&spend.of(&anna, Some(micros(500)))).await, micros(10));
+    let (less, more) = (Arc::new(micros(30)), Arc::new(micros(500)));
+    assert_eq!(left(&spend.of(&ben, Some(&less))).await, micros(30));
+    assert_eq!(left(&spend.of(&anna, Some(&more))).await, micros(10));
+    drop(less);
     let caps = spend
         .of(&anna, None)
         .caps(owners(&session, &exchange), |_| false);
     caps.add(micros(5));
     assert_eq!(left(&spend.of(&anna, None)).await, micros(5));
     assert_eq!(left(&spend.of(&ben, None)).await, micros(100));
+}
+
+#[tokio::test]
+async fn of_what_was_granted_to_a_user_the_least_counts_as_long_as_anybody_has_it() {
+    let config = BudgetConfig {
+        daemon_day: None,
+        warn_at: 0.5,
+        ..config()
+    };
+    let (spend, _now) = at("2026-11-25T12:00:00Z", &config, Vec::new());
+    let (session, exchange) = (Arc::default(), Arc::default());
+    let anna = User::new("anna");
+    let of_anna = spend.of(&anna, None);
+    let left = |spend: &Spend| {
+        let caps = spend.caps(owners(&session, &exchange), |_| false);
+        let tightest = caps.tightest();
+        tightest.map(|(_, stand)| stand.left())
+    };
+    let warnings = |amount| {
+        let caps = of_anna.caps(owners(&session, &exchange), |_| false);
+        caps.add(micros(amount)).len()
+    };
+    assert_eq!(left(&of_anna), None);
+    let [little, much] = [30, 100].map(|it| Arc::new(micros(it)));
+    for granted in [Some(&little), Some(&much), None, Some(&much), Some(&little)] {
+        let other = spend.of(&anna, granted);
+        assert_eq!(
+            (left(&other), left(&of_anna)),
+            (Some(micros(30)), Some(micros(30)))
+        );
+    }
+    assert_eq!(left(&spend.of(&User::new("ben"), None)), None);
+    assert_eq!(warnings(20), 1);
+    // Who comes again is no reason to say it again.
+    of_anna.grant_day(Some(&little));
+    assert_eq!(warnings(1), 0);
+    drop(little);
+    assert_eq!(left(&of_anna), Some(micros(79)));
+    drop(much);
+    assert_eq!(left(&of_anna), None);
+}
+
+#[tokio::test]
+async fn a_user_who_is_there_is_not_forgotten_for_others() {
+    let config = BudgetConfig {
+        user_day: Some(micros(100)),
+        daemon_day: None,
+        ..config()
+    };
+    let (spend, _now) = at("2026-11-25T12:00:00Z", &config, Vec::new());
+    let (session, exchange) = (Arc::default(), Arc::default());
+    let anna = spend.of(&User::new("anna"), None);
+    anna.restored().await;
+    let caps = anna.caps(owners(&session, &exchange), |_| false);
+    caps.add(micros(60));
+    for other in 0..=MAX_USERS {
+        drop(spend.of(&User::new(&other.to_string()), None));
+    }
+    assert!(spend.shared.users.lock().len() < MAX_USERS);
+    let again = spend.of(&User::new("anna"), None);
+    let again = again.caps(owners(&session, &exchange), |_| false);
+    assert_eq!(again.tightest().unwrap().1.spent, micros(60));
 }

@@ -8,12 +8,11 @@ use std::fmt;
 use outrigger_store::{Conversation, Exchange, Session};
 use serde::de::DeserializeOwned;
 
-use super::{body, calls};
+use super::{Waiting, body, calls};
 use crate::message::{ConversationId, Message, MessageId, Money, SessionId, ToolId};
 use crate::permission::rule::{Key, Place, Rule};
 use crate::protocol::RequestId;
 use crate::protocol::answer;
-use crate::protocol::command::ChatSend;
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::StreamEnd;
 use crate::protocol::record::ExecutionRecord;
@@ -41,7 +40,7 @@ pub(crate) struct Restored {
     /// Exchanges that did not end.
     pub interrupted: Vec<(ConversationId, MessageId)>,
     /// Sends that wait, by the names of their rows.
-    pub queued: Vec<(String, ChatSend)>,
+    pub queued: Vec<(String, Waiting)>,
     pub sent: Vec<Sent>,
     /// The answers that count in it and its conversations.
     pub rules: Vec<Rule>,
@@ -139,8 +138,8 @@ impl From<Session> for Restored {
         // As the log has them.
         restored.ends.sort_by_key(|(seq, _)| *seq);
         for queued in session.queued {
-            let send = read(&queued.send, "a send");
-            restored.queued.extend(send.map(|send| (queued.id, send)));
+            let waiting = Waiting::read(&queued.send);
+            restored.queued.extend(waiting.map(|it| (queued.id, it)));
         }
         for sent in session.sent {
             let answer = read(&sent.answer, "an answer");

@@ -24,7 +24,7 @@ use super::{Facts, Metadata, Output, OutputStream, Prepared, Refusal, Run, Tool,
 use crate::config::{Current, WebSearchConfig};
 use crate::http::Clients;
 use crate::message::{DangerLevel, Severity, ToolCategory};
-use crate::notices::Notices;
+use crate::notices::{Notices, To};
 use crate::permission::rule::Key;
 use answer::Answer;
 pub(crate) use fetch::fetch;
@@ -262,8 +262,8 @@ impl Engines {
         for said in problems {
             if notified.insert(said.clone()) {
                 let message = format!("web_search asks {engine} instead of {said}");
-                self.notices
-                    .send(Severity::Warning, "search_backend_down", message);
+                let (to, code) = (To::Operators, "search_backend_down");
+                self.notices.send(to, Severity::Warning, code, message);
             }
         }
     }

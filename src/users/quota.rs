@@ -75,25 +75,25 @@ impl Quota {
 
     /// Counts a session; `None` where there are as many as may be.
     pub(crate) fn session(self: &Arc<Self>, most: Option<u64>) -> Option<Counted> {
-        let counted = self.count(|quota| &quota.sessions);
-        let now = self.sessions.load(Ordering::Acquire) as u64;
-        most.is_none_or(|most| now <= most).then_some(counted)
+        self.count(|quota| &quota.sessions, most)
     }
 
-    /// Counts an exchange that runs.
-    pub(crate) fn exchange(self: &Arc<Self>) -> Counted {
-        self.count(|quota| &quota.exchanges)
+    /// Counts a conversation at work, or a task; `None` where there are as many as may be.
+    pub(crate) fn exchange(self: &Arc<Self>, most: Option<u64>) -> Option<Counted> {
+        self.count(|quota| &quota.exchanges, most)
     }
 
-    /// Returns whether another exchange may run.
-    pub(crate) fn has_room(&self, most: Option<u64>) -> bool {
-        let running = self.exchanges.load(Ordering::Acquire) as u64;
-        most.is_none_or(|most| running < most)
-    }
-
-    fn count(self: &Arc<Self>, which: fn(&Self) -> &AtomicUsize) -> Counted {
-        which(self).fetch_add(1, Ordering::AcqRel);
-        Counted(Arc::clone(self), which)
+    fn count(
+        self: &Arc<Self>,
+        which: fn(&Self) -> &AtomicUsize,
+        most: Option<u64>,
+    ) -> Option<Counted> {
+        let one_more = |now: usize| {
+            let has_room = most.is_none_or(|most| (now as u64) < most);
+            has_room.then_some(now + 1)
+        };
+        let counted = which(self).fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more);
+        counted.ok().map(|_| Counted(Arc::clone(self), which))
     }
 }
 
@@ -124,9 +124,30 @@ mod tests {
         assert!(ben.session(Some(1)).is_some() && anna.session(None).is_some());
         drop(first);
         assert!(quotas.of(&User::new("anna")).session(Some(1)).is_some());
-        let running = anna.exchange();
-        assert!(!anna.has_room(Some(1)) && anna.has_room(Some(2)) && ben.has_room(Some(1)));
+        let running = anna.exchange(Some(1));
+        assert!(running.is_some() && anna.exchange(Some(1)).is_none());
+        assert!(anna.exchange(Some(2)).is_some() && ben.exchange(Some(1)).is_some());
         drop(running);
-        assert!(anna.has_room(Some(1)));
+        assert!(anna.exchange(Some(1)).is_some());
+    }
+
+    #[test]
+    fn of_those_that_come_at_once_as_many_are_let_in_as_may_be() {
+        let quota = Arc::<Quota>::default();
+        for _ in 0..100 {
+            let begin = std::sync::Barrier::new(8);
+            let come = || {
+                begin.wait();
+                let counted = quota.session(Some(3));
+                begin.wait();
+                counted.is_some()
+            };
+            let let_in = std::thread::scope(|scope| {
+                let come: Vec<_> = (0..8).map(|_| scope.spawn(come)).collect();
+                let come = come.into_iter().map(|it| it.join().unwrap());
+                come.filter(|is_in| *is_in).count()
+            });
+            assert_eq!(let_in, 3);
+        }
     }
 }

@@ -5,33 +5,38 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::user::{OwnId, User, own_id};
+
 /// How often each is held. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HeldSessions(Arc<Mutex<HashMap<String, usize>>>);
+pub(crate) struct HeldSessions(Arc<Mutex<HashMap<OwnId, usize>>>);
 
 impl HeldSessions {
     /// Holds a session until what this returns is dropped.
-    pub(crate) fn hold(&self, session: &str) -> Hold {
-        *self.0.lock().entry(session.to_owned()).or_default() += 1;
+    pub(crate) fn hold(&self, user: &User, session: &str) -> Hold {
+        let session = own_id(user, session);
+        *self.0.lock().entry(session.clone()).or_default() += 1;
         Hold {
             sessions: self.clone(),
-            session: session.to_owned(),
+            session,
         }
     }
 
-    /// Returns the sessions that somebody has open.
-    pub(crate) fn ids(&self) -> Vec<String> {
-        self.0.lock().keys().cloned().collect()
+    /// Returns the sessions that somebody has open: their owners, and at the same places their ids.
+    pub(crate) fn all(&self) -> (Vec<String>, Vec<String>) {
+        let held = self.0.lock();
+        let all = held.keys();
+        all.map(|(user, id)| (user.to_string(), id.clone())).unzip()
     }
 
-    pub(crate) fn has(&self, session: &str) -> bool {
-        self.0.lock().contains_key(session)
+    pub(crate) fn has(&self, user: &User, session: &str) -> bool {
+        self.0.lock().contains_key(&own_id(user, session))
     }
 }
 
 pub(crate) struct Hold {
     sessions: HeldSessions,
-    session: String,
+    session: OwnId,
 }
 
 impl Drop for Hold {

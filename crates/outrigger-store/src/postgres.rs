@@ -325,7 +325,7 @@ impl Store for Postgres {
     }
 
     fn hold(&self, session: &str) -> Held {
-        Box::new(self.0.held.hold(session))
+        Box::new(self.0.held.hold(&self.1, session))
     }
 
     fn export(&self, session: &str, each: Each) -> BoxFuture<'static, Result<bool, Error>> {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::user::{OwnId, own_id};
 use crate::{Change, Done, Error, Health, User};
 
 /// The most bytes of changes that wait, those included that the disk does not take: what a thousand sessions say in a
@@ -99,12 +100,13 @@ impl Waiting {
                 // A constraint says that this program erred.
                 tracing::error!(session_id = self.session, why, "changes are not kept");
                 if self.leaves_a_hole(problem) {
-                    holes.add(&self.session, why, health);
+                    holes.add((&self.user, &self.session), why, health);
                 }
             }
             // That is told once for all sessions.
             Some(Error::Taken { .. } | Error::Closed) if self.lasts == Lasts::Long => {
-                holes.refused.0.lock().insert(self.session.clone());
+                let session = own_id(&self.user, &self.session);
+                holes.refused.0.lock().insert(session);
             }
             _ => {}
         }
@@ -206,12 +208,17 @@ impl HealthState {
 
 /// The sessions of which changes were refused: what followed would not fit to what is there. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Refused(Arc<Mutex<HashSet<String>>>);
+pub(crate) struct Refused(Arc<Mutex<HashSet<OwnId>>>);
 
 impl Refused {
     /// Notes that changes of a session were lost, and says so the first time.
-    pub(crate) fn add(&self, session: &str, why: &str, health: &Mutex<HealthState>) {
-        let is_new = self.0.lock().insert(session.to_owned());
+    pub(crate) fn add(
+        &self,
+        (user, session): (&User, &str),
+        why: &str,
+        health: &Mutex<HealthState>,
+    ) {
+        let is_new = self.0.lock().insert(own_id(user, session));
         if is_new {
             health.lock().tell(Health::NotKept { session, why });
         }
@@ -222,7 +229,7 @@ impl Refused {
 #[derive(Default)]
 pub(crate) struct Holes {
     pub(crate) refused: Refused,
-    sessions: HashSet<String>,
+    sessions: HashSet<OwnId>,
 }
 
 impl Holes {
@@ -238,24 +245,31 @@ impl Holes {
         &self,
         jobs: impl Iterator<Item = &'a Waiting>,
     ) -> Vec<(usize, Error)> {
-        let refused = jobs
-            .enumerate()
-            .filter(|(_, job)| self.sessions.contains(&job.session) && follows(job));
+        let refused = jobs.enumerate().filter(|(_, job)| {
+            let session = own_id(&job.user, &job.session);
+            self.sessions.contains(&session) && follows(job)
+        });
         refused
             .map(|(at, _)| (at, Error::Refused(FOLLOWS.to_owned())))
             .collect()
     }
 
     /// Notes that a job of a session was refused.
-    pub(crate) fn add(&mut self, session: &str, why: &str, health: &Mutex<HealthState>) {
-        self.sessions.insert(session.to_owned());
-        self.refused.add(session, why, health);
+    pub(crate) fn add(
+        &mut self,
+        (user, session): (&User, &str),
+        why: &str,
+        health: &Mutex<HealthState>,
+    ) {
+        self.sessions.insert(own_id(user, session));
+        self.refused.add((user, session), why, health);
     }
 
     /// Notes that a session is read anew, so that what follows fits again.
-    pub(crate) fn is_opened(&mut self, session: &str) {
-        self.sessions.remove(session);
-        self.refused.0.lock().remove(session);
+    pub(crate) fn is_opened(&mut self, user: &User, session: &str) {
+        let session = own_id(user, session);
+        self.sessions.remove(&session);
+        self.refused.0.lock().remove(&session);
     }
 }
 
@@ -288,7 +302,9 @@ impl Gate {
     /// Returns the sessions of which something was said that is not safe, sorted.
     pub(crate) fn not_kept(&self) -> Vec<String> {
         let mut sessions: Vec<String> = self.room.sessions.lock().keys().cloned().collect();
-        sessions.extend(self.refused.0.lock().iter().cloned());
+        let refused = self.refused.0.lock();
+        sessions.extend(refused.iter().map(|(_, id)| id.clone()));
+        drop(refused);
         sessions.sort();
         sessions.dedup();
         sessions
@@ -309,7 +325,10 @@ impl Gate {
     pub(crate) fn take(&self, job: &mut Job) {
         let has_room = self.room.has(bytes_of(&job.changes));
         let is_once = job.lasts == Lasts::Once;
-        let is_refused = || self.refused.0.lock().contains(&job.session);
+        let is_refused = || {
+            let session = own_id(&job.user, &job.session);
+            self.refused.0.lock().contains(&session)
+        };
         if only_removes(&job.changes) || has_room && (is_once || !is_refused()) {
             return self.room.take(job);
         }
@@ -317,7 +336,8 @@ impl Gate {
         job.changes = Vec::new();
         self.room.take(job);
         if !is_once {
-            self.refused.add(&job.session, NO_ROOM, &self.health);
+            let session = (&job.user, job.session.as_str());
+            self.refused.add(session, NO_ROOM, &self.health);
         }
     }
 
@@ -325,7 +345,8 @@ impl Gate {
     pub(crate) fn turn_away(&self, job: Job) {
         self.room.give_back(&job.session, &job.changes);
         if job.lasts == Lasts::Long {
-            self.refused.add(&job.session, NO_ROOM, &self.health);
+            let session = (&job.user, job.session.as_str());
+            self.refused.add(session, NO_ROOM, &self.health);
         }
         (job.done)(Err(Error::Refused(NO_ROOM.to_owned())));
     }

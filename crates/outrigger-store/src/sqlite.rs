@@ -255,7 +255,7 @@ impl Store for Sqlite {
     }
 
     fn hold(&self, session: &str) -> Held {
-        Box::new(self.0.held.hold(session))
+        Box::new(self.0.held.hold(&self.1, session))
     }
 
     fn export(&self, session: &str, mut each: Each) -> BoxFuture<'static, Result<bool, Error>> {

@@ -27,6 +27,14 @@ impl fmt::Display for User {
     }
 }
 
+/// A session by its id and whose it is: the id alone may be anybody's word.
+pub(crate) type OwnId = (User, String);
+
+/// Returns the session of a user that has this id.
+pub(crate) fn own_id(user: &User, session: &str) -> OwnId {
+    (user.clone(), session.to_owned())
+}
+
 /// Whose rows a read is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Whose<'a> {

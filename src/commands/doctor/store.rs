@@ -23,9 +23,13 @@ pub(super) async fn store(machine: &Machine) -> Vec<Finding> {
         return vec![Finding::new(STORE, State::Absent, none)];
     };
     let place = config.place.clone();
+    let auth = &machine.loaded.config.auth;
+    let has_users = auth.jwt.is_some() || auth.header.is_some();
     let looked = tokio::task::spawn_blocking(move || match place {
         StorePlace::File(path) => found(&path, check_up(&path)),
-        StorePlace::Database(url) => found_there(postgres::check_up(url.expose_secret())),
+        StorePlace::Database(url) => {
+            found_there(postgres::check_up(url.expose_secret()), has_users)
+        }
     });
     let failed = |error| {
         Finding::new(
@@ -88,14 +92,15 @@ fn found(path: &Path, looked: Result<Checkup, Error>) -> Finding {
     finding(State::Ok, text)
 }
 
-/// Says how a database is.
-fn found_there(looked: Result<postgres::Checkup, Error>) -> Finding {
+/// Says how a database is, in which there are several users where it `has_users`.
+fn found_there(looked: Result<postgres::Checkup, Error>, has_users: bool) -> Finding {
     let finding = |state, text: String| Finding::new(STORE, state, text);
     let postgres::Checkup {
         shown,
         server,
         schema,
         holder,
+        is_above,
         bytes,
     } = match looked {
         Ok(checkup) => checkup,
@@ -117,6 +122,12 @@ fn found_there(looked: Result<postgres::Checkup, Error>) -> Finding {
         "{shown}: PostgreSQL {server}, {schema}, {} KiB; {whose}",
         bytes >> 10
     );
+    if is_above && has_users {
+        let text = format!("{text}; row-level security does not count for the user of store.url");
+        return finding(State::Warning, text).advise(
+            "give the daemon a role that is no superuser and has no BYPASSRLS (docs/store.md): until then its statements alone keep users apart",
+        );
+    }
     finding(State::Ok, text)
 }
 
@@ -188,6 +199,26 @@ mod tests {
         ] {
             let text = super::super::finding::text(&[found(path, looked)]);
             assert!(text.starts_with(state) && text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_role_for_which_the_second_wall_is_none_is_said_where_there_are_users() {
+        for (is_above, has_users, expected) in [
+            (false, true, State::Ok),
+            (true, false, State::Ok),
+            (true, true, State::Warning),
+        ] {
+            let looked = postgres::Checkup {
+                shown: "db".to_owned(),
+                server: "16".to_owned(),
+                schema: Some(2),
+                holder: None,
+                is_above,
+                bytes: 0,
+            };
+            let finding = found_there(Ok(looked), has_users);
+            assert_eq!(finding.state, expected, "{is_above} {has_users}");
         }
     }
 }

@@ -56,7 +56,7 @@ impl User<'_> {
             let why = "the user was asked for too many hosts in this call";
             return refused(why, By::Policy);
         }
-        if self.exchange.setup.policy == ApprovalPolicy::AllowAll {
+        if self.exchange.setup.freedom.policy() == ApprovalPolicy::AllowAll {
             return (HostVerdict::Allowed, Ruling::run(By::Policy));
         }
         match self.exchange.unasked() {
@@ -113,7 +113,7 @@ impl User<'_> {
             reason,
         } = said.ok()??;
         // What was said under another level is no answer where everything is asked for.
-        if allows && self.exchange.setup.trust == TrustLevel::Supervised {
+        if allows && self.exchange.setup.freedom.trust() == TrustLevel::Supervised {
             return None;
         }
         let verdict = match allows {
@@ -154,8 +154,8 @@ impl User<'_> {
                 expires_at: None,
             },
             tool: self.tool.clone(),
-            matter: Matter::of_host(key(host), exchange.setup.trust),
-            trust: exchange.setup.trust,
+            matter: Matter::of_host(key(host), exchange.setup.freedom.trust()),
+            trust: exchange.setup.freedom.trust(),
             sender,
         };
         let _asked = self.withdraws(QuestionId::of_call(&call.id, Some(host)));

@@ -188,12 +188,12 @@ impl Calls<'_> {
             search: search.as_ref(),
         };
         let rules = Rules {
-            trust: self.exchange.setup.trust,
-            auto_approve_safe_commands: self.exchange.setup.policy
+            trust: self.exchange.setup.freedom.trust(),
+            auto_approve_safe_commands: self.exchange.setup.freedom.policy()
                 == ApprovalPolicy::AutoApproveSafe,
             network: config.tools.bash.network,
         };
-        let policy = self.exchange.setup.policy;
+        let policy = self.exchange.setup.freedom.policy();
         let decision = match (decide(&subject, &self.exchange.setup.scope, rules), said) {
             (Decision::Run { .. }, Err(unread)) => Decision::Ask(unread.to_string()),
             (Decision::Ask(_), Ok(_)) if policy == ApprovalPolicy::AllowAll => {

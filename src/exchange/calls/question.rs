@@ -133,8 +133,8 @@ impl Calls<'_> {
                 expires_at: None,
             },
             tool: Arc::clone(tool),
-            matter: Matter::of(&call.name, &permitted.facts, exchange.setup.trust),
-            trust: exchange.setup.trust,
+            matter: Matter::of(&call.name, &permitted.facts, exchange.setup.freedom.trust()),
+            trust: exchange.setup.freedom.trust(),
             sender,
         };
         let executions = &exchange.context.session.executions;

@@ -13,18 +13,18 @@ fn sessions_that_nobody_used_make_room() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         used.socket = None;
         let mut held = Vec::new();
-        while let Some(session) = sessions.create(None).await {
+        while let Ok(session) = sessions.create(None).await {
             held.push(Client::connect(session).await);
         }
         held[0].socket = None;
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(
-            sessions.create(None).await.is_some(),
+            sessions.create(None).await.is_ok(),
             "the one that was left makes room"
         );
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(
-            sessions.create(None).await.is_none(),
+            sessions.create(None).await.is_err(),
             "the others are in use"
         );
         assert!(sessions.find(&used.session.id).is_some());

@@ -8,6 +8,7 @@ use reqwest::header::{
 use reqwest::{Client, Response, StatusCode};
 
 use super::target::Target;
+use crate::http::Body;
 
 /// What is asked for: sites that have a page as Markdown send that.
 const PAGES: &str = "text/html, application/xhtml+xml, text/markdown;q=0.9, text/plain;q=0.8, application/json;q=0.8, */*;q=0.5";
@@ -81,16 +82,10 @@ impl Answer {
         (!packing.eq_ignore_ascii_case("identity")).then_some(packing)
     }
 
-    /// Reads the body, unpacked, up to `most` bytes; returns whether there is more. An error reads after the page's address.
-    pub(super) async fn body(mut self, most: usize) -> Result<(Vec<u8>, bool), String> {
-        let mut body = Vec::new();
-        while let Some(bytes) = self.0.chunk().await.map_err(|error| why(&error))? {
-            body.extend_from_slice(&bytes);
-            if body.len() > most {
-                body.truncate(most);
-                return Ok((body, true));
-            }
-        }
-        Ok((body, false))
+    /// Reads the body, unpacked, up to `most` bytes. An error reads after the page's address.
+    pub(super) async fn body(self, most: usize) -> Result<Body, String> {
+        crate::http::body(self.0, most)
+            .await
+            .map_err(|error| why(&error))
     }
 }

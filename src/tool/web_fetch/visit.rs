@@ -234,8 +234,9 @@ impl Visit<'_> {
             if !status.is_success() {
                 break;
             }
-            let (body, _) = answer.body(MAX_ROBOTS).await?;
-            return Ok(Robots::parse(&String::from_utf8_lossy(&body), product));
+            let body = answer.body(MAX_ROBOTS).await?;
+            let text = String::from_utf8_lossy(&body.bytes);
+            return Ok(Robots::parse(&text, product));
         }
         // There is none: everything may be read.
         Ok(Robots::default())
@@ -304,7 +305,8 @@ impl Visit<'_> {
             return Err(why);
         }
         let received = answer.body(self.fetcher.config.max_bytes).await;
-        let (bytes, is_cut) = received.map_err(|why| format!("{url} {why}"))?;
+        let received = received.map_err(|why| format!("{url} {why}"))?;
+        let (bytes, is_cut) = (received.bytes, !received.is_whole);
         let kind = match head.kind {
             Kind::Unsaid => guessed(&bytes),
             kind => kind,

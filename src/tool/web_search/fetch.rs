@@ -20,6 +20,9 @@ pub(crate) struct Fetched {
     pub(crate) body: Vec<u8>,
 }
 
+/// An answer that was read, and whether that was all of it.
+type Answer = (Fetched, bool);
+
 impl Fetched {
     pub(super) fn is_json(&self) -> bool {
         let kind = self.header(CONTENT_TYPE.as_str());
@@ -38,7 +41,7 @@ pub(crate) async fn fetch(request: RequestBuilder) -> Result<Fetched, String> {
         let again = request.try_clone();
         let first = send(request).await;
         let may_pass = match &first {
-            Ok(fetched) => fetched.status >= 500,
+            Ok((fetched, _)) => fetched.status >= 500,
             Err(error) => error.is_connect(),
         };
         match again.filter(|_| may_pass) {
@@ -50,7 +53,7 @@ pub(crate) async fn fetch(request: RequestBuilder) -> Result<Fetched, String> {
         }
     };
     Err(match tokio::time::timeout(TIME, work).await {
-        Ok(Ok(fetched)) if fetched.body.len() <= BYTES => return Ok(fetched),
+        Ok(Ok((fetched, true))) => return Ok(fetched),
         Ok(Ok(_)) => format!("its answer has more than {BYTES} bytes"),
         Ok(Err(error)) if error.is_connect() => "cannot be reached".to_owned(),
         Ok(Err(error)) if error.is_timeout() => "did not answer in time".to_owned(),
@@ -59,18 +62,14 @@ pub(crate) async fn fetch(request: RequestBuilder) -> Result<Fetched, String> {
     })
 }
 
-/// Reads an answer, up to the piece that is too much.
-async fn send(request: RequestBuilder) -> reqwest::Result<Fetched> {
-    let mut response = request.send().await?;
-    let mut fetched = Fetched {
-        status: response.status().as_u16(),
-        headers: response.headers().clone(),
-        body: Vec::new(),
+async fn send(request: RequestBuilder) -> reqwest::Result<Answer> {
+    let response = request.send().await?;
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let body = crate::http::body(response, BYTES).await?;
+    let fetched = Fetched {
+        status,
+        headers,
+        body: body.bytes,
     };
-    while fetched.body.len() <= BYTES
-        && let Some(bytes) = response.chunk().await?
-    {
-        fetched.body.extend_from_slice(&bytes);
-    }
-    Ok(fetched)
+    Ok((fetched, body.is_whole))
 }

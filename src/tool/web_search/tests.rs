@@ -210,7 +210,7 @@ async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
         assert!(warning.contains("search.formats") && warning.ends_with("brave was asked instead"));
         assert!(text(&output).contains(warning));
     }
-    let notice = received.try_recv().unwrap();
+    let notice = received.try_recv().unwrap().of_session();
     assert_eq!(notice.code, "search_backend_down");
     assert!(notice.message.contains("search.formats"), "{notice:?}");
     assert!(received.try_recv().is_err());

@@ -28,20 +28,20 @@ macro_rules! session {
 }
 use session;
 
-/// How many days of sums are known to have been looked at, so that it is looked only once whether there are too many.
-const KNOWN_DAYS: usize = 64;
+/// How many days of sums, of all users, are known to have been looked at, so that it is looked only once whether there are too many.
+const KNOWN_DAYS: usize = 4_096;
 
-/// The days of which sums were written.
+/// The days of which sums were written, each of a user.
 #[derive(Default)]
-pub(super) struct Days(HashSet<(&'static str, i64)>);
+pub(super) struct Days(HashSet<(User, &'static str, i64)>);
 
 impl Days {
     /// Returns whether it is a new one.
-    fn add(&mut self, kind: &'static str, day: i64) -> bool {
+    fn add(&mut self, user: &User, kind: &'static str, day: i64) -> bool {
         if self.0.len() >= KNOWN_DAYS {
             self.0.clear();
         }
-        self.0.insert((kind, day))
+        self.0.insert((user.clone(), kind, day))
     }
 }
 

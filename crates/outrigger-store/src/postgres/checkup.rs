@@ -15,6 +15,8 @@ pub struct Checkup {
     pub schema: Option<i64>,
     /// Who has it now.
     pub holder: Option<String>,
+    /// Whether its user is a superuser, or has BYPASSRLS: then row-level security does not count.
+    pub is_above: bool,
     /// Bytes of the database, with all that is in it.
     pub bytes: u64,
 }
@@ -57,6 +59,7 @@ async fn look(server: &Server) -> Result<Checkup, Error> {
         server: row.try_get(0).map_err(failed)?,
         schema,
         holder: holder_of,
+        is_above: access.is_above,
         bytes: u64::try_from(bytes).unwrap_or(0),
     })
 }

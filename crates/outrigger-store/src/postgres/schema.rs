@@ -46,6 +46,11 @@ pub(super) async fn migrate(server: &Server, client: &ClientWrapper) -> Result<(
     if let Some(problem) = access.problem() {
         return Err(server.error(problem));
     }
+    if access.is_above {
+        tracing::warn!(
+            "the user of store.url is a superuser, or has BYPASSRLS: row-level security does not count for it, so that the statements alone keep users apart; give the daemon a role of its own"
+        );
+    }
     let mut found = 0;
     if access.has_tables {
         found = version(client).await.map_err(failed)?;
@@ -76,6 +81,8 @@ pub(super) struct Access {
     is_own: bool,
     /// Whether what is missing may be made, and what is there written.
     is_allowed: bool,
+    /// Whether row-level security does not count for this user: then the statements alone keep users apart.
+    pub(super) is_above: bool,
 }
 
 impl Access {
@@ -117,7 +124,8 @@ pub(super) async fn access(client: &ClientWrapper) -> Result<Access, tokio_postg
              AND (SELECT bool_and(has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE')) FROM written) \
              WHEN EXISTS (SELECT 1 FROM own) \
              THEN (SELECT has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE') FROM own) \
-             ELSE has_database_privilege(current_database(), 'CREATE') END",
+             ELSE has_database_privilege(current_database(), 'CREATE') END, \
+             (SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user)",
             &[],
         )
         .await?;
@@ -126,6 +134,7 @@ pub(super) async fn access(client: &ClientWrapper) -> Result<Access, tokio_postg
         has_tables: row.try_get(1)?,
         is_own: row.try_get(2)?,
         is_allowed: row.try_get(3)?,
+        is_above: row.try_get(4)?,
     })
 }
 

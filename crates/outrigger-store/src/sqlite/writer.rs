@@ -255,8 +255,11 @@ impl Writer {
             }
             Err(error) => {
                 let problem = problem(&self.path, &error).to_string();
-                // A connection whose disk failed is opened anew.
-                self.connection = None;
+                // A connection whose disk failed is opened anew. Where the disk is full nothing is wrong with it, and what would be
+                // needed to open it again, the index of the log of changes, may find no room: then nobody could read.
+                if error.sqlite_error_code() != Some(ErrorCode::DiskFull) {
+                    self.connection = None;
+                }
                 self.fails(&problem);
             }
         }
@@ -299,7 +302,7 @@ impl Writer {
         };
         let opened = apply::open(connection, user, session);
         let opened = opened.map_err(|error| problem(&self.path, &error))?;
-        self.holes.is_opened(session);
+        self.holes.is_opened(user, session);
         Ok(opened)
     }
 
@@ -356,7 +359,7 @@ fn write(
         if refused.iter().any(|(at, _)| *at == index) {
             continue;
         }
-        if holes.contains(&job.session) && follows(job) {
+        if holes.contains(&(&job.user, &job.session)) && follows(job) {
             refused.push((index, Error::Refused(FOLLOWS.to_owned())));
             continue;
         }
@@ -380,7 +383,7 @@ fn write(
                     Failure::Sqlite(error) => Error::Refused(error.to_string()),
                 };
                 if job.leaves_a_hole(&problem) {
-                    holes.insert(&job.session);
+                    holes.insert((&job.user, &job.session));
                 }
                 refused.push((index, problem));
             }
@@ -396,9 +399,19 @@ pub(super) fn problem(path: &Path, error: &rusqlite::Error) -> Error {
     match code {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Corrupt {
             path: path.display().to_string(),
-            problem: error.to_string(),
+            problem: described(error),
         },
-        _ => Error::Failing(error.to_string()),
+        _ => Error::Failing(described(error)),
+    }
+}
+
+/// Returns what SQLite says, with its own number where that says more: "disk I/O error" may be a read, a write, or a lock.
+fn described(error: &rusqlite::Error) -> String {
+    match error.sqlite_error() {
+        Some(code) if code.extended_code > 0xff => {
+            format!("{error} (SQLite's extended code {})", code.extended_code)
+        }
+        _ => error.to_string(),
     }
 }
 

@@ -103,7 +103,7 @@ pub(in super::super) fn count<'a>(
         add(ops, id, "command", command, facts, began);
     }
     for kind in ["tool", "provider", "command"] {
-        if days.add(kind, day) {
+        if days.add(ops.user, kind, day) {
             // By number and not by date: a clock that is wrong for an hour costs a day, not all of them.
             ops.push_free(
                 "DELETE FROM ran WHERE owner = $3::text AND kind = $1::text AND day <= (SELECT DISTINCT day FROM ran \

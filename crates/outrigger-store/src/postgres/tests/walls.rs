@@ -103,3 +103,19 @@ async fn a_database_of_the_first_schema_is_the_one_users() {
     assert_eq!(other.open("old").await.unwrap(), None);
     assert!(found(&other, "hello").await.is_empty());
 }
+
+#[test]
+fn a_role_that_sees_through_the_wall_is_known() {
+    let Some((_folder, place)) = temporary() else {
+        return;
+    };
+    place.sql("DO $$ BEGIN CREATE ROLE seer LOGIN BYPASSRLS; EXCEPTION WHEN duplicate_object THEN NULL; END $$");
+    place.sql(&format!(
+        "GRANT CREATE ON DATABASE {} TO seer",
+        place.database
+    ));
+    for (role, is_above) in [("plain", false), ("tester", true), ("seer", true)] {
+        let url = place.server.url(role, &place.database);
+        assert_eq!(check_up(&url).unwrap().is_above, is_above, "{role}");
+    }
+}

@@ -27,7 +27,7 @@ impl Writer {
             })
             .await;
         let opened = opened.map_err(|trouble| self.told(trouble))?;
-        self.holes.is_opened(session);
+        self.holes.is_opened(user, session);
         Ok(opened)
     }
 

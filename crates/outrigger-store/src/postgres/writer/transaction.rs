@@ -178,7 +178,7 @@ async fn one_by_one(
         if has(&refused, index) {
             continue;
         }
-        if holes.contains(&job.session) && follows(job) {
+        if holes.contains(&(&job.user, &job.session)) && follows(job) {
             refused.push((index, Error::Refused(FOLLOWS.to_owned())));
             continue;
         }
@@ -200,7 +200,7 @@ async fn one_by_one(
         };
         client.batch_execute("ROLLBACK TO job; RELEASE job").await?;
         if job.leaves_a_hole(&problem) {
-            holes.insert(&job.session);
+            holes.insert((&job.user, &job.session));
         }
         refused.push((index, problem));
     }

@@ -18,10 +18,10 @@ const REMOVE_FOR: Duration = Duration::from_secs(2);
 const LOOKED_AT: i64 = 100;
 
 /// Sessions that changed before a time, the one first that did not change for longest; of all, and of those put away.
-const BEFORE: &str = "SELECT id, updated_ms, owner FROM session WHERE updated_ms < $1::bigint AND id <> ALL($2::text[]) \
-                      ORDER BY updated_ms LIMIT $3::bigint";
+const BEFORE: &str = "SELECT id, updated_ms, owner FROM session WHERE updated_ms < $1::bigint AND (owner, id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[])) \
+                      ORDER BY updated_ms LIMIT $4::bigint";
 const PUT_AWAY_BEFORE: &str = "SELECT id, updated_ms, owner FROM session WHERE archived_ms IS NOT NULL AND updated_ms < $1::bigint \
-                               AND id <> ALL($2::text[]) ORDER BY updated_ms LIMIT $3::bigint";
+                               AND (owner, id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[])) ORDER BY updated_ms LIMIT $4::bigint";
 
 /// Bytes of what is said, attached and changed. The server's own figures count what is free in its tables, too.
 const BYTES: &str = "SELECT ((SELECT coalesce(sum(octet_length(data)), 0) FROM body) \
@@ -162,14 +162,14 @@ impl Writer {
         let deleted = self.transact(async |client, days| {
             let statement = client.prepare_cached(sql).await?;
             // Those that somebody has open, as they were when it was asked.
-            let open = held.ids();
+            let (owners, ids) = held.all();
             let rows = client
-                .query(&statement, &[&bound, &open, &LOOKED_AT])
+                .query(&statement, &[&bound, &owners, &ids, &LOOKED_AT])
                 .await?;
             for row in rows {
                 let (id, updated_ms): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
                 let user = User::new(row.try_get(2)?);
-                if held.has(&id) {
+                if held.has(&user, &id) {
                     continue;
                 }
                 let delete = [crate::Change::Delete];

@@ -1,5 +1,6 @@
 //! Disks that are full, read-only, slow or another machine's, and how long the log of changes gets.
 
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -81,8 +82,11 @@ async fn a_full_disk_is_told_and_heals() {
         assert!(matches!(failing, Error::Failing(_)), "{failing}");
         assert!(failing.to_string().contains("full"), "{failing}");
     }
-    // What is there is found.
+    // What is there is found, also where others take all room that is left.
+    let mut rest = std::fs::File::create(disk.0.path().join("rest")).unwrap();
+    while rest.write(&[0; 4096]).is_ok_and(|written| written > 0) {}
     assert_eq!(found(&store, "before").await, ["s"]);
+    std::fs::remove_file(disk.0.path().join("rest")).unwrap();
     std::fs::remove_file(filler).unwrap();
     assert_eq!([told.recv().unwrap(), told.recv().unwrap()], [true, false]);
     let session = store.open("s").await.unwrap().unwrap();
@@ -287,4 +291,19 @@ async fn a_list_touches_no_bodies() {
         1
     );
     read::list(&reader, Whose::Everybodys, &wanted("words")).unwrap_err();
+}
+
+#[test]
+fn an_error_of_the_disk_says_which_one() {
+    for (code, expected) in [
+        (rusqlite::ffi::SQLITE_FULL, "database or disk is full"),
+        (
+            rusqlite::ffi::SQLITE_IOERR_SHMSIZE,
+            "disk I/O error (SQLite's extended code 4874)",
+        ),
+    ] {
+        let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        let problem = crate::sqlite::writer::problem(Path::new("x"), &error);
+        assert!(problem.to_string().contains(expected), "{problem}");
+    }
 }

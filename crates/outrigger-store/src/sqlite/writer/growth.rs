@@ -144,9 +144,10 @@ impl Writer {
             let mut rows = statement.query([bound])?;
             while let Some(row) = rows.next()? {
                 let id: String = row.get(1)?;
-                if !self.held.has(&id) {
-                    let user: String = row.get(3)?;
-                    first = Some((row.get(0)?, User::new(&user), id, row.get(2)?));
+                let user: String = row.get(3)?;
+                let user = User::new(&user);
+                if !self.held.has(&user, &id) {
+                    first = Some((row.get(0)?, user, id, row.get(2)?));
                     break;
                 }
             }

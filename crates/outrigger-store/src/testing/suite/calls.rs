@@ -1,7 +1,7 @@
 //! Calls of all sessions, and their sums.
 
 use super::*;
-use crate::{CallFacts, CallListing, CallStatus, Ended, MS_OF_DAY, OTHER, Sum};
+use crate::{CallFacts, CallListing, CallStatus, Ended, MS_OF_DAY, OTHER, Sum, User};
 
 const DAY: i64 = 20_000;
 
@@ -326,14 +326,20 @@ async fn sums_have_so_many_names_a_day_and_so_many_days() {
     write(&store, "a", changes).unwrap();
     let ran = store.ran(0).await.unwrap();
     assert_eq!(named(&ran.tools)[..2], [(OTHER, 100, 0), ("tool7", 2, 0)]);
-    let mut changes = Vec::new();
-    for day in 1..=820 {
-        let id = format!("d{day}");
-        changes.push(call(&id, facts("bash", DAY + day, DONE)));
+    // Each user has so many days.
+    let anna = store.of(&User::new("anna"));
+    for (store, session) in [(&store, "a"), (&anna, "b")] {
+        let mut changes = vec![create(1)];
+        for day in 1..=820 {
+            let id = format!("d{day}");
+            changes.push(call(&id, facts("bash", DAY + day, DONE)));
+        }
+        write(store, session, changes).unwrap();
     }
-    write(&store, "a", changes).unwrap();
-    let ran = store.ran(0).await.unwrap();
-    assert_eq!(ran.days.len(), 800);
-    assert_eq!(ran.days[0].name, (DAY + 21).to_string());
-    assert_eq!(named(&ran.tools), [("bash", 800, 0)]);
+    for store in [&store, &anna] {
+        let ran = store.ran(0).await.unwrap();
+        assert_eq!(ran.days.len(), 800);
+        assert_eq!(ran.days[0].name, (DAY + 21).to_string());
+        assert_eq!(named(&ran.tools), [("bash", 800, 0)]);
+    }
 }

@@ -123,6 +123,8 @@ async fn what_is_too_old_is_deleted_but_not_while_it_is_open() {
     make(&store, "older", 0, 10);
     make(&store, "new", i64::MAX, 10);
     let held = store.hold("old");
+    // One of the same id that is another user's is another one.
+    let _other = store.of(&crate::User::new("ben")).hold("older");
     let limits = Limits {
         keep: Some(Duration::from_secs(60)),
         max_bytes: None,

@@ -459,6 +459,11 @@ async fn what_follows_what_was_refused_is_not_written_and_that_is_told_before() 
     assert!(matches!(later, Err(Error::Refused(_))), "{later:?}");
     assert_eq!(store.not_kept(), ["s"]);
     assert_eq!(store.failing(), None);
+    // Another user who asks for it gets nothing, and changes nothing.
+    let ben = store.of(&crate::User::new("ben"));
+    assert_eq!(ben.open("s").await, Ok(None));
+    let still = write(&store, "s", vec![said("a", "still", 4)]);
+    assert!(matches!(still, Err(Error::Refused(_))), "{still:?}");
     let session = store.open("s").await.unwrap().unwrap();
     assert_eq!(texts(&session, "a"), ["before"]);
     write(&store, "s", vec![said("a", "anew", 5)]).unwrap();
