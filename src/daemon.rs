@@ -46,7 +46,7 @@ use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, Mode};
 use crate::server::auth::Gate;
 use crate::server::{self, Node, Shared};
-use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions};
+use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions, Tenure};
 use crate::spend::Spend;
 use crate::store::{AnyStore, Updates};
 use crate::telemetry::Redactor;
@@ -119,7 +119,10 @@ pub async fn run(config: Config, mut options: Options) -> Result<(), Fatal> {
     );
     let shared = Arc::new(Shared {
         node: Node::here(),
-        gate: gate.for_users(users.clone(), config.auth.header.clone()),
+        gate: gate
+            .for_users(users.clone(), config.auth.header.clone())
+            .for_cluster(config.cluster.as_ref().and_then(|it| it.secret.as_ref())),
+        peers: Clients::only(|_| true),
         sessions: Sessions::new(Arc::clone(&daemon)),
         daemon: Arc::clone(&daemon),
         stop: close.clone(),
@@ -245,7 +248,11 @@ async fn assemble(
         folders::warn_of_unwritable(roots);
     }
     let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
-    let store = files::store(config.store.as_ref(), roots.as_deref().ok())?;
+    let store = files::store(
+        config.store.as_ref(),
+        config.cluster.as_ref(),
+        roots.as_deref().ok(),
+    )?;
     let kept = (audit.clone(), store);
     let daemon = build(&config, options, roots.clone(), sandboxes, token, kept);
     // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
@@ -318,6 +325,7 @@ impl Built {
         let why = tokio::select! {
             why = ending => why,
             () = daemon.drain.asked() => Ending::Asked,
+            () = daemon.tenure.lost() => Ending::Lost,
         };
         tracing::info!(?why, "shutting down");
         let moments = match why {
@@ -366,8 +374,11 @@ fn build(
     let is_online = config.tools.bash.is_online();
     let notices = Notices::default();
     let updates = Updates::default();
+    let stop = CancellationToken::new();
+    let tenure = Tenure::new(stop.clone());
+    let is_in_cluster = config.cluster.is_some();
     if let (Ok(store), Some(config)) = (&store, &config.store) {
-        files::watch(store, &notices);
+        files::watch(store, &notices, &tenure, is_in_cluster);
         files::limit(store, config, &notices, &updates);
     }
     let since = spent::since(store.as_ref().ok().cloned());
@@ -407,7 +418,6 @@ fn build(
     let providers = Providers::new(config);
     let sources = options.sources.clone();
     let reloadable = sources.map(|(sources, shown)| Reloadable::new(sources, config, shown));
-    let stop = CancellationToken::new();
     let webhooks = Webhooks::new(config.webhooks.as_ref(), tasks.clone(), stop.clone());
     Arc::new(Daemon {
         webhooks,
@@ -441,6 +451,7 @@ fn build(
             .shared(),
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
         tasks,
+        tenure,
         draining: CancellationToken::new(),
         drain: DrainRequest::default(),
         stop,

@@ -25,6 +25,8 @@ pub enum Ending {
     ParentGone,
     /// An operator asked for it (`outrigger admin drain`).
     Asked,
+    /// Its sessions may be another daemon's.
+    Lost,
 }
 
 impl Ending {
@@ -33,7 +35,7 @@ impl Ending {
     pub fn leaves_time(self) -> bool {
         match self {
             Self::Signal | Self::TerminalClosed | Self::Asked => true,
-            Self::Hurried | Self::StdinClosed | Self::ParentGone => false,
+            Self::Hurried | Self::StdinClosed | Self::ParentGone | Self::Lost => false,
         }
     }
 }

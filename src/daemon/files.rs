@@ -6,13 +6,15 @@ use jiff::Timestamp;
 use secrecy::ExposeSecret as _;
 
 use crate::audit::Audit;
-use crate::config::{AuditConfig, Config, StoreConfig, StorePlace, StoreSync};
+use crate::config::{AuditConfig, ClusterConfig, Config, StoreConfig, StorePlace, StoreSync};
 use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
 use crate::protocol::event::SessionUpdated;
 use crate::ready::Fatal;
 use crate::runtime::block_in_place;
 use crate::sandbox::paths::{RootName, Roots, real_path};
+use crate::session::Tenure;
+use crate::store::postgres::Node;
 use crate::store::{self, AnyStore, Growth, Health, Postgres, Sqlite, Updates};
 use crate::units::format_size;
 
@@ -59,6 +61,7 @@ pub(super) fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Resu
 /// this one keeps nothing, and says so; why not is the error within.
 pub(super) fn store(
     config: Option<&StoreConfig>,
+    cluster: Option<&ClusterConfig>,
     roots: Option<&Roots>,
 ) -> Result<Result<AnyStore, String>, Fatal> {
     let Some(config) = config else {
@@ -68,7 +71,8 @@ pub(super) fn store(
         StorePlace::File(path) => path,
         StorePlace::Database(url) => {
             // Whoever named it does not want a daemon without it. It is waited for, which others need not do.
-            let store = block_in_place(|| Postgres::start(url.expose_secret()));
+            let node = node(cluster);
+            let store = block_in_place(|| Postgres::start(url.expose_secret(), &node));
             let store = store.map_err(|problem| Fatal::database(&problem))?;
             return Ok(Ok(store.into()));
         }
@@ -97,8 +101,18 @@ pub(super) fn store(
     }
 }
 
-/// Tells all sessions when what they say is not safe, and when it is again.
-pub(super) fn watch(store: &AnyStore, notices: &Notices) {
+/// Returns how this daemon is called to others on its database.
+fn node(cluster: Option<&ClusterConfig>) -> Node {
+    let cluster = cluster.cloned().unwrap_or_default();
+    Node {
+        name: cluster.name,
+        url: cluster.url,
+    }
+}
+
+/// Tells all sessions when what they say is not safe, and when it is again. In a cluster they end where another daemon may
+/// have them soon; a daemon that is alone goes on with them.
+pub(super) fn watch(store: &AnyStore, notices: &Notices, tenure: &Tenure, is_in_cluster: bool) {
     let path = store.shown();
     if let Some(moved) = store.moved_away() {
         tracing::error!(
@@ -106,7 +120,7 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices) {
             moved.display()
         );
     }
-    let notices = notices.clone();
+    let (notices, tenure) = (notices.clone(), tenure.clone());
     store.watch(move |health| match health {
         Health::Failing(problem) => notices.send(
             Severity::Error,
@@ -120,7 +134,17 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices) {
             "store_healed",
             format!("{path} takes what is said again, and has what was said meanwhile, but for sessions of which a notice said otherwise"),
         ),
-        Health::Ended(ended) => notices.send(Severity::Error, "store_failed", ended.to_string()),
+        Health::Lapsing if is_in_cluster => {
+            tracing::error!("{path} was silent for so long that others may take the sessions: they end here");
+            tenure.lapse();
+        }
+        Health::Lapsing => {}
+        Health::Ended(ended) => {
+            notices.send(Severity::Error, "store_failed", ended.to_string());
+            if matches!(ended, store::Error::Taken { .. }) {
+                tenure.lose();
+            }
+        }
         Health::NotKept { session, why } => notices.send(
             Severity::Error,
             "store_failed",

@@ -98,6 +98,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `None` where there is no such session.
     fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>>;
 
+    /// Fails with [`Error::Elsewhere`] where another process has a session.
+    fn is_here(&self, session: &str) -> BoxFuture<'static, Result<(), Error>>;
+
     /// Says that somebody has a session open, or is about to, until what this returns is dropped: no limit deletes it.
     fn hold(&self, session: &str) -> Held;
 
@@ -176,7 +179,7 @@ pub enum Error {
         node: String,
         /// The address that clients are passed on to; `None` where it told none.
         url: Option<String>,
-        /// After which time it is free, unless that process says before that it lives.
+        /// After which time it is free, unless that process says before that it lives; zero where that is about to be found out.
         left: Duration,
     },
     /// This process was taken for dead, since it could not be seen for too long: others may have its sessions.

@@ -66,6 +66,8 @@ pub struct Postgres(Arc<Shared>, User);
 
 struct Shared {
     server: Server,
+    /// The number of this process.
+    node: i64,
     work: mpsc::Sender<Work>,
     gate: Arc<Gate>,
     held: HeldSessions,
@@ -124,7 +126,7 @@ impl Postgres {
             runtime.block_on(async {
                 match Writer::begin(of_thread, (&node, lasts), &of_writer, own).await {
                     Ok(mut writer) => {
-                        begun.send(Ok(())).ok();
+                        begun.send(Ok(writer.node())).ok();
                         writer.run(waits).await;
                     }
                     Err(error) => drop(begun.send(Err(error))),
@@ -133,9 +135,10 @@ impl Postgres {
             runtime.shutdown_background();
         });
         started.map_err(|error| failed(&error))?;
-        has_begun.recv().map_err(|_| Error::Closed)??;
+        let node = has_begun.recv().map_err(|_| Error::Closed)??;
         let shared = Arc::new(Shared {
             server,
+            node,
             work,
             gate,
             held,
@@ -338,6 +341,13 @@ impl Store for Postgres {
             store.read(read).await.map(Some)
         }
         .boxed()
+    }
+
+    fn is_here(&self, session: &str) -> BoxFuture<'static, Result<(), Error>> {
+        let (user, session, node) = (self.1.clone(), session.to_owned(), self.0.node);
+        let elsewhere =
+            self.read(async move |client| lease::elsewhere(&client, (&user, &session), node).await);
+        async move { elsewhere.await?.map_or(Ok(()), Err) }.boxed()
     }
 
     fn hold(&self, session: &str) -> Held {

@@ -95,7 +95,7 @@ fn found_there(looked: Result<postgres::Checkup, Error>) -> Finding {
         shown,
         server,
         schema,
-        holder,
+        nodes,
         bytes,
     } = match looked {
         Ok(checkup) => checkup,
@@ -109,9 +109,9 @@ fn found_there(looked: Result<postgres::Checkup, Error>) -> Finding {
         Some(schema) => format!("schema {schema}"),
         None => "no session was kept there yet".to_owned(),
     };
-    let whose = match holder {
-        Some(process) => format!("{process} has it"),
-        None => "no process has it".to_owned(),
+    let whose = match nodes.as_slice() {
+        [] => "no process keeps sessions there now".to_owned(),
+        nodes => format!("sessions are kept there by {}", nodes.join(", ")),
     };
     let text = format!(
         "{shown}: PostgreSQL {server}, {schema}, {} KiB; {whose}",

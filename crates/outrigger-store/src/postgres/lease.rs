@@ -15,9 +15,6 @@ use super::op::clean;
 use super::server::described;
 use crate::{Error, User};
 
-/// After which time it is worth to ask again for a session that is about to change hands.
-const AGAIN: Duration = Duration::from_secs(1);
-
 /// How a process is called to others, and where they reach it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
@@ -31,7 +28,8 @@ pub struct Node {
 /// That this process may write.
 #[derive(Clone, Debug)]
 pub(super) struct Lease {
-    node: i64,
+    /// The number of this process.
+    pub(super) node: i64,
     /// The last transaction that was committed under it.
     pub(super) batch: i64,
     lasts: Duration,
@@ -198,7 +196,7 @@ impl Lease {
             let elsewhere = Error::Elsewhere {
                 node: "another process".to_owned(),
                 url: None,
-                left: AGAIN,
+                left: Duration::ZERO,
             };
             (it.id, elsewhere)
         });
@@ -288,6 +286,27 @@ struct Wanted {
     key: i64,
     id: String,
     had_by: Option<i64>,
+}
+
+/// Returns that another process than this one has a session of a user; `None` where none has.
+pub(super) async fn elsewhere(
+    client: &ClientWrapper,
+    (user, session): (&User, &str),
+    node: i64,
+) -> Result<Option<Error>, tokio_postgres::Error> {
+    let find = "SELECT holder.name, holder.url, ceil(extract(epoch FROM holder.expires - clock_timestamp()) * 1000)::bigint \
+                FROM any_session JOIN node AS holder ON holder.id = any_session.node WHERE any_session.id = $1::text \
+                AND any_session.owner = $2::text AND holder.id <> $3::bigint AND holder.expires > clock_timestamp()";
+    let find = client.prepare_cached(find).await?;
+    let (session, user) = (clean(session), clean(user.as_str()));
+    let Some(row) = client.query_opt(&find, &[&session, &user, &node]).await? else {
+        return Ok(None);
+    };
+    Ok(Some(Error::Elsewhere {
+        node: row.try_get(0)?,
+        url: row.try_get(1)?,
+        left: Duration::from_millis(u64::try_from(row.try_get::<_, i64>(2)?).unwrap_or(0)),
+    }))
 }
 
 /// Returns the processes that have not come to an end, as they are called to others: those that write.

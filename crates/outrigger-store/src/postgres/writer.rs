@@ -160,6 +160,11 @@ impl Writer {
         }
     }
 
+    /// Returns the number of this process.
+    pub(super) fn node(&self) -> i64 {
+        self.lease.node
+    }
+
     pub(super) async fn run(&mut self, mut work: mpsc::Receiver<Work>) {
         loop {
             self.renew_in_time().await;
