@@ -108,7 +108,13 @@ pub async fn run(config: Config, mut options: Options) -> Result<(), Fatal> {
     let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
     sandboxes.confined.keep_off_port(address.port());
-    let built = assemble(config, &mut options, sandboxes, &token).await?;
+    let built = assemble(
+        config,
+        &mut options,
+        sandboxes,
+        (&token, Some(address.port())),
+    )
+    .await?;
     let daemon = Arc::clone(&built.daemon);
     let config = daemon.services.config();
     let users = users(&config)?;
@@ -160,7 +166,7 @@ pub async fn run_agent(config: Config, mut options: Options) -> Result<(), Fatal
     let sandboxes = Sandboxes::new(&config, options.home.as_deref());
     // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
     let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
-    let built = assemble(config, &mut options, sandboxes, &token).await?;
+    let built = assemble(config, &mut options, sandboxes, (&token, None)).await?;
     let signals = catch_signals()?;
     let sessions = Sessions::new(Arc::clone(&built.daemon)).of(Arc::default());
     let closed = options.stdin_closed.clone();
@@ -234,12 +240,12 @@ struct Built {
     exporting: Option<Exporting>,
 }
 
-/// Opens what the daemon works with, and builds it.
+/// Opens what the daemon works with, and builds it; it listens on the port, where it does.
 async fn assemble(
     config: Config,
     options: &mut Options,
     sandboxes: Sandboxes,
-    token: &SecretString,
+    (token, port): (&SecretString, Option<u16>),
 ) -> Result<Built, Fatal> {
     options.redactor.add(token.expose_secret());
     let roots = folders::roots(&config, options.home.as_deref());
@@ -250,7 +256,7 @@ async fn assemble(
     let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
     let store = files::store(
         config.store.as_ref(),
-        config.cluster.as_ref(),
+        (config.cluster.as_ref(), port),
         roots.as_deref().ok(),
     )?;
     let kept = (audit.clone(), store);

@@ -58,10 +58,10 @@ pub(super) fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Resu
 }
 
 /// Takes the file or the database that sessions are kept in. Where another daemon has the one that all of the user's have by default,
-/// this one keeps nothing, and says so; why not is the error within.
+/// this one keeps nothing, and says so; why not is the error within. `port` is where it listens.
 pub(super) fn store(
     config: Option<&StoreConfig>,
-    cluster: Option<&ClusterConfig>,
+    (cluster, port): (Option<&ClusterConfig>, Option<u16>),
     roots: Option<&Roots>,
 ) -> Result<Result<AnyStore, String>, Fatal> {
     let Some(config) = config else {
@@ -71,7 +71,7 @@ pub(super) fn store(
         StorePlace::File(path) => path,
         StorePlace::Database(url) => {
             // Whoever named it does not want a daemon without it. It is waited for, which others need not do.
-            let node = node(cluster);
+            let node = node(cluster, port);
             let store = block_in_place(|| Postgres::start(url.expose_secret(), &node));
             let store = store.map_err(|problem| Fatal::database(&problem))?;
             return Ok(Ok(store.into()));
@@ -102,11 +102,10 @@ pub(super) fn store(
 }
 
 /// Returns how this daemon is called to others on its database.
-fn node(cluster: Option<&ClusterConfig>) -> Node {
-    let cluster = cluster.cloned().unwrap_or_default();
+fn node(cluster: Option<&ClusterConfig>, port: Option<u16>) -> Node {
     Node {
-        name: cluster.name,
-        url: cluster.url,
+        name: cluster.and_then(|it| it.name.clone()),
+        url: port.and_then(|port| cluster?.url_at(port)),
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod choices;
 #[cfg(unix)]
+mod cluster;
+#[cfg(unix)]
 mod database;
 #[cfg(debug_assertions)]
 mod deaths;

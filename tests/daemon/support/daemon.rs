@@ -77,9 +77,14 @@ impl Daemon {
 
     /// Kills it as nothing it could prepare for, and starts it anew with all that it left.
     pub(crate) async fn after_kill(mut self) -> Self {
+        self.kill().await;
+        self.anew().await
+    }
+
+    /// Kills it as nothing it could prepare for.
+    pub(crate) async fn kill(&mut self) {
         self.child.start_kill().unwrap();
         self.child.wait().await.unwrap();
-        self.anew().await
     }
 
     /// Ends it in order, and starts it anew.
