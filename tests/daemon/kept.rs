@@ -11,6 +11,8 @@ mod files;
 mod judge;
 mod kills;
 mod places;
+#[cfg(unix)]
+mod storm;
 #[cfg(target_os = "linux")]
 mod syncs;
 

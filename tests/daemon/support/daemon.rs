@@ -87,6 +87,11 @@ impl Daemon {
         self.child.wait().await.unwrap();
     }
 
+    /// Returns whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Ends it in order, and starts it anew.
     pub(crate) async fn after_end(mut self) -> Self {
         drop(self.stdin.take());
@@ -141,12 +146,17 @@ impl Daemon {
             return Err(folder);
         };
         let ready: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(ready["event"], "ready", "{ready}");
+        if ready["event"] != "ready" {
+            eprintln!("{ready}");
+            child.wait().await.unwrap();
+            return Err(folder);
+        }
         Ok(Self {
             stdin: child.stdin.take(),
             child,
             port: u16::try_from(ready["port"].as_u64().unwrap()).unwrap(),
-            token: ready["token"].as_str().unwrap().to_owned(),
+            // It is not told where it was given.
+            token: ready["token"].as_str().unwrap_or_default().to_owned(),
             pid: u32::try_from(ready["pid"].as_u64().unwrap()).unwrap(),
             console: ready["console"].as_str().map(str::to_owned),
             folder,
