@@ -385,7 +385,8 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
     let mut nodes = Vec::new();
     for number in 0..NODES {
         let more = json!({
-            "store": {"url": database},
+            // What waited when a daemon died comes before what is said after it.
+            "store": {"url": database, "resume_queue": true},
             "project": {"root": project.path()},
             "cluster": {"name": format!("node-{number}"), "url": "http://127.0.0.1:0", "secret": SECRET},
             "shutdown": {"grace": "1s"},
