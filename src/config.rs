@@ -7,6 +7,7 @@ mod allowed;
 mod auth;
 pub(crate) mod central;
 mod check;
+mod cluster;
 mod current;
 mod error;
 mod file;
@@ -40,6 +41,7 @@ pub use self::allowed::AllowedFolders;
 pub use self::auth::{AuthConfig, HeaderConfig, JwtConfig, KeySource, UserLimits};
 pub use self::check::added_server;
 pub(crate) use self::check::{unknown_tool, workflow_name_problem};
+pub use self::cluster::ClusterConfig;
 pub use self::current::{Current, is_live};
 pub use self::error::{ConfigError, ConfigErrors, HINT};
 pub use self::hosts::{
@@ -107,6 +109,8 @@ pub struct Config {
     pub hooks: Vec<HookConfig>,
     /// Where sessions are kept; `None` where they are not.
     pub store: Option<StoreConfig>,
+    /// Which of several daemons on one database it is; `None` where it is none of several.
+    pub cluster: Option<ClusterConfig>,
     /// A collector of OpenTelemetry; `None` where nothing is sent.
     pub otlp: Option<OtlpConfig>,
     /// How long running exchanges may take to end at shutdown.
@@ -145,7 +149,8 @@ impl Config {
         let keys = keys.chain(&self.tools.web_search.brave_api_key);
         let webhooks = self.webhooks.iter().filter_map(|it| it.secret.as_ref());
         let database = self.store.iter().filter_map(|it| it.place.database());
-        let keys = keys.chain(webhooks).chain(database);
+        let cluster = self.cluster.iter().filter_map(|it| it.secret.as_ref());
+        let keys = keys.chain(webhooks).chain(database).chain(cluster);
         let server = &self.server;
         let keys = keys
             .chain(&server.approver_token)

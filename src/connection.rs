@@ -26,7 +26,9 @@ use crate::protocol::envelope;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::block_in_place_if_large;
-use crate::session::{AttachRefused, Entrance, Handle, Reader, UserSessions, shutting_down};
+use crate::session::{
+    AttachRefused, Entrance, Handle, Reader, SessionEnd, UserSessions, shutting_down,
+};
 use crate::telemetry::metrics;
 pub use activity::LastActivity;
 use place::{Attached, NoPlace};
@@ -46,6 +48,7 @@ mod close {
     pub(super) const AWAY: u16 = 1001;
     pub(super) const NO_TEXT: u16 = 1007;
     pub(super) const TOO_BIG: u16 = 1009;
+    pub(super) const MOVED: u16 = 1012;
     pub(super) const TRY_LATER: u16 = 1013;
     pub(super) const TAKEN_OVER: u16 = 4001;
     pub(super) const SESSION_ENDED: u16 = 4002;
@@ -89,6 +92,7 @@ pub async fn serve(
                 NoPlace::Refused(AttachRefused::Elsewhere) | NoPlace::Gone => {
                     (close::SESSION_ENDED, "session_not_found")
                 }
+                NoPlace::Elsewhere => (close::TRY_LATER, "session_elsewhere"),
                 NoPlace::TooMany => (close::TRY_LATER, "too many sessions"),
                 NoPlace::Quota => (close::TRY_LATER, "quota_exceeded"),
             };
@@ -126,9 +130,10 @@ pub async fn serve(
             () = writer.follow(greeting) => DisconnectReason::Gone,
             () = taken_over.cancelled() => DisconnectReason::Ended(close::TAKEN_OVER, "taken_over"),
             () = too_slow.cancelled() => DisconnectReason::Ended(close::TRY_LATER, "too slow"),
-            () = sessions.lost(&session) => {
-                DisconnectReason::Ended(close::SESSION_ENDED, "session_ended")
-            }
+            end = sessions.lost(&session) => match end {
+                SessionEnd::Here => DisconnectReason::Ended(close::SESSION_ENDED, "session_ended"),
+                SessionEnd::Elsewhere => DisconnectReason::Ended(close::MOVED, "session_elsewhere"),
+            },
             over = sessions.grant().over() => {
                 let (code, reason) = over.close();
                 DisconnectReason::Ended(code, reason)

@@ -47,7 +47,7 @@ use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, Mode};
 use crate::server::auth::Gate;
 use crate::server::{self, Node, Shared};
-use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions};
+use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions, Tenure};
 use crate::spend::Spend;
 use crate::store::{AnyStore, Updates};
 use crate::telemetry::Redactor;
@@ -112,7 +112,13 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
     let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
     sandboxes.confined.keep_off_port(address.port());
-    let built = assemble(config, &mut options, sandboxes, &token).await?;
+    let built = assemble(
+        config,
+        &mut options,
+        sandboxes,
+        (&token, Some(address.port())),
+    )
+    .await?;
     let daemon = Arc::clone(&built.daemon);
     let config = daemon.services.config();
     let users = users(&config)?;
@@ -123,7 +129,10 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
     );
     let shared = Arc::new(Shared {
         node: Node::here(),
-        gate: gate.for_users(users.clone(), config.auth.header.clone()),
+        gate: gate
+            .for_users(users.clone(), config.auth.header.clone())
+            .for_cluster(config.cluster.as_ref().and_then(|it| it.secret.as_ref())),
+        peers: Clients::only(|_| true),
         sessions: Sessions::new(Arc::clone(&daemon)),
         daemon: Arc::clone(&daemon),
         stop: close.clone(),
@@ -161,7 +170,7 @@ pub async fn run_agent(config: Config, mut options: Options) -> Result<Outcome, 
     let sandboxes = Sandboxes::new(&config, options.home.as_deref());
     // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
     let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
-    let built = assemble(config, &mut options, sandboxes, &token).await?;
+    let built = assemble(config, &mut options, sandboxes, (&token, None)).await?;
     let signals = catch_signals()?;
     let sessions = Sessions::new(Arc::clone(&built.daemon)).of(Arc::default());
     let closed = options.stdin_closed.clone();
@@ -235,12 +244,12 @@ struct Built {
     exporting: Option<Exporting>,
 }
 
-/// Opens what the daemon works with, and builds it.
+/// Opens what the daemon works with, and builds it; it listens on the port, where it does.
 async fn assemble(
     config: Config,
     options: &mut Options,
     sandboxes: Sandboxes,
-    token: &SecretString,
+    (token, port): (&SecretString, Option<u16>),
 ) -> Result<Built, Fatal> {
     options.redactor.add(token.expose_secret());
     let roots = folders::roots(&config, options.home.as_deref());
@@ -249,7 +258,11 @@ async fn assemble(
         folders::warn_of_unwritable(roots);
     }
     let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
-    let store = files::store(config.store.as_ref(), roots.as_deref().ok())?;
+    let store = files::store(
+        config.store.as_ref(),
+        (config.cluster.as_ref(), port),
+        roots.as_deref().ok(),
+    )?;
     let kept = (audit.clone(), store);
     let daemon = build(&config, options, roots.clone(), sandboxes, token, kept);
     // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
@@ -317,6 +330,7 @@ impl Built {
         let why = tokio::select! {
             why = ending => why,
             () = drained(&daemon) => Ending::Asked,
+            () = daemon.tenure.lost() => Ending::Lost,
         };
         tracing::info!(?why, "shutting down");
         let moments = match why {
@@ -367,8 +381,11 @@ fn build(
     let is_online = config.tools.bash.is_online();
     let notices = Notices::default();
     let updates = Updates::default();
+    let stop = CancellationToken::new();
+    let tenure = Tenure::new(stop.clone());
+    let is_in_cluster = config.cluster.is_some();
     if let (Ok(store), Some(config)) = (&store, &config.store) {
-        files::watch(store, &notices);
+        files::watch(store, &notices, &tenure, is_in_cluster);
         files::limit(store, config, &notices, &updates);
     }
     let since = spent::since(store.as_ref().ok().cloned());
@@ -408,7 +425,6 @@ fn build(
     let providers = Providers::new(config);
     let sources = options.sources.clone();
     let reloadable = sources.map(|(sources, shown)| Reloadable::new(sources, config, shown));
-    let stop = CancellationToken::new();
     let webhooks = Webhooks::new(config.webhooks.as_ref(), tasks.clone(), stop.clone());
     Arc::new(Daemon {
         webhooks,
@@ -442,6 +458,7 @@ fn build(
             .shared(),
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
         tasks,
+        tenure,
         draining: CancellationToken::new(),
         drain: DrainRequest::default(),
         stop,

@@ -25,6 +25,8 @@ pub enum Ending {
     ParentGone,
     /// An operator asked for it (`outrigger admin drain`), and the time that this gave is over or not needed.
     Asked,
+    /// Its sessions may be another daemon's.
+    Lost,
 }
 
 impl Ending {
@@ -33,7 +35,9 @@ impl Ending {
     pub fn leaves_time(self) -> bool {
         match self {
             Self::Signal | Self::TerminalClosed => true,
-            Self::Hurried | Self::StdinClosed | Self::ParentGone | Self::Asked => false,
+            Self::Hurried | Self::StdinClosed | Self::ParentGone | Self::Asked | Self::Lost => {
+                false
+            }
         }
     }
 }

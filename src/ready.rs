@@ -160,17 +160,8 @@ impl Fatal {
 
     /// The database that sessions are kept in cannot be had.
     pub fn database(problem: &crate::store::Error) -> Self {
-        let (code, hint) = match problem {
-            crate::store::Error::Owned { .. } => (
-                "state_in_use",
-                "end that daemon first, talk to it with `outrigger chat --url`, or name another database in store.url",
-            ),
-            _ => (
-                "store",
-                "look whether the server runs and store.url is right; `outrigger doctor` tries it again; store.enabled = false starts without kept sessions",
-            ),
-        };
-        Self::new(code, problem.to_string(), hint, exit::PORT_IN_USE)
+        let hint = "look whether the server runs and store.url is right; `outrigger doctor` tries it again; store.enabled = false starts without kept sessions";
+        Self::new("store", problem.to_string(), hint, exit::PORT_IN_USE)
     }
 
     /// Something failed.

@@ -7,6 +7,7 @@
 mod admin;
 pub(crate) mod auth;
 mod console;
+mod relay;
 mod routes;
 mod waiting;
 mod watched;
@@ -25,6 +26,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::LastActivity;
+use crate::http::Clients;
 use crate::session::{Daemon, Sessions};
 pub(crate) use admin::Node;
 use auth::Gate;
@@ -49,6 +51,8 @@ pub(crate) struct Shared {
     pub daemon: Arc<Daemon>,
     /// Cancelled when sockets have to close.
     pub stop: CancellationToken,
+    /// The way to other daemons of the cluster.
+    pub peers: Clients,
     pub sockets: Arc<Semaphore>,
     /// Places for those whose token does not let them drive: half of all.
     pub guests: Arc<Semaphore>,

@@ -42,6 +42,7 @@ mod sessions;
 mod settings;
 mod status;
 mod tasks;
+mod tenure;
 mod title;
 mod tools;
 mod transfer;
@@ -95,9 +96,10 @@ pub(crate) use reload::Reloadable;
 use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
-pub use sessions::{Daemon, NoSession, Sessions, UserSessions};
+pub use sessions::{Daemon, NoSession, SessionEnd, Sessions, UserSessions};
 pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS, elsewhere};
 use tasks::{EndedTasks, SessionTools};
+pub(crate) use tenure::Tenure;
 pub(crate) use title::MAX_TITLES;
 use transfer::Transfers;
 
@@ -264,7 +266,7 @@ impl Session {
             ends_at: None,
             ends_when_idle: false,
             began: Timestamp::now(),
-            cancel: daemon.stop.child_token(),
+            cancel: handle.tenure.child_token(),
             daemon,
             sessions,
             grant: Arc::clone(&handle.grant),

@@ -8,6 +8,7 @@
 mod crypto;
 mod keys;
 mod make;
+mod pass;
 mod revoked;
 mod source;
 
@@ -26,6 +27,7 @@ use crate::protocol::roles::SocketRole;
 use crate::users::{Grant, User};
 use keys::Keys;
 pub(crate) use make::{public_keys, signed, written_key};
+pub(crate) use pass::Passes;
 pub(crate) use revoked::Revoked;
 use source::Source;
 

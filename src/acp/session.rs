@@ -187,7 +187,7 @@ impl AcpSession {
                 () = taken_over.cancelled() => {
                     return self.lost("another client has taken the session over").await;
                 }
-                () = sessions.lost(&handle) => return self.lost("the session ended").await,
+                _ = sessions.lost(&handle) => return self.lost("the session ended").await,
                 () = sleep_until(flush_at) => self.flush().await,
                 () = sleep_until(held_until) => self.go_on_waiting().await,
                 // The client's orders are looked at between any two batches, however much there is.

@@ -24,6 +24,7 @@ use crate::message::SessionId;
 use crate::plain_text::exposed;
 use crate::protocol::command::SessionFormat;
 use crate::ready::exit;
+use crate::store::postgres::Node;
 use crate::store::transfer::{Export, Import, MAX_BYTES};
 use crate::store::{self, AnyStore, Error, Postgres, Reader, Sqlite, Store as _, Sync};
 use crate::users::User;
@@ -40,7 +41,7 @@ struct Refused {
 impl From<Error> for Refused {
     fn from(problem: Error) -> Self {
         let (hint, exit) = match problem {
-            Error::InUse { .. } | Error::Owned { .. } => (
+            Error::InUse { .. } | Error::Elsewhere { .. } => (
                 "; or ask that daemon: its page and session:delete, session:import and session:export do the same",
                 exit::PORT_IN_USE,
             ),
@@ -283,7 +284,9 @@ fn change(
     }
     let store = match &config.place {
         StorePlace::File(path) => AnyStore::from(Sqlite::start(path, Sync::Full)?),
-        StorePlace::Database(url) => AnyStore::from(Postgres::start(url.expose_secret())?),
+        StorePlace::Database(url) => {
+            AnyStore::from(Postgres::start(url.expose_secret(), &Node::default())?)
+        }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let done = runtime.block_on(async {

@@ -4,6 +4,7 @@
 //! opens no socket and creates nothing.
 
 mod auth;
+mod cluster;
 mod custom;
 mod endpoint;
 mod findings;
@@ -133,6 +134,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         audit,
         webhooks: webhooks::check(settings.webhooks, findings),
         hooks: hooks::check(settings.hooks, findings),
+        cluster: cluster::check(settings.cluster, store.as_ref(), findings),
         store,
         otlp: telemetry::check(settings.telemetry.otlp, findings),
         shutdown_grace: settings.shutdown.grace.0,

@@ -45,7 +45,7 @@ pub(crate) fn is_secret(path: &[&str]) -> bool {
         | ["mcp", "servers", _, "env" | "headers", _, "secret"]
         | ["telemetry", "otlp", "headers", _, "secret"] => false,
         [.., "api_key" | "brave_api_key"]
-        | ["webhooks", "secret"]
+        | ["webhooks" | "cluster", "secret"]
         | ["store", "url"]
         | ["server", "approver_token" | "observer_token"]
         | ["providers", _, "headers", ..]

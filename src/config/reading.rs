@@ -140,7 +140,7 @@ fn secrets(config: &Config) -> BTreeMap<String, SecretString> {
     let server = &config.server;
     let webhooks = config.webhooks.as_ref();
     let brave = config.tools.web_search.brave_api_key.as_ref();
-    let single: [(&[&str], _); 5] = [
+    let single: [(&[&str], _); 6] = [
         (&["tools", "web_search", "brave_api_key"], brave),
         (
             &["server", "approver_token"],
@@ -153,6 +153,10 @@ fn secrets(config: &Config) -> BTreeMap<String, SecretString> {
         (
             &["webhooks", "secret"],
             webhooks.and_then(|it| it.secret.as_ref()),
+        ),
+        (
+            &["cluster", "secret"],
+            config.cluster.as_ref().and_then(|it| it.secret.as_ref()),
         ),
         (
             &["store", "url"],

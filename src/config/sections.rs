@@ -5,6 +5,7 @@
 mod auth;
 mod budget;
 mod client;
+mod cluster;
 mod compaction;
 mod hooks;
 mod project;
@@ -37,6 +38,7 @@ pub(crate) use auth::{AuthSettings, HeaderSettings, JwtSettings};
 pub(crate) use budget::Dollars;
 pub use budget::{BudgetConfig, OnReach, ProviderBudget, Unpriced};
 pub use client::{ClientToolsConfig, SkipApproval};
+pub(crate) use cluster::ClusterSettings;
 pub use compaction::{CompactionConfig, NativeCompaction};
 pub use hooks::{HookConfig, HookPoint, HookTarget, OnFailure};
 pub use project::InstructionsTrust;

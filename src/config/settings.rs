@@ -14,8 +14,8 @@ use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
 use super::sections::{
-    AuthSettings, Dollars, ProjectConfig, Reserve, Secret, StoreSettings, TelemetrySettings, Turns,
-    word,
+    AuthSettings, ClusterSettings, Dollars, ProjectConfig, Reserve, Secret, StoreSettings,
+    TelemetrySettings, Turns, word,
 };
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) session: SessionConfig,
     /// Where sessions are kept, so that they outlive the daemon.
     pub(crate) store: StoreSettings,
+    /// Several daemons on one database, behind a proxy. Each session is at one of them. See [store.md](store.md).
+    pub(crate) cluster: ClusterSettings,
     /// Defaults of conversations.
     pub(crate) chat: ChatConfig,
     /// How conversations go on that do not fit their model's window any more: the model is shown less of them, and nothing is

@@ -35,6 +35,9 @@ impl Attached {
             Some(resume) => match Self::resume(sessions, &resume, entrance, None).await {
                 Ok(attached) => return Ok(attached),
                 Err(Unopened::Refused(refused)) => return Err(refused.into()),
+                Err(Unopened::Problem(problem)) if sessions.may_be_elsewhere(&problem) => {
+                    return Err(NoPlace::Elsewhere);
+                }
                 Err(Unopened::Problem(problem)) => Some(problem),
             },
             None => None,
@@ -108,6 +111,8 @@ pub(super) enum NoPlace {
     Refused(AttachRefused),
     /// There is no such session, and it wants no other.
     Gone,
+    /// Another daemon has the session, or may have it soon.
+    Elsewhere,
     /// There are too many sessions.
     TooMany,
     /// The user has as many as one may.

@@ -6,13 +6,15 @@ use jiff::Timestamp;
 use secrecy::ExposeSecret as _;
 
 use crate::audit::Audit;
-use crate::config::{AuditConfig, Config, StoreConfig, StorePlace, StoreSync};
+use crate::config::{AuditConfig, ClusterConfig, Config, StoreConfig, StorePlace, StoreSync};
 use crate::message::{SessionId, Severity};
 use crate::notices::{NOT_SAFE, Notices, To};
 use crate::protocol::event::SessionUpdated;
 use crate::ready::Fatal;
 use crate::runtime::block_in_place;
 use crate::sandbox::paths::{RootName, Roots, real_path};
+use crate::session::Tenure;
+use crate::store::postgres::Node;
 use crate::store::{self, AnyStore, Growth, Health, Postgres, Sqlite, Updates};
 use crate::units::format_size;
 
@@ -56,9 +58,10 @@ pub(super) fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Resu
 }
 
 /// Takes the file or the database that sessions are kept in. Where another daemon has the one that all of the user's have by default,
-/// this one keeps nothing, and says so; why not is the error within.
+/// this one keeps nothing, and says so; why not is the error within. `port` is where it listens.
 pub(super) fn store(
     config: Option<&StoreConfig>,
+    (cluster, port): (Option<&ClusterConfig>, Option<u16>),
     roots: Option<&Roots>,
 ) -> Result<Result<AnyStore, String>, Fatal> {
     let Some(config) = config else {
@@ -68,7 +71,8 @@ pub(super) fn store(
         StorePlace::File(path) => path,
         StorePlace::Database(url) => {
             // Whoever named it does not want a daemon without it. It is waited for, which others need not do.
-            let store = block_in_place(|| Postgres::start(url.expose_secret()));
+            let node = node(cluster, port);
+            let store = block_in_place(|| Postgres::start(url.expose_secret(), &node));
             let store = store.map_err(|problem| Fatal::database(&problem))?;
             return Ok(Ok(store.into()));
         }
@@ -102,8 +106,17 @@ const SAFE_AGAIN: &str =
     "what is said is safe again, but in sessions of which a notice said otherwise";
 const NOT_KEPT: &str = "what this session says from now on is not kept: the store refused some of it for good, and what follows would not fit to what is there. It goes on in memory until it ends; resumed after that, it is as it was before";
 
-/// Tells sessions when what they say is not safe, and when it is again.
-pub(super) fn watch(store: &AnyStore, notices: &Notices) {
+/// Returns how this daemon is called to others on its database.
+fn node(cluster: Option<&ClusterConfig>, port: Option<u16>) -> Node {
+    Node {
+        name: cluster.and_then(|it| it.name.clone()),
+        url: port.and_then(|port| cluster?.url_at(port)),
+    }
+}
+
+/// Tells all sessions when what they say is not safe, and when it is again. In a cluster they end where another daemon may
+/// have them soon; a daemon that is alone goes on with them.
+pub(super) fn watch(store: &AnyStore, notices: &Notices, tenure: &Tenure, is_in_cluster: bool) {
     let path = store.shown();
     if let Some(moved) = store.moved_away() {
         tracing::error!(
@@ -111,7 +124,7 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices) {
             moved.display()
         );
     }
-    let notices = notices.clone();
+    let (notices, tenure) = (notices.clone(), tenure.clone());
     store.watch(move |health| match health {
         Health::Failing(problem) => notices.send(
             To::Everybody(NOT_SAFE),
@@ -127,12 +140,22 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices) {
             "store_healed",
             format!("{path} takes what is said again, and has what was said meanwhile, but for sessions of which a notice said otherwise"),
         ),
-        Health::Ended(ended) => notices.send(
-            To::Everybody(NOT_SAFE),
-            Severity::Error,
-            "store_failed",
-            ended.to_string(),
-        ),
+        Health::Lapsing if is_in_cluster => {
+            tracing::error!("{path} was silent for so long that others may take the sessions: they end here");
+            tenure.lapse();
+        }
+        Health::Lapsing => {}
+        Health::Ended(ended) => {
+            notices.send(
+                To::Everybody(NOT_SAFE),
+                Severity::Error,
+                "store_failed",
+                ended.to_string(),
+            );
+            if matches!(ended, store::Error::Taken { .. }) {
+                tenure.lose();
+            }
+        }
         Health::NotKept { session, why } => notices.send(
             To::Session(SessionId::new(session), NOT_KEPT),
             Severity::Error,

@@ -67,8 +67,10 @@ pub enum SessionCode {
     TooManyTools,
     /// Too many requests.
     RateLimited,
-    /// What sessions are kept in does not answer now, or is another daemon's; the message says which.
+    /// What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
     StoreUnavailable,
+    /// Another daemon on the same database has the session; try again in a while.
+    SessionElsewhere,
     /// The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
     QuotaExceeded,
     /// The daemon is about to end and begins nothing new.

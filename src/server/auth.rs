@@ -13,13 +13,14 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::relay::PASS;
 use crate::config::HeaderConfig;
 use crate::protocol::roles::SocketRole;
-use crate::token::{MAX_NAME, Refused, Tokens};
+use crate::token::{MAX_NAME, Passes, Refused, Tokens};
 use crate::users::{Grant, User};
 
 /// What the subprotocol that carries a token begins with.
-const BEARER_PROTOCOL: &str = "bearer.";
+pub(super) const BEARER_PROTOCOL: &str = "bearer.";
 
 pub(crate) struct Gate {
     /// Tokens with what their sockets may do at most.
@@ -32,6 +33,8 @@ pub(crate) struct Gate {
     users: Option<Arc<Tokens>>,
     /// Users of a proxy.
     header: Option<HeaderConfig>,
+    /// Sockets that other daemons of the cluster pass on.
+    passes: Option<Passes>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +59,21 @@ impl Gate {
             hosts,
             users: None,
             header: None,
+            passes: None,
         }
+    }
+
+    /// Opens it for other daemons that know this secret, too.
+    pub(crate) fn for_cluster(self, secret: Option<&SecretString>) -> Self {
+        Self {
+            passes: secret.map(Passes::new),
+            ..self
+        }
+    }
+
+    /// Returns what writes passes to other daemons of the cluster; `None` where there is none.
+    pub(super) fn passes(&self) -> Option<&Passes> {
+        self.passes.as_ref()
     }
 
     /// Opens it for users, too: with tokens, and of a proxy.
@@ -74,6 +91,10 @@ impl Gate {
 
     /// Checks host and origin; every route but `/healthz` needs it.
     pub(crate) fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Denied> {
+        // It comes from no browser, and names this daemon as the others know it.
+        if self.of_cluster(uri, headers).is_some() {
+            return Ok(());
+        }
         let host = single(headers, &HOST).map_err(|()| host_denied("sent twice"))?;
         let host = host.ok_or_else(|| host_denied("missing"))?;
         for host in [Some(host), uri.authority().map(|whole| whole.as_str())]
@@ -101,6 +122,10 @@ impl Gate {
         headers: &HeaderMap,
         from: IpAddr,
     ) -> Result<Arc<Grant>, Denied> {
+        if headers.contains_key(PASS) && self.passes.is_some() {
+            let grant = self.of_cluster(uri, headers);
+            return grant.map(Arc::new).ok_or_else(unauthorized);
+        }
         if let Some(grant) = self.of_proxy(headers, from)? {
             return Ok(Arc::new(grant));
         }
@@ -113,6 +138,13 @@ impl Gate {
                 .map_err(|refused| not_let_in(&refused)),
             (None, None) => Err(unauthorized()),
         }
+    }
+
+    /// Returns what another daemon of the cluster grants, which passes a socket on to the session that it asks for.
+    fn of_cluster(&self, uri: &Uri, headers: &HeaderMap) -> Option<Grant> {
+        let pass = single(headers, &PASS).ok()??;
+        let asked = axum::extract::Query::<Session>::try_from_uri(uri).ok()?;
+        self.passes.as_ref()?.read(&asked.0.session, pass)
     }
 
     /// Returns what the user may that a trusted proxy names; `None` where none does.
@@ -196,6 +228,11 @@ fn credential(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     }
     let query = axum::extract::Query::<Token>::try_from_uri(uri).ok()?;
     query.0.token
+}
+
+#[derive(serde::Deserialize)]
+struct Session {
+    session: String,
 }
 
 #[derive(serde::Deserialize)]

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
-use axum::extract::{Query, Request, State};
+use axum::extract::{FromRequestParts as _, Query, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
@@ -23,6 +23,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use super::admin;
 use super::auth::Denied;
 use super::console;
+use super::relay;
 use super::waiting::Place;
 use super::{Peer, Shared};
 use crate::acp;
@@ -269,7 +270,7 @@ async fn upgrade(
     Extension(grant): Extension<Arc<Grant>>,
     Query(wanted): Query<Wanted>,
     Query(names): Query<BTreeMap<String, IgnoredAny>>,
-    upgrade: WebSocketUpgrade,
+    request: Request,
 ) -> Response {
     if let Some((name, near)) = misspelt(&names) {
         // Whoever wants another project and gets this one would find out too late.
@@ -290,9 +291,17 @@ async fn upgrade(
         );
         return refused("invalid_client", &message);
     }
-    let upgrade = match prepared(&shared, upgrade) {
-        Ok(upgrade) => upgrade.protocols([SUBPROTOCOL]),
-        Err(draining) => return *draining,
+    let (mut parts, _) = request.into_parts();
+    if let Some(session) = &wanted.session
+        && let Some(passed_on) = relay::pass_on(&shared, &grant, session, &mut parts).await
+    {
+        return passed_on;
+    }
+    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &shared).await;
+    let upgrade = match upgrade.map(|it| prepared(&shared, it)) {
+        Ok(Ok(upgrade)) => upgrade.protocols([SUBPROTOCOL]),
+        Ok(Err(draining)) => return *draining,
+        Err(problem) => return problem.into_response(),
     };
     // Taken before the upgrade, so that no socket slips between it and the handler.
     let tracked = shared.daemon.tasks.token();

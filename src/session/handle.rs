@@ -31,6 +31,8 @@ pub struct Handle {
     pub(super) inbox: mpsc::Sender<Message>,
     /// Whether nobody would miss it: no socket is on it and there is no conversation in it.
     pub(super) spare: Arc<AtomicBool>,
+    /// Cancelled when it has to end since another daemon may have it.
+    pub(super) tenure: CancellationToken,
     /// Cancelled when it has ended, however.
     pub(super) ended: CancellationToken,
 }

@@ -356,6 +356,7 @@ pub(super) fn failed(error: &store::Error) -> SessionError {
             );
         }
         store::Error::Taken { .. } => SessionCode::StoreUnavailable,
+        store::Error::Elsewhere { .. } => SessionCode::SessionElsewhere,
         _ => SessionCode::Internal,
     };
     SessionError::new(code, error.to_string())

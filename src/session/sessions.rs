@@ -18,6 +18,7 @@ use super::log::Log;
 use super::reload::Reloadable;
 use super::resolve::LAYERS;
 use super::tasks::SessionTools;
+use super::tenure::{self, Tenure};
 use super::{
     DrainRequest, Feed, Handle, INBOX, Message, ProjectFiles, Session, projects, providers,
 };
@@ -81,6 +82,8 @@ pub struct Daemon {
     /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
     pub(crate) side_requests: Arc<Semaphore>,
     pub(crate) tasks: TaskTracker,
+    /// For how long it may have sessions.
+    pub(crate) tenure: Tenure,
     /// Cancelled when nothing new is begun.
     pub(crate) draining: CancellationToken,
     /// Whether an operator wants that.
@@ -276,6 +279,7 @@ impl UserSessions {
             executions,
             inbox,
             spare: Arc::default(),
+            tenure: all.daemon.tenure.now(),
             ended: CancellationToken::new(),
         };
         {
@@ -335,7 +339,7 @@ impl UserSessions {
             live.ended.cancelled().await;
         }
         let held = store.hold(id.as_str());
-        let opened = store.open(id.as_str()).await;
+        let opened = tenure::open(&store, id).await;
         let opened = opened.map_err(|error| {
             let problem = format!(
                 "session `{id}` cannot be read now: {error}; it is not lost, open it later. This socket goes on with the session of its last session:ready"
@@ -388,7 +392,7 @@ impl UserSessions {
     }
 
     /// Returns the store as the user has it, where there is one.
-    fn kept(&self) -> Option<UserStore> {
+    pub(super) fn kept(&self) -> Option<UserStore> {
         let store = self.all.daemon.store.as_ref();
         store.map(|store| store.of(self.user()))
     }
@@ -442,10 +446,14 @@ impl UserSessions {
     }
 
     /// Waits until a session has ended while the daemon goes on.
-    pub async fn lost(&self, session: &Handle) {
+    pub async fn lost(&self, session: &Handle) -> SessionEnd {
         session.ended.cancelled().await;
         if self.is_stopping() {
             std::future::pending::<()>().await;
+        }
+        match session.tenure.is_cancelled() {
+            true => SessionEnd::Elsewhere,
+            false => SessionEnd::Here,
         }
     }
 
@@ -484,6 +492,15 @@ impl From<NoSession> for SessionError {
         };
         Self::new(code, why.to_string())
     }
+}
+
+/// How a session ended while its daemon goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// For good, or until somebody begins it anew.
+    Here,
+    /// Another daemon may have it.
+    Elsewhere,
 }
 
 /// A session's place in the table. Dropping it gives the place up, so that one that panics leaves nothing behind.

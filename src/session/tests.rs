@@ -93,7 +93,7 @@ fn no_servers(tasks: &TaskTracker) -> Mcp {
 pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> Arc<Daemon> {
     let mut config = Config::clone(&CONFIG);
     config.session.buffer_bytes = buffer_bytes;
-    let tasks = TaskTracker::new();
+    let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let provider: Arc<dyn crate::provider::Provider> =
         Arc::new(Scripted(Mutex::new(script.into())));
     Arc::new(Daemon {
@@ -137,7 +137,8 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         tasks,
         draining: CancellationToken::new(),
         drain: DrainRequest::default(),
-        stop: CancellationToken::new(),
+        tenure: Tenure::new(stop.clone()),
+        stop,
     })
 }
 

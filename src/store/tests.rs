@@ -55,6 +55,10 @@ impl Store for Slow {
         async { Ok(None) }.boxed()
     }
 
+    fn is_here(&self, _: &str) -> BoxFuture<'static, Result<(), Error>> {
+        async { Ok(()) }.boxed()
+    }
+
     fn hold(&self, _: &str) -> Held {
         Box::new(())
     }

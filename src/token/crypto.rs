@@ -37,6 +37,10 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
             let pair = pair.map_err(|_| new_error(ErrorKind::InvalidEddsaKey))?;
             Ok(Box::new(EdSigner(pair)))
         }
+        Algorithm::HS256 => {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
+            Ok(Box::new(HmacSigner(key)))
+        }
         _ => unsupported(),
     }
 }
@@ -65,6 +69,20 @@ impl Signer<Vec<u8>> for EdSigner {
 impl JwtSigner for EdSigner {
     fn algorithm(&self) -> Algorithm {
         Algorithm::EdDSA
+    }
+}
+
+struct HmacSigner(hmac::Key);
+
+impl Signer<Vec<u8>> for HmacSigner {
+    fn try_sign(&self, message: &[u8]) -> std::result::Result<Vec<u8>, SignatureError> {
+        Ok(hmac::sign(&self.0, message).as_ref().to_vec())
+    }
+}
+
+impl JwtSigner for HmacSigner {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::HS256
     }
 }
 

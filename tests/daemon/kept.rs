@@ -2,6 +2,8 @@
 
 mod choices;
 #[cfg(unix)]
+mod cluster;
+#[cfg(unix)]
 mod database;
 #[cfg(debug_assertions)]
 mod deaths;
@@ -9,6 +11,8 @@ mod files;
 mod judge;
 mod kills;
 mod places;
+#[cfg(unix)]
+mod storm;
 #[cfg(target_os = "linux")]
 mod syncs;
 

@@ -14,4 +14,4 @@ pub(crate) use client::Client;
 pub(crate) use daemon::Daemon;
 pub(crate) use dice::Dice;
 pub(crate) use provider::Provider;
-pub(crate) use waiting::{eventually, within};
+pub(crate) use waiting::{PATIENCE, eventually, within};

@@ -274,8 +274,9 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "config",
             "token",
             "users",
+            "http",
         ],
-        "`store` for the figure of its log of changes",
+        "`store` for the figure of its log of changes; `http` for the way to other daemons of the cluster",
     ),
     (
         "ready",

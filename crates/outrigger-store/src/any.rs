@@ -164,6 +164,10 @@ impl Store for UserStore {
         either!(self, it => it.open(session))
     }
 
+    fn is_here(&self, session: &str) -> BoxFuture<'static, Result<(), Error>> {
+        either!(self, it => it.is_here(session))
+    }
+
     fn hold(&self, session: &str) -> Held {
         either!(self, it => it.hold(session))
     }

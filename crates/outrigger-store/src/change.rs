@@ -159,6 +159,11 @@ pub enum Change {
 }
 
 impl Change {
+    /// Returns whether it makes a session.
+    pub(crate) fn makes(&self) -> bool {
+        matches!(self, Self::Create { .. } | Self::Fork { .. })
+    }
+
     /// Returns whether it removes messages.
     pub fn removes(&self) -> bool {
         matches!(

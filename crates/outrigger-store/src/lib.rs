@@ -33,6 +33,7 @@ mod words;
 use std::any::Any;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 
@@ -68,6 +69,8 @@ pub enum Health<'a> {
     Well,
     /// Nothing is taken now, for this reason; it is tried again.
     Failing(&'a str),
+    /// Others may take the sessions of this process soon: it could not say for long that it lives. What runs has to stop.
+    Lapsing,
     /// Nothing is written any more.
     Ended(&'a Error),
     /// What a session said is not kept, nor what it says until it is read anew.
@@ -94,6 +97,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Begins a session anew after a restart: counts its `epoch` and reserves numbers, then reads all of it.
     /// `None` where there is no such session.
     fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>>;
+
+    /// Fails with [`Error::Elsewhere`] where another process has a session.
+    fn is_here(&self, session: &str) -> BoxFuture<'static, Result<(), Error>>;
 
     /// Says that somebody has a session open, or is about to, until what this returns is dropped: no limit deletes it.
     fn hold(&self, session: &str) -> Held;
@@ -166,25 +172,23 @@ pub enum Error {
         /// Whose it is, or "unknown".
         pid: String,
     },
-    /// Another process has the database.
-    #[error("{database} is in use by {node}; {advice}")]
-    Owned {
-        /// Which database.
-        database: String,
+    /// Another process has the session.
+    #[error("the session is open at {node}; go on there, or try again in a while")]
+    Elsewhere {
         /// The process.
         node: String,
-        /// What to do.
-        advice: String,
+        /// The address that clients are passed on to; `None` where it told none.
+        url: Option<String>,
+        /// After which time it is free, unless that process says before that it lives; zero where that is about to be found out.
+        left: Duration,
     },
-    /// Another process took the database over, since this one could not be seen for too long.
+    /// This process was taken for dead, since it could not be seen for too long: others may have its sessions.
     #[error(
-        "{database} was taken over by {node}: what is said here from now on is not kept; end this daemon, and go on there"
+        "at {database} this daemon was taken for dead, since it was silent for too long: what is said here from now on is not kept; start it anew"
     )]
     Taken {
         /// Which database.
         database: String,
-        /// The process.
-        node: String,
     },
     /// There is none to be read.
     #[error("there is no store at {path}: no session was kept there yet")]

@@ -1,7 +1,6 @@
 //! Sessions in a database of PostgreSQL: one task writes, others read by a pool of connections.
 //!
-//! - One process has the database, by a lease that it renews; each transaction that writes names its generation, so that
-//!   a process whose lease another one took writes nothing any more.
+//! - Several processes may have one database: each has sessions of its own, under a lease that it renews (`lease.rs`).
 //! - The task takes all that waits into one transaction, commits, and then tells everybody.
 //! - Where the server does not take a transaction, or is away, it is tried again with what came meanwhile, in order.
 //! - An import is written in slices, and what others say between them.
@@ -9,6 +8,7 @@
 mod apply;
 mod checkup;
 mod import;
+mod lease;
 mod offline;
 mod op;
 mod read;
@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::held::HeldSessions;
+use crate::held::{HeldSessions, Hold};
 use crate::queue::{Gate, Job, Lasts};
 use crate::user::Whose;
 use crate::{
@@ -35,6 +35,7 @@ use crate::{
     Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum, User,
 };
 pub use checkup::{Checkup, check_up};
+pub use lease::Node;
 pub use offline::Reader;
 pub use schema::SCHEMA;
 use server::{Server, described, refused};
@@ -65,6 +66,8 @@ pub struct Postgres(Arc<Shared>, User);
 
 struct Shared {
     server: Server,
+    /// The number of this process.
+    node: i64,
     work: mpsc::Sender<Work>,
     gate: Arc<Gate>,
     held: HeldSessions,
@@ -81,13 +84,12 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Postgres {
-    /// Connects to the database of `url`, brings its schema up to date and takes it for this process:
-    /// `postgres://user:password@host:port/database?sslmode=verify-full`. Waits for a process that had it and died, 15
-    /// seconds at most.
+    /// Connects to the database of `url` and brings its schema up to date:
+    /// `postgres://user:password@host:port/database?sslmode=verify-full`. Other processes may have it, too.
     ///
-    /// Fails where another process has it, it is newer than this program, or cannot be reached.
-    pub fn start(url: &str) -> Result<Self, Error> {
-        Self::begin(url, LEASE)
+    /// Fails where it is newer than this program, or cannot be reached.
+    pub fn start(url: &str, node: &Node) -> Result<Self, Error> {
+        Self::begin(url, node, LEASE)
     }
 
     /// Says what is wrong with an address, without connecting.
@@ -96,7 +98,7 @@ impl Postgres {
     }
 
     /// The same with a lease that lasts so long.
-    fn begin(url: &str, lasts: Duration) -> Result<Self, Error> {
+    fn begin(url: &str, node: &Node, lasts: Duration) -> Result<Self, Error> {
         let server = Server::read(url)?;
         let failed = |problem: &dyn std::fmt::Display| server.error(problem.to_string());
         let pool = Pool::builder(server.manager())
@@ -118,13 +120,13 @@ impl Postgres {
         let (work, waits) = mpsc::channel(JOBS);
         let (of_writer, own) = (Arc::clone(&gate), (held.clone(), work.downgrade()));
         let (begun, has_begun) = threads::channel();
-        let of_thread = server.clone();
+        let (of_thread, node) = (server.clone(), node.clone());
         let thread = std::thread::Builder::new().name("store".to_owned());
         let started = thread.spawn(move || {
             runtime.block_on(async {
-                match Writer::begin(of_thread, lasts, &of_writer, own).await {
+                match Writer::begin(of_thread, (&node, lasts), &of_writer, own).await {
                     Ok(mut writer) => {
-                        begun.send(Ok(())).ok();
+                        begun.send(Ok(writer.node())).ok();
                         writer.run(waits).await;
                     }
                     Err(error) => drop(begun.send(Err(error))),
@@ -133,9 +135,10 @@ impl Postgres {
             runtime.shutdown_background();
         });
         started.map_err(|error| failed(&error))?;
-        has_begun.recv().map_err(|_| Error::Closed)??;
+        let node = has_begun.recv().map_err(|_| Error::Closed)??;
         let shared = Arc::new(Shared {
             server,
+            node,
             work,
             gate,
             held,
@@ -290,6 +293,22 @@ impl Shared {
     }
 }
 
+/// That a session is open. Once nobody has it open any more, it is let go of.
+struct Open {
+    held: Option<Hold>,
+    work: mpsc::WeakSender<Work>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        drop(self.held.take());
+        if let Some(work) = self.work.upgrade() {
+            // Where there is no place for it, the next commit lets go.
+            work.try_send(Work::LetGo).ok();
+        }
+    }
+}
+
 impl Store for Postgres {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
         self.give(Job::new((&self.1, session), changes, Lasts::Long, done));
@@ -324,8 +343,18 @@ impl Store for Postgres {
         .boxed()
     }
 
+    fn is_here(&self, session: &str) -> BoxFuture<'static, Result<(), Error>> {
+        let (user, session, node) = (self.1.clone(), session.to_owned(), self.0.node);
+        let elsewhere =
+            self.read(async move |client| lease::elsewhere(&client, (&user, &session), node).await);
+        async move { elsewhere.await?.map_or(Ok(()), Err) }.boxed()
+    }
+
     fn hold(&self, session: &str) -> Held {
-        Box::new(self.0.held.hold(&self.1, session))
+        Box::new(Open {
+            held: Some(self.0.held.hold(&self.1, session)),
+            work: self.0.work.downgrade(),
+        })
     }
 
     fn export(&self, session: &str, each: Each) -> BoxFuture<'static, Result<bool, Error>> {

@@ -80,7 +80,8 @@ impl From<Job> for Waiting {
 impl Waiting {
     /// Returns whether what its session says after it does not fit, where it is refused for this.
     pub(crate) fn leaves_a_hole(&self, problem: &Error) -> bool {
-        self.lasts == Lasts::Long && matches!(problem, Error::Refused(_))
+        let is_lost = matches!(problem, Error::Refused(_) | Error::Elsewhere { .. });
+        self.lasts == Lasts::Long && is_lost
     }
 
     /// Says what became of it: it is written, or refused for good.
@@ -102,6 +103,9 @@ impl Waiting {
                 if self.leaves_a_hole(problem) {
                     holes.add((&self.user, &self.session), why, health);
                 }
+            }
+            Some(problem @ Error::Elsewhere { .. }) if self.leaves_a_hole(problem) => {
+                holes.add((&self.user, &self.session), &problem.to_string(), health);
             }
             // That is told once for all sessions.
             Some(Error::Taken { .. } | Error::Closed) if self.lasts == Lasts::Long => {
@@ -188,6 +192,17 @@ impl HealthState {
             _ => {}
         }
         self.failing = failing;
+    }
+
+    /// Others may take the sessions soon.
+    pub(crate) fn lapse(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        if self.failing.is_none() {
+            self.set(Some("it does not answer".to_owned()));
+        }
+        self.tell(Health::Lapsing);
     }
 
     /// Nothing is written from now on, which is told once, whatever was told before.

@@ -99,7 +99,7 @@ fn found_there(looked: Result<postgres::Checkup, Error>, has_users: bool) -> Fin
         shown,
         server,
         schema,
-        holder,
+        nodes,
         is_above,
         bytes,
     } = match looked {
@@ -114,9 +114,9 @@ fn found_there(looked: Result<postgres::Checkup, Error>, has_users: bool) -> Fin
         Some(schema) => format!("schema {schema}"),
         None => "no session was kept there yet".to_owned(),
     };
-    let whose = match holder {
-        Some(process) => format!("{process} has it"),
-        None => "no process has it".to_owned(),
+    let whose = match nodes.as_slice() {
+        [] => "no process keeps sessions there now".to_owned(),
+        nodes => format!("sessions are kept there by {}", nodes.join(", ")),
     };
     let text = format!(
         "{shown}: PostgreSQL {server}, {schema}, {} KiB; {whose}",

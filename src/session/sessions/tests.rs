@@ -141,6 +141,7 @@ async fn a_session_whose_inbox_is_full_is_kept() {
         executions: Arc::default(),
         inbox,
         spare: Arc::new(AtomicBool::new(true)),
+        tenure: CancellationToken::new(),
         ended: CancellationToken::new(),
     };
     let live = HashMap::from([(handle.id.clone(), handle)]);

@@ -77,9 +77,19 @@ impl Daemon {
 
     /// Kills it as nothing it could prepare for, and starts it anew with all that it left.
     pub(crate) async fn after_kill(mut self) -> Self {
+        self.kill().await;
+        self.anew().await
+    }
+
+    /// Kills it as nothing it could prepare for.
+    pub(crate) async fn kill(&mut self) {
         self.child.start_kill().unwrap();
         self.child.wait().await.unwrap();
-        self.anew().await
+    }
+
+    /// Returns whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Ends it in order, and starts it anew.
@@ -136,12 +146,17 @@ impl Daemon {
             return Err(folder);
         };
         let ready: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(ready["event"], "ready", "{ready}");
+        if ready["event"] != "ready" {
+            eprintln!("{ready}");
+            child.wait().await.unwrap();
+            return Err(folder);
+        }
         Ok(Self {
             stdin: child.stdin.take(),
             child,
             port: u16::try_from(ready["port"].as_u64().unwrap()).unwrap(),
-            token: ready["token"].as_str().unwrap().to_owned(),
+            // It is not told where it was given.
+            token: ready["token"].as_str().unwrap_or_default().to_owned(),
             pid: u32::try_from(ready["pid"].as_u64().unwrap()).unwrap(),
             console: ready["console"].as_str().map(str::to_owned),
             folder,

@@ -23,7 +23,7 @@ use crate::{
 /// The key of the session.
 macro_rules! session {
     () => {
-        "(SELECT key FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool)"
+        "(SELECT key FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool)"
     };
 }
 use session;
@@ -140,20 +140,20 @@ impl<'a> Ops<'a> {
             }
             Change::Reserve { seq, ids } => self.push(
                 "UPDATE any_session SET seq = greatest(seq, $3::bigint), ids = greatest(ids, $4::bigint) \
-                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
+                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool",
                 [Param::natural(*seq), Param::natural(*ids)],
             ),
             Change::Settings(settings) => self.push(
-                "UPDATE any_session SET settings = $3::text WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
+                "UPDATE any_session SET settings = $3::text WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool",
                 [settings.into()],
             ),
             Change::Project(project) => self.push(
-                "UPDATE any_session SET project = $3::text WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
+                "UPDATE any_session SET project = $3::text WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool",
                 [project.into()],
             ),
             Change::Title { title, by } => self.title(title, *by),
             Change::Archived { at_ms } => self.push(
-                "UPDATE any_session SET archived_ms = $3::bigint WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
+                "UPDATE any_session SET archived_ms = $3::bigint WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool",
                 [(*at_ms).into()],
             ),
             Change::Labels(labels) => {
@@ -164,7 +164,7 @@ impl<'a> Ops<'a> {
                 let names = labels.iter().map(|it| clean(it)).collect();
                 self.push(
                     "INSERT INTO label (session, name) SELECT key, unnest($3::text[]) FROM any_session \
-                     WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool ON CONFLICT DO NOTHING",
+                     WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool ON CONFLICT DO NOTHING",
                     [Param::Texts(names)],
                 );
             }
@@ -199,7 +199,7 @@ impl<'a> Ops<'a> {
                 self.push(
                     "INSERT INTO exchange (session, id, conversation, began_ms, end_seq, ending) \
                      SELECT key, $3::text, $4::text, $5::bigint, $6::bigint, $7::text FROM any_session \
-                     WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool \
+                     WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool \
                      ON CONFLICT (session, id) DO UPDATE SET end_seq = excluded.end_seq, ending = excluded.ending",
                     [
                         id.into(),
@@ -252,7 +252,7 @@ impl<'a> Ops<'a> {
                 send,
             }) => self.push(
                 "INSERT INTO queued (session, id, conversation, send) SELECT key, $3::text, $4::text, $5::text FROM any_session \
-                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool ON CONFLICT (session, id) DO UPDATE SET send = excluded.send",
+                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool ON CONFLICT (session, id) DO UPDATE SET send = excluded.send",
                 [id.into(), conversation.into(), send.into()],
             ),
             Change::Unqueued { id } => self.push(
@@ -266,7 +266,7 @@ impl<'a> Ops<'a> {
             Change::Sent(Sent { id, digest, answer }) => {
                 self.push(
                     "INSERT INTO sent (session, id, digest, answer) SELECT key, $3::text, $4::bytea, $5::text FROM any_session \
-                     WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
+                     WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool",
                     [id.into(), digest.as_slice().into(), answer.into()],
                 );
                 self.trims.insert(Trim::Sent);
@@ -311,11 +311,11 @@ impl<'a> Ops<'a> {
         let sql = match by {
             TitleBy::User => {
                 "UPDATE any_session SET title = $3::text, title_small = $4::text, title_by = 'user' \
-                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool"
+                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool"
             }
             TitleBy::Daemon => {
                 "UPDATE any_session SET title = $3::text, title_small = $4::text \
-                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool AND title_by = 'daemon'"
+                 WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool AND title_by = 'daemon'"
             }
         };
         let title = clean(title);
@@ -337,7 +337,7 @@ impl<'a> Ops<'a> {
         let attached = attached.map(|it| it.hash.as_slice()).collect();
         self.push(
             "WITH place AS (INSERT INTO conversation (session, id, next_place) SELECT key, $3::text, 1 FROM any_session \
-             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool \
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool \
              ON CONFLICT (session, id) DO UPDATE SET next_place = conversation.next_place + 1 \
              RETURNING key, session, next_place - 1 AS place), \
              said AS (INSERT INTO body (deflated, data) SELECT $4::bool, $5::bytea FROM place RETURNING key), \
@@ -361,11 +361,12 @@ impl<'a> Ops<'a> {
         );
     }
 
-    /// Keeps an attachment once.
+    /// Keeps an attachment once. One that is there is locked by being changed into itself: nobody removes it meanwhile.
     fn attachment(&mut self, it: &'a Attachment) {
         self.push(
             "INSERT INTO attachment (hash, data) SELECT $3::bytea, $4::bytea FROM any_session \
-             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool ON CONFLICT DO NOTHING",
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool \
+             ON CONFLICT (hash) DO UPDATE SET hash = excluded.hash",
             [it.hash.as_slice().into(), it.bytes.as_slice().into()],
         );
     }
@@ -378,7 +379,7 @@ impl<'a> Ops<'a> {
         self.push(
             "INSERT INTO exchange (session, id, conversation, began_ms, end_seq, ending) \
              SELECT key, $3::text, $4::text, $5::bigint, $6::bigint, $7::text FROM any_session \
-             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool \
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool \
              ON CONFLICT (session, id) DO UPDATE SET conversation = excluded.conversation, began_ms = excluded.began_ms, \
              end_seq = excluded.end_seq, ending = excluded.ending",
             [
@@ -400,7 +401,7 @@ impl<'a> Ops<'a> {
         self.push(
             "INSERT INTO rule (id, session, conversation, rule, owner) \
              SELECT $3::text, CASE WHEN $4::bool THEN key END, $5::text, $6::text, owner FROM any_session \
-             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool",
             [
                 id.into(),
                 is_of_session.into(),
@@ -463,7 +464,7 @@ impl<'a> Ops<'a> {
         self.push(
             "UPDATE any_session SET messages = (SELECT count(*) FROM message JOIN conversation \
              ON conversation.key = message.conversation WHERE conversation.session = any_session.key) \
-             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool",
             [],
         );
     }
@@ -472,7 +473,7 @@ impl<'a> Ops<'a> {
 /// Returns the statement that notes that a session, where there is one, changed at this time or later.
 pub(super) fn changed(session: &str, at_ms: i64) -> Op<'_> {
     Op {
-        sql: "UPDATE any_session SET updated_ms = $2::bigint WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND updated_ms < $2::bigint",
+        sql: "UPDATE any_session SET updated_ms = $2::bigint WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND updated_ms < $2::bigint",
         parameters: vec![session.into(), at_ms.into()],
     }
 }

@@ -1,6 +1,7 @@
 //! How a database is, for who asks why something does not work. Nothing is written.
 
-use super::schema::{access, holder, known, version};
+use super::lease::living;
+use super::schema::{SCHEMA, access, known, version};
 use super::server::{Server, described};
 use crate::Error;
 
@@ -13,8 +14,8 @@ pub struct Checkup {
     pub server: String,
     /// Its schema; `None` where it has none yet.
     pub schema: Option<i64>,
-    /// Who has it now.
-    pub holder: Option<String>,
+    /// The processes that keep sessions there now, as they are called to others.
+    pub nodes: Vec<String>,
     /// Whether its user is a superuser, or has BYPASSRLS: then row-level security does not count.
     pub is_above: bool,
     /// Bytes of the database, with all that is in it.
@@ -46,19 +47,20 @@ async fn look(server: &Server) -> Result<Checkup, Error> {
     if let Some(problem) = access.problem() {
         return Err(server.error(problem));
     }
-    let (mut schema, mut holder_of) = (None, None);
+    let (mut schema, mut nodes) = (None, Vec::new());
     if access.has_tables {
         let found = version(&client).await.map_err(failed)?;
         known(&server.shown, found)?;
         schema = Some(found);
-        let found = holder(&client).await.map_err(failed)?;
-        holder_of = found.filter(|it| it.left_ms > 0).map(|it| it.node);
+        if found == SCHEMA {
+            nodes = living(&client).await.map_err(failed)?;
+        }
     }
     Ok(Checkup {
         shown: server.shown.to_string(),
         server: row.try_get(0).map_err(failed)?,
         schema,
-        holder: holder_of,
+        nodes,
         is_above: access.is_above,
         bytes: u64::try_from(bytes).unwrap_or(0),
     })

@@ -35,7 +35,7 @@ impl Reader {
             runtime,
         };
         reader.now(async |client| sees::by(client, None, sees::Until::Next).await)?;
-        let has = "SELECT to_regclass('outrigger.lease') IS NOT NULL";
+        let has = "SELECT to_regclass('outrigger.any_session') IS NOT NULL";
         let has: bool = reader.now(async |client| client.query_one(has, &[]).await?.try_get(0))?;
         if !has {
             let path = reader.server.shown.to_string();

@@ -1,20 +1,19 @@
-//! The schema, and the lease: who may write.
-
-use std::time::{Duration, Instant};
+//! The schema, and who may bring it up to date.
 
 use deadpool_postgres::ClientWrapper;
-use tokio_postgres::Row;
-use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
 
 use super::server::{Server, described};
 use crate::Error;
 
 /// The newest schema.
-pub const SCHEMA: i64 = 2;
+pub const SCHEMA: i64 = 3;
 
 /// The steps to it. One that was released never changes.
-const STEPS: [&str; SCHEMA as usize] = [include_str!("1.sql"), include_str!("2.sql")];
+const STEPS: [&str; SCHEMA as usize] = [
+    include_str!("1.sql"),
+    include_str!("2.sql"),
+    include_str!("3.sql"),
+];
 
 /// What the tables are in, which is the owner's alone: nobody else can put a table or a function in their place. Each
 /// connection looks names up there.
@@ -22,12 +21,6 @@ pub(super) const NAME: &str = "outrigger";
 
 /// Which lock of a database those take who bring its schema up to date.
 const LOCK: i64 = 0x6f75_7472_6967;
-
-/// Whose the whole database is, while one process has all sessions.
-const ALL: &str = "all";
-
-/// How much longer than a lease lasts one is waited for that nobody renews.
-const MARGIN: Duration = Duration::from_secs(2);
 
 /// Brings the schema up to date: one at a time, whole or not at all.
 pub(super) async fn migrate(server: &Server, client: &ClientWrapper) -> Result<(), Error> {
@@ -117,7 +110,7 @@ pub(super) async fn access(client: &ClientWrapper) -> Result<Access, tokio_postg
              JOIN pg_catalog.pg_database ON datname = current_database() \
              WHERE NOT (pg_has_role(owner, 'MEMBER') OR role.rolsuper OR owner = datdba)), \
              written AS (SELECT pg_class.oid FROM pg_catalog.pg_class JOIN own ON relnamespace = own.oid \
-             WHERE relname IN ('lease', 'any_session')) \
+             WHERE relname IN ('schema', 'any_session')) \
              SELECT EXISTS (SELECT 1 FROM own), EXISTS (SELECT 1 FROM written), NOT EXISTS (SELECT 1 FROM strange), \
              CASE WHEN EXISTS (SELECT 1 FROM written) \
              THEN (SELECT has_schema_privilege(oid, 'USAGE') FROM own) \
@@ -166,219 +159,4 @@ pub(super) fn known(shown: &str, found: i64) -> Result<usize, Error> {
             ),
         }),
     }
-}
-
-/// That this process may write.
-#[derive(Clone, Debug)]
-pub(super) struct Lease {
-    pub(super) generation: i64,
-    /// The last transaction that was committed under it.
-    pub(super) batch: i64,
-    lasts: Duration,
-}
-
-/// Who has the lease, and for how long.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Holder {
-    pub(super) node: String,
-    generation: i64,
-    /// When it ends, as the server writes it.
-    expires: String,
-    /// How many milliseconds it goes on.
-    pub(super) left_ms: i64,
-}
-
-/// What is missing where the lease is another's.
-pub(super) enum Lost {
-    Server(tokio_postgres::Error),
-    /// To whom it went.
-    Taken(String),
-}
-
-impl From<tokio_postgres::Error> for Lost {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Server(error)
-    }
-}
-
-impl Lease {
-    /// Takes the lease. One that another process has ends when that one does not renew it, which is waited for.
-    pub(super) async fn take(
-        server: &Server,
-        client: &ClientWrapper,
-        lasts: Duration,
-    ) -> Result<Self, Error> {
-        let failed = |error: tokio_postgres::Error| server.error(described(&error));
-        let owned = |holder: Holder, advice: String| Error::Owned {
-            database: server.shown.to_string(),
-            node: holder.node,
-            advice,
-        };
-        let node = node();
-        let until = Instant::now() + lasts + MARGIN;
-        let mut before: Option<Holder> = None;
-        loop {
-            if let Some(lease) = Self::take_free(client, &node, lasts)
-                .await
-                .map_err(failed)?
-            {
-                return Ok(lease);
-            }
-            let Some(holder) = holder(client).await.map_err(failed)? else {
-                continue;
-            };
-            // It was renewed since it was looked at: whoever has it lives.
-            let is_renewed = before.as_ref().is_some_and(|it| {
-                (it.generation, &it.expires) != (holder.generation, &holder.expires)
-            });
-            if is_renewed {
-                let advice = "end it, or give this one a store.url of its own";
-                return Err(owned(holder, advice.to_owned()));
-            }
-            if Instant::now() >= until {
-                let advice = format!(
-                    "it does not renew that, and has it until {} by the server's clock: where that process is gone, DELETE FROM outrigger.lease WHERE scope = '{ALL}'",
-                    holder.expires
-                );
-                return Err(owned(holder, advice));
-            }
-            if before.is_none() {
-                tracing::warn!(
-                    "{} is in use by {}: waiting for its lease to end, or to be renewed",
-                    server.shown,
-                    holder.node,
-                );
-            }
-            let left = Duration::from_millis(u64::try_from(holder.left_ms).unwrap_or(0));
-            before = Some(holder);
-            tokio::time::sleep(left.min(lasts / 15) + Duration::from_millis(10)).await;
-        }
-    }
-
-    /// Takes the lease where nobody has it.
-    async fn take_free(
-        client: &ClientWrapper,
-        node: &str,
-        lasts: Duration,
-    ) -> Result<Option<Self>, tokio_postgres::Error> {
-        let taken = client
-            .query_opt(
-                "INSERT INTO lease (scope, node, generation, batch, expires) \
-                 VALUES ($1, $2, 1, 0, clock_timestamp() + $3::bigint * interval '1 ms') \
-                 ON CONFLICT (scope) DO UPDATE SET node = excluded.node, generation = lease.generation + 1, \
-                 expires = excluded.expires WHERE lease.expires <= clock_timestamp() RETURNING generation, batch",
-                &[&ALL, &node, &millis(lasts)],
-            )
-            .await;
-        let row = match taken {
-            Ok(row) => row,
-            // Whoever has it writes just now.
-            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => None,
-            Err(error) => return Err(error),
-        };
-        let read = |row: Row| {
-            Ok(Self {
-                generation: row.try_get(0)?,
-                batch: row.try_get(1)?,
-                lasts,
-            })
-        };
-        row.map(read).transpose()
-    }
-
-    /// Begins a transaction and takes the next number for it, within it: what another process takes over has to wait for the
-    /// end of this transaction, or this one fails.
-    pub(super) async fn begin(&self, client: &ClientWrapper, batch: i64) -> Result<(), Lost> {
-        let sql = "UPDATE lease SET batch = $3::bigint WHERE scope = $1::text AND generation = $2::bigint";
-        let statement = client.prepare_cached(sql).await?;
-        // Sent together.
-        let parameters: [&(dyn ToSql + Sync); 3] = [&ALL, &self.generation, &batch];
-        let begun = client.batch_execute("BEGIN");
-        let ((), updated) = futures::try_join!(begun, client.execute(&statement, &parameters))?;
-        match updated {
-            0 => Err(self.lost(client).await),
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns what ends a transaction: the lease lasts from here on, however long it took.
-    pub(super) fn commit(&self) -> String {
-        format!(
-            "UPDATE lease SET expires = clock_timestamp() + {} * interval '1 ms' WHERE scope = '{ALL}' AND generation = {}; COMMIT",
-            millis(self.lasts),
-            self.generation
-        )
-    }
-
-    /// Renews the lease, and reads what was committed under it last: a transaction of before that is not yet at its end is
-    /// waited for.
-    pub(super) async fn renew(&mut self, client: &ClientWrapper) -> Result<(), Lost> {
-        let sql = "UPDATE lease SET expires = clock_timestamp() + $3::bigint * interval '1 ms' \
-                   WHERE scope = $1::text AND generation = $2::bigint RETURNING batch";
-        let statement = client.prepare_cached(sql).await?;
-        let lasts = millis(self.lasts);
-        let row = client
-            .query_opt(&statement, &[&ALL, &self.generation, &lasts])
-            .await?;
-        match row {
-            None => Err(self.lost(client).await),
-            Some(row) => {
-                self.batch = row.try_get(0)?;
-                Ok(())
-            }
-        }
-    }
-
-    /// Lets go of it.
-    pub(super) async fn release(&self, client: &ClientWrapper) {
-        let sql = "UPDATE lease SET expires = '-infinity' WHERE scope = $1::text AND generation = $2::bigint";
-        if let Err(error) = client.execute(sql, &[&ALL, &self.generation]).await {
-            tracing::debug!(error = described(&error), "the lease ends by itself");
-        }
-    }
-
-    /// Returns after which time it is renewed.
-    pub(super) fn renews_after(&self) -> Duration {
-        self.lasts / 3
-    }
-
-    async fn lost(&self, client: &ClientWrapper) -> Lost {
-        match holder(client).await {
-            Ok(Some(holder)) => Lost::Taken(holder.node),
-            Ok(None) => Lost::Taken("nobody: its lease is gone".to_owned()),
-            Err(error) => Lost::Server(error),
-        }
-    }
-}
-
-/// Returns who has the lease, or had it last.
-pub(super) async fn holder(
-    client: &ClientWrapper,
-) -> Result<Option<Holder>, tokio_postgres::Error> {
-    let sql = "SELECT node, generation, expires::text, least(greatest(extract(epoch FROM \
-               CASE WHEN isfinite(expires) THEN expires - clock_timestamp() \
-               WHEN expires > clock_timestamp() THEN interval '1 day' ELSE interval '0' END) * 1000, 0), 86400000)::bigint \
-               FROM outrigger.lease WHERE scope = $1::text";
-    let Some(row) = client.query_opt(sql, &[&ALL]).await? else {
-        return Ok(None);
-    };
-    Ok(Some(Holder {
-        node: row.try_get(0)?,
-        generation: row.try_get(1)?,
-        expires: row.try_get(2)?,
-        left_ms: row.try_get(3)?,
-    }))
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Returns how this process is called to others.
-fn node() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let host = host.or_else(|| std::env::var("HOSTNAME").ok());
-    let host = host.or_else(|| std::env::var("COMPUTERNAME").ok());
-    let host = host.unwrap_or_else(|| "an unnamed machine".to_owned());
-    format!("the process {} on {}", std::process::id(), host.trim())
 }

@@ -15,7 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::schema::NAME;
 use crate::Error;
-pub(super) use words::{described, is_refusal, refused};
+pub(super) use words::{described, gives_way, is_refusal, refused};
 
 /// For how long a connection is waited for, and for how long an answer is when nothing comes.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -42,7 +42,7 @@ fn temporary() -> Option<((), Place)> {
 }
 
 fn start(place: &Place) -> Postgres {
-    Postgres::start(&place.url()).unwrap()
+    Postgres::start(&place.url(), &Node::default()).unwrap()
 }
 
 /// Opens it once the process before, which is this one, has let go.

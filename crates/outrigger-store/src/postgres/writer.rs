@@ -1,15 +1,17 @@
 //! The task that writes: all that waits in one transaction, of which the statements are sent without waiting for each
 //! answer.
 //!
-//! - Each transaction begins by naming the lease it is written under: where another process has it since, nothing is written.
+//! - Each transaction begins by naming the lease it is written under: where this process was taken for dead since, nothing is
+//!   written. A session is asked for by the first transaction that writes in it, and let go of when nobody has it open.
 //! - Where the connection is lost while a transaction is being committed, nobody knows whether it was. The next connection
 //!   asks for the number of the last one that was, before anything is tried again: nothing is written twice.
 
 mod sessions;
 mod transaction;
 mod upkeep;
+mod watch;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +21,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::apply::Days;
-use super::schema::{Lease, migrate};
+use super::lease::{Lease, Node};
+use super::schema::migrate;
 use super::server::{Server, described};
 use crate::bounds::{BATCH, RETRY};
 use crate::clock::Clock;
@@ -29,6 +32,10 @@ use crate::slices::Slice;
 use crate::upkeep::{EVERY, Tell, Upkeep};
 use crate::{Change, Error, Limits, User};
 use transaction::{COMMIT, TRANSACTION, Trouble, silent};
+use watch::Watch;
+
+/// How often what waits is written anew where the server chose it to give way to another process's.
+const GIVES_WAY: usize = 5;
 
 pub(super) enum Work {
     Job(Job),
@@ -38,6 +45,8 @@ pub(super) enum Work {
     Slice(Slice, oneshot::Sender<Result<(), Error>>),
     /// The import of a session goes no further.
     BreakOff(String),
+    /// Somebody does not have a session open any more.
+    LetGo,
     Limit(Limits, Tell),
     /// How many bytes are kept, which was counted meanwhile; `None` where that failed.
     Counted(Option<u64>),
@@ -50,6 +59,11 @@ pub(super) struct Writer {
     server: Server,
     client: Option<ClientWrapper>,
     lease: Lease,
+    watch: Watch,
+    /// Sessions that are known to be this process's: those that are open, and some that are let go of soon.
+    own_sessions: HashMap<String, User>,
+    /// Whether there may be some of those.
+    lets_go: bool,
     renew_at: Instant,
     /// When the limits are looked at, at the latest.
     look_at: Instant,
@@ -93,10 +107,10 @@ struct Doubt {
 }
 
 impl Writer {
-    /// Connects for the first time, brings the schema up to date and takes the lease.
+    /// Connects for the first time, brings the schema up to date and takes a lease.
     pub(super) async fn begin(
         server: Server,
-        lasts: Duration,
+        (node, lasts): (&Node, Duration),
         gate: &Gate,
         (held, own): (HeldSessions, mpsc::WeakSender<Work>),
     ) -> Result<Self, Error> {
@@ -105,8 +119,8 @@ impl Writer {
             .await
             .map_err(|it| server.error(it))?;
         migrate(&server, &client).await?;
-        let lease = Lease::take(&server, &client, lasts).await?;
         let failed = |error: tokio_postgres::Error| server.error(described(&error));
+        let lease = Lease::take(&client, node, lasts).await.map_err(failed)?;
         let kept = client.query_opt("SELECT at_ms FROM clock", &[]).await;
         let kept = kept.and_then(|row| row.map(|it| it.try_get(0)).transpose());
         let mut upkeep = Upkeep::default();
@@ -116,6 +130,9 @@ impl Writer {
             renew_at: Instant::now() + lease.renews_after(),
             look_at: Instant::now() + EVERY,
             client: Some(client),
+            watch: Watch::begin(Arc::clone(&gate.health), lease.lapses_after()),
+            own_sessions: HashMap::new(),
+            lets_go: false,
             lease,
             backlog: VecDeque::new(),
             doubt: None,
@@ -136,18 +153,23 @@ impl Writer {
         match writer.break_off().await {
             Ok(()) => Ok(writer),
             Err(Trouble::Refused(error)) => Err(error),
-            Err(Trouble::Failing(problem) | Trouble::InDoubt(problem)) => {
-                Err(writer.server.error(problem))
-            }
-            Err(Trouble::Taken(node)) => Err(writer.taken(node)),
+            Err(
+                Trouble::Failing(problem) | Trouble::GivesWay(problem) | Trouble::InDoubt(problem),
+            ) => Err(writer.server.error(problem)),
+            Err(Trouble::Taken) => Err(writer.taken()),
         }
+    }
+
+    /// Returns the number of this process.
+    pub(super) fn node(&self) -> i64 {
+        self.lease.node
     }
 
     pub(super) async fn run(&mut self, mut work: mpsc::Receiver<Work>) {
         loop {
             self.renew_in_time().await;
             let is_well = self.retry_at.is_none() && self.ended().is_none();
-            let next = if is_well && self.upkeep.is_due() {
+            let next = if is_well && (self.lets_go || self.upkeep.is_due()) {
                 match work.try_recv() {
                     Ok(next) => Some(next),
                     Err(mpsc::error::TryRecvError::Empty) => {
@@ -192,6 +214,7 @@ impl Writer {
                     self.imports.remove(&session);
                     self.upkeep.has_left = true;
                 }
+                Some(Work::LetGo) => self.lets_go = true,
                 Some(Work::Limit(limits, tell)) => {
                     self.upkeep.limits = limits;
                     self.upkeep.tell = Some(tell);
@@ -233,6 +256,9 @@ impl Writer {
         if Instant::now() >= self.look_at {
             self.look_at = Instant::now() + EVERY;
             self.upkeep.look();
+            if let Err(trouble) = self.break_off().await {
+                self.is_troubled(trouble);
+            }
         }
     }
 
@@ -287,10 +313,23 @@ impl Writer {
         {
             return self.is_troubled(trouble);
         }
+        let mut gave_way = 0;
         while !self.backlog.is_empty() {
-            match self.write(self.backlog.len().min(BATCH)).await {
-                Ok((jobs, refused)) => self.settle(jobs, &refused),
-                Err(trouble) => return self.is_troubled(trouble),
+            let trouble = match self.write(self.backlog.len().min(BATCH)).await {
+                Ok((jobs, refused)) => {
+                    self.settle(jobs, &refused);
+                    continue;
+                }
+                Err(Trouble::GivesWay(_)) if gave_way < GIVES_WAY => {
+                    gave_way += 1;
+                    // What it has begun is undone with the connection.
+                    self.client = None;
+                    self.connect().await.err()
+                }
+                Err(trouble) => Some(trouble),
+            };
+            if let Some(trouble) = trouble {
+                return self.is_troubled(trouble);
             }
         }
         self.heals();
@@ -301,6 +340,7 @@ impl Writer {
         self.upkeep.committed();
         for (index, job) in self.backlog.drain(..jobs).enumerate() {
             self.upkeep.has_left |= job.changes.iter().any(Change::removes);
+            self.lets_go |= !self.held.has(&job.user, &job.session);
             let problem = refused.iter().find(|(at, _)| *at == index);
             let problem = problem.map(|(_, problem)| problem);
             job.settle(problem, (&self.room, &mut self.holes, &self.health));
@@ -317,22 +357,23 @@ impl Writer {
         // A connection that failed is made anew, and what it has begun is undone with it.
         self.client = None;
         match trouble {
-            Trouble::Taken(node) => {
-                let ended = self.taken(node);
+            Trouble::Taken => {
+                let ended = self.taken();
                 self.health.lock().end(ended.clone());
                 (self.retry_at, self.doubt) = (None, None);
                 self.tell_ended(&ended);
             }
             Trouble::Failing(problem)
+            | Trouble::GivesWay(problem)
             | Trouble::InDoubt(problem)
             | Trouble::Refused(Error::Failing(problem)) => self.fails(problem),
             Trouble::Refused(error) => self.fails(error.to_string()),
         }
     }
 
-    fn taken(&self, node: String) -> Error {
+    fn taken(&self) -> Error {
         let database = self.server.shown.to_string();
-        Error::Taken { database, node }
+        Error::Taken { database }
     }
 
     fn fails(&mut self, problem: String) {
@@ -373,7 +414,9 @@ impl Writer {
     /// Connects anew, and settles what was in doubt.
     async fn connect(&mut self) -> Result<(), Trouble> {
         let client = self.server.connect_to_write().await;
-        self.client = Some(client.map_err(Trouble::Failing)?);
+        let client = client.map_err(Trouble::Failing)?;
+        self.lease.bind(&client).await?;
+        self.client = Some(client);
         self.renew().await?;
         if let Some(doubt) = self.doubt.take()
             && self.lease.batch >= doubt.batch
@@ -385,24 +428,30 @@ impl Writer {
     }
 
     async fn renew(&mut self) -> Result<(), Trouble> {
-        self.renew_at = Instant::now() + self.lease.renews_after();
-        match &self.client {
-            Some(client) => timeout(TRANSACTION, self.lease.renew(client))
-                .await
-                .map_err(|_| silent())?
-                .map_err(Trouble::from),
-            None => Ok(()),
-        }
+        let Some(client) = &self.client else {
+            return Ok(());
+        };
+        let sent = Instant::now();
+        let renewed = timeout(TRANSACTION, self.lease.renew(client)).await;
+        renewed.map_err(|_| silent())??;
+        self.is_renewed(sent);
+        Ok(())
+    }
+
+    /// Notes that the lease was renewed by what was sent at this time.
+    fn is_renewed(&mut self, sent: Instant) {
+        self.renew_at = sent + self.lease.renews_after();
+        self.watch.renewed(sent);
     }
 
     /// Returns what is said of work that could not be done; the next commit says more where the server is away.
     fn told(&mut self, trouble: Trouble) -> Error {
         let told = match &trouble {
             Trouble::Refused(error) => return error.clone(),
-            Trouble::Failing(problem) | Trouble::InDoubt(problem) => {
+            Trouble::Failing(problem) | Trouble::GivesWay(problem) | Trouble::InDoubt(problem) => {
                 Error::Failing(problem.clone())
             }
-            Trouble::Taken(node) => self.taken(node.clone()),
+            Trouble::Taken => self.taken(),
         };
         self.is_troubled(trouble);
         told

@@ -49,7 +49,7 @@ pub(super) fn imported<'a>(ops: &mut Ops<'a>, call: &'a ToolCall, facts: &'a Cal
     ops.push(
         "INSERT INTO call (session, id, conversation, tool, provider, status, at_ms, began, commands, record, result) \
          SELECT key, $3::text, $4::text, $5::text, $6::text, $7::text, $8::bigint, $9::bool, $10::text, $11::text, $12::text \
-         FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool \
+         FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool \
          AND NOT EXISTS (SELECT 1 FROM call WHERE call.session = any_session.key AND call.id = $3::text)",
         [
             (&call.id).into(),
@@ -130,7 +130,7 @@ fn add<'a>(
          CASE WHEN EXISTS (SELECT 1 FROM ran WHERE owner = any_session.owner AND kind = $4::text AND day = $5::bigint AND name = $6::text) \
          OR (SELECT count(*) FROM ran WHERE owner = any_session.owner AND kind = $4::text AND day = $5::bigint) < $7::bigint THEN $6::text ELSE $8::text END, \
          $9::bigint, $10::bigint, $11::bigint, $12::bigint, $13::bigint, $14::bigint, $14::bigint, $15::bigint, $16::bigint, \
-         $17::bigint, $18::bigint FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool AND NOT EXISTS \
+         $17::bigint, $18::bigint FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool AND NOT EXISTS \
          (SELECT 1 FROM call WHERE call.session = any_session.key AND call.id = $3::text AND call.status <> 'running') \
          ON CONFLICT (owner, kind, day, name) DO UPDATE SET calls = ran.calls + excluded.calls, failed = ran.failed + excluded.failed, \
          denied = ran.denied + excluded.denied, cancelled = ran.cancelled + excluded.cancelled, \

@@ -17,7 +17,7 @@ pub(super) fn add<'a>(ops: &mut Ops<'a>, change: &'a FileChange) {
                 "INSERT INTO attachment (hash, data) SELECT $4::bytea, $5::bytea FROM conversation \
                  WHERE id = $3::text AND session = ",
                 session!(),
-                " ON CONFLICT DO NOTHING"
+                " ON CONFLICT (hash) DO UPDATE SET hash = excluded.hash"
             ),
             [
                 (&change.conversation).into(),

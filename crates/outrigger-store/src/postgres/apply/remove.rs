@@ -27,7 +27,7 @@ pub(super) fn take_away(ops: &mut Ops<'_>) {
             session!(),
             ") AS bytes FROM said JOIN body ON body.key = said.body) \
              UPDATE any_session SET is_whole = false, id = 'removed ' || key FROM size \
-             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool AND (size.messages > $3::bigint OR size.bytes > $4::bigint)"
+             WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool AND (size.messages > $3::bigint OR size.bytes > $4::bigint)"
         ),
         [(SLICE as i64).into(), (SLICE_BYTES as i64).into()],
     );
@@ -48,7 +48,7 @@ fn delete(ops: &mut Ops<'_>) {
             session!(),
             " ON CONFLICT DO NOTHING"
         ),
-        "DELETE FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool",
+        "DELETE FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool",
     ] {
         ops.push(sql, []);
     }
@@ -59,11 +59,15 @@ fn delete(ops: &mut Ops<'_>) {
 /// body has nor a change of a file.
 pub(super) fn clear(ops: &mut Ops<'_>) {
     for sql in [
+        // Another process may remove what has the same ones, or give them to something new: one of the two waits here, and
+        // then sees what the other one did.
+        "SELECT 1 FROM body WHERE key IN (SELECT body FROM gone) ORDER BY key FOR UPDATE",
         "WITH noted AS (DELETE FROM gone RETURNING body), \
          unsaid AS (SELECT body FROM noted WHERE NOT EXISTS (SELECT 1 FROM message WHERE message.body = noted.body)), \
          freed AS (INSERT INTO loose SELECT DISTINCT attachment FROM attached WHERE body IN (SELECT body FROM unsaid) \
          ON CONFLICT DO NOTHING) \
          DELETE FROM body WHERE key IN (SELECT body FROM unsaid)",
+        "SELECT 1 FROM attachment WHERE key IN (SELECT attachment FROM loose) ORDER BY key FOR UPDATE",
         "WITH noted AS (DELETE FROM loose RETURNING attachment) \
          DELETE FROM attachment WHERE key IN (SELECT attachment FROM noted) \
          AND NOT EXISTS (SELECT 1 FROM attached WHERE attached.attachment = attachment.key) \
@@ -81,7 +85,9 @@ pub(in super::super) async fn some(
 ) -> Result<bool, tokio_postgres::Error> {
     let statement = client
         .prepare_cached(
-            "SELECT id, owner FROM any_session WHERE NOT is_whole AND id <> ALL($1::text[]) ORDER BY key LIMIT 1",
+            "UPDATE any_session SET node = current_setting('outrigger.node')::bigint WHERE key = (SELECT key FROM any_session \
+             WHERE NOT is_whole AND id <> ALL($1::text[]) AND NOT EXISTS (SELECT 1 FROM node WHERE node.id = any_session.node \
+             AND node.id <> current_setting('outrigger.node')::bigint) ORDER BY key LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id, owner",
         )
         .await?;
     let Some(row) = client.query_opt(&statement, &[&under_way]).await? else {
@@ -151,7 +157,7 @@ pub(in super::super) async fn some(
 /// Returns the statement that makes an imported session whole.
 pub(in super::super) fn make_whole(session: &str) -> Op<'_> {
     Op {
-        sql: "UPDATE any_session SET is_whole = true WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND NOT is_whole",
+        sql: "UPDATE any_session SET is_whole = true WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND NOT is_whole",
         parameters: vec![session.into()],
     }
 }

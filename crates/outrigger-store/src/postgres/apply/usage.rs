@@ -47,7 +47,7 @@ pub(super) fn trim(ops: &mut Ops<'_>) {
 pub(super) fn forget<'a>(ops: &mut Ops<'a>, conversation: Option<&'a str>) {
     ops.push(
         "UPDATE usage SET conversation = '', exchange = '', session = CASE WHEN $3::text IS NULL THEN '' ELSE session END \
-         WHERE session <> '' AND session = (SELECT id FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND is_whole = $2::bool) \
+         WHERE session <> '' AND session = (SELECT id FROM any_session WHERE id = $1::text AND owner = current_setting('outrigger.owner') AND node = current_setting('outrigger.node')::bigint AND is_whole = $2::bool) \
          AND ($3::text IS NULL OR conversation = $3::text)",
         [conversation.into()],
     );

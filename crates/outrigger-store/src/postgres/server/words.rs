@@ -67,6 +67,12 @@ pub(in super::super) fn is_refusal(error: &tokio_postgres::Error) -> bool {
     }
 }
 
+/// Returns whether the server chose a transaction to give way to another one.
+pub(in super::super) fn gives_way(error: &tokio_postgres::Error) -> bool {
+    let code = error.as_db_error().map(|said| said.code().code());
+    matches!(code, Some("40P01" | "40001"))
+}
+
 /// Returns whether a code of the server is about data, constraints, or the server's limits.
 fn is_of_data(code: &str) -> bool {
     ["22", "23", "54"].iter().any(|it| code.starts_with(it))

@@ -13,7 +13,10 @@ fn a_user_who_may_make_nothing_there_is_told_what_to_do() {
     place.sql(&format!("CREATE ROLE {role} LOGIN"));
     let url = place.server.url(&role, &place.database);
     let both = |expected: &str| {
-        let started = Postgres::start(&url).map(drop).unwrap_err().to_string();
+        let started = Postgres::start(&url, &Node::default())
+            .map(drop)
+            .unwrap_err()
+            .to_string();
         let looked = check_up(&url).unwrap_err().to_string();
         for said in [started, looked] {
             assert!(said.contains(expected), "{said}");
@@ -25,7 +28,7 @@ fn a_user_who_may_make_nothing_there_is_told_what_to_do() {
     both("may not write in its schema");
     place.sql(&format!("ALTER SCHEMA outrigger OWNER TO {role}"));
     assert_eq!(check_up(&url).unwrap().schema, None);
-    drop(Postgres::start(&url).unwrap());
+    drop(Postgres::start(&url, &Node::default()).unwrap());
     assert_eq!(check_up(&url).unwrap().schema, Some(SCHEMA));
 }
 
@@ -45,13 +48,15 @@ fn what_a_stranger_made_there_is_not_trusted() {
         place.database
     ));
     let url = place.server.url(&user, &place.database);
-    let refused = Postgres::start(&url).unwrap_err().to_string();
+    let refused = Postgres::start(&url, &Node::default())
+        .unwrap_err()
+        .to_string();
     assert!(
         refused.contains("belongs to a user who is neither"),
         "{refused}"
     );
     place.sql("DROP SCHEMA outrigger");
-    drop(Postgres::start(&url).unwrap());
+    drop(Postgres::start(&url, &Node::default()).unwrap());
     // Nor is a table that stands elsewhere.
     let elsewhere = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
     assert_eq!(place.sql(elsewhere), "0");
@@ -64,7 +69,9 @@ fn a_schema_that_cannot_be_is_refused() {
     };
     drop(start(&place));
     place.sql("UPDATE schema SET version = -1");
-    let started = Postgres::start(&place.url()).map(drop).unwrap_err();
+    let started = Postgres::start(&place.url(), &Node::default())
+        .map(drop)
+        .unwrap_err();
     let read = Reader::open(&place.url()).map(drop).unwrap_err();
     for refused in [started, read, check_up(&place.url()).unwrap_err()] {
         let said = refused.to_string();

@@ -66,12 +66,16 @@ fn a_server_is_spoken_to_only_where_its_certificate_does() {
             "postgres://tester@{host}:{port}/{database}?hostaddr=127.0.0.1&sslmode=verify-full&sslrootcert={roots}"
         )
     };
-    let store = Postgres::start(&url("localhost", &right)).unwrap();
+    let store = Postgres::start(&url("localhost", &right), &Node::default()).unwrap();
     let encrypted = "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
                      WHERE application_name = 'outrigger'";
     assert_eq!(server.sql(&database, encrypted), "t");
     drop(store);
-    let refused = |url: &str| Postgres::start(url).unwrap_err().to_string();
+    let refused = |url: &str| {
+        Postgres::start(url, &Node::default())
+            .unwrap_err()
+            .to_string()
+    };
     for (url, expected) in [
         (
             url("localhost", &wrong),

@@ -51,7 +51,7 @@ async fn each_change_is_kept_once_and_in_order_while_the_server_is_restarted() {
     let Some((mut server, database)) = own_server() else {
         return;
     };
-    let store = Postgres::start(&server.url("tester", &database)).unwrap();
+    let store = Postgres::start(&server.url("tester", &database), &Node::default()).unwrap();
     let (stop, stopped) = mpsc::channel();
     let talking = store.clone();
     let talk = std::thread::spawn(move || talk(&talking, &stopped));
@@ -143,7 +143,7 @@ async fn a_commit_of_which_nobody_knows_is_not_made_twice() {
         return;
     };
     let wire = Wire::to(&place);
-    let store = Postgres::start(&wire.url).unwrap();
+    let store = Postgres::start(&wire.url, &Node::default()).unwrap();
     write(&store, "s", vec![create(1)]).unwrap();
     // The server takes two seconds for each commit that adds a message, in which its connection is cut: it goes on with it
     // and answers nobody.
@@ -174,22 +174,6 @@ async fn a_commit_of_which_nobody_knows_is_not_made_twice() {
 }
 
 #[tokio::test]
-async fn a_second_process_is_refused_and_the_database_is_free_after_the_first() {
-    let Some((_folder, place)) = temporary() else {
-        return;
-    };
-    let short = Duration::from_secs(3);
-    let first = Postgres::begin(&place.url(), short).unwrap();
-    let second = Postgres::begin(&place.url(), short).unwrap_err();
-    assert!(matches!(second, Error::Owned { .. }), "{second:?}");
-    assert!(second.to_string().contains(&std::process::id().to_string()));
-    first.close().await.unwrap();
-    assert_eq!(write(&first, "s", vec![create(1)]), Err(Error::Closed));
-    let third = start(&place);
-    write(&third, "s", vec![create(1)]).unwrap();
-}
-
-#[tokio::test]
 async fn a_process_that_was_taken_for_dead_writes_nothing_any_more() {
     let Some((_folder, place)) = temporary() else {
         return;
@@ -197,13 +181,13 @@ async fn a_process_that_was_taken_for_dead_writes_nothing_any_more() {
     let first = start(&place);
     write(&first, "s", vec![create(1), said("a", "before", 1)]).unwrap();
     // As after a pause of the whole machine: its time is over, and it does not know.
-    place.sql("UPDATE lease SET expires = '-infinity'");
+    place.sql("UPDATE node SET expires = '-infinity'");
     let second = start(&place);
     write(&second, "s", vec![said("a", "after", 2)]).unwrap();
     let stale = write(&first, "s", vec![said("a", "stale", 3)]);
     assert!(matches!(stale, Err(Error::Taken { .. })), "{stale:?}");
     let said_of_it = stale.unwrap_err().to_string();
-    assert!(said_of_it.contains("was taken over by the process"));
+    assert!(said_of_it.contains("was taken for dead"));
     for _ in 0..2 {
         assert!(matches!(first.flush().await, Err(Error::Taken { .. })));
         assert!(matches!(first.open("s").await, Err(Error::Taken { .. })));
@@ -233,7 +217,7 @@ async fn nothing_is_seen_or_left_of_an_import_whose_process_is_taken_for_dead() 
     let meanwhile = move |number| {
         if number == suite::import::MESSAGES - 1 {
             assert_eq!(count(&other, "any_session"), 2);
-            other.sql("UPDATE lease SET expires = '-infinity'");
+            other.sql("UPDATE node SET expires = '-infinity'");
             *started.lock() = Some(start(&other));
         }
         None
@@ -248,23 +232,19 @@ async fn nothing_is_seen_or_left_of_an_import_whose_process_is_taken_for_dead() 
 }
 
 #[test]
-fn two_processes_make_the_schema_at_once() {
+fn processes_make_the_schema_at_once() {
     let Some((_folder, place)) = temporary() else {
         return;
     };
-    let short = Duration::from_secs(2);
     let threads: Vec<_> = (0..4)
         .map(|_| {
-            let url = place.url();
-            std::thread::spawn(move || Postgres::begin(&url, short))
+            let place = place.clone();
+            std::thread::spawn(move || start(&place))
         })
         .collect();
     let started: Vec<_> = threads.into_iter().map(|it| it.join().unwrap()).collect();
-    let is_owned = |it: &Result<Postgres, Error>| matches!(it, Err(Error::Owned { .. }));
-    let owned = started.iter().filter(|it| is_owned(it)).count();
-    let first = started.iter().filter(|it| it.is_ok()).count();
-    assert_eq!((first, owned), (1, 3), "{started:?}");
     assert_eq!(place.sql("SELECT version FROM schema"), SCHEMA.to_string());
+    assert_eq!(check_up(&place.url()).unwrap().nodes.len(), started.len());
 }
 
 #[test]
@@ -274,7 +254,7 @@ fn a_newer_database_is_refused_and_left_as_it_is() {
     };
     drop(start(&place));
     place.sql("UPDATE schema SET version = 99");
-    let refused = Postgres::start(&place.url()).unwrap_err();
+    let refused = Postgres::start(&place.url(), &Node::default()).unwrap_err();
     assert!(
         matches!(refused, Error::Newer { found: 99, .. }),
         "{refused:?}"
@@ -293,20 +273,29 @@ fn what_is_said_of_a_server_that_does_not_let_in_has_no_password() {
         return;
     };
     let server = place.server;
-    drop(Postgres::start(&server.url("careful:right", &place.database)).unwrap());
+    drop(
+        Postgres::start(
+            &server.url("careful:right", &place.database),
+            &Node::default(),
+        )
+        .unwrap(),
+    );
     for url in [
         server.url("careful:wr0ng", &place.database),
         server.url("tester:wr0ng", "none"),
         "postgres://tester:wr0ng@127.0.0.1:1/none".to_owned(),
         "postgres://tester:wr0ng@does-not-exist.invalid/none?sslmode=disable".to_owned(),
     ] {
-        let refused = Postgres::start(&url).unwrap_err();
+        let refused = Postgres::start(&url, &Node::default()).unwrap_err();
         assert!(matches!(refused, Error::Open { .. }), "{refused:?}");
         assert!(!refused.to_string().contains("wr0ng"), "{refused}");
         assert!(!format!("{refused:?}").contains("wr0ng"));
         assert!(!refused.to_string().contains("careful"), "{refused}");
     }
-    let refused = Postgres::start(&server.url("careful:wr0ng", &place.database));
+    let refused = Postgres::start(
+        &server.url("careful:wr0ng", &place.database),
+        &Node::default(),
+    );
     let refused = refused.unwrap_err().to_string();
     assert!(
         refused.contains("password authentication failed"),
@@ -353,16 +342,12 @@ fn a_database_is_looked_at_beside_who_has_it() {
         return;
     };
     let empty = check_up(&place.url()).unwrap();
-    assert_eq!((empty.schema, empty.holder), (None, None));
+    assert_eq!((empty.schema, empty.nodes), (None, Vec::new()));
     let store = start(&place);
     let found = check_up(&place.url()).unwrap();
     assert_eq!(found.schema, Some(SCHEMA));
-    assert!(
-        found
-            .holder
-            .unwrap()
-            .contains(&std::process::id().to_string())
-    );
+    assert_eq!(found.nodes.len(), 1);
+    assert!(found.nodes[0].contains(&std::process::id().to_string()));
     assert_eq!(found.shown, store.shown());
     assert!(!found.server.is_empty() && found.bytes > 0);
 }

@@ -1,18 +1,19 @@
 //! A transaction under the lease, and what becomes of it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
 use tokio::time::{Instant, timeout};
 
 use super::super::apply::{self, Days, Ops, fork::Failure};
+use super::super::lease::{Asked, Lease, Lost};
 use super::super::op;
-use super::super::schema::{Lease, Lost};
-use super::super::server::{described, is_refusal};
+use super::super::server::{described, gives_way, is_refusal};
+use super::sessions::broken_off;
 use super::{Doubt, Writer};
-use crate::Error;
 use crate::queue::{FOLLOWS, Waiting, follows};
+use crate::{Change, Error, User};
 
 /// How long a transaction may take, and how long its commit, before the connection is given up.
 pub(super) const TRANSACTION: Duration = Duration::from_secs(60);
@@ -29,15 +30,17 @@ pub(in super::super) enum Trouble {
     Failing(String),
     /// The same, while it was committed.
     InDoubt(String),
-    /// Another process writes.
-    Taken(String),
+    /// The server had it give way to what another process writes: nothing was written, and it can be tried again at once.
+    GivesWay(String),
+    /// This process was taken for dead.
+    Taken,
 }
 
 impl From<Lost> for Trouble {
     fn from(lost: Lost) -> Self {
         match lost {
-            Lost::Server(error) => Self::Failing(described(&error)),
-            Lost::Taken(node) => Self::Taken(node),
+            Lost::Server(error) => error.into(),
+            Lost::Taken => Self::Taken,
         }
     }
 }
@@ -46,6 +49,7 @@ impl From<tokio_postgres::Error> for Trouble {
     fn from(error: tokio_postgres::Error) -> Self {
         match is_refusal(&error) {
             true => Self::Refused(Error::Refused(described(&error))),
+            false if gives_way(&error) => Self::GivesWay(described(&error)),
             false => Self::Failing(described(&error)),
         }
     }
@@ -56,31 +60,43 @@ impl Writer {
     pub(super) async fn write(&mut self, most: usize) -> Result<(usize, Refusals), Trouble> {
         let behind = self.clock.if_behind();
         let jobs: Vec<&Waiting> = self.backlog.range(..most).collect();
-        let skipped = self.holes.refuse(jobs.iter().copied());
+        let holes = self.holes.refuse(jobs.iter().copied());
         let days = &mut self.days;
         let client = self.client.as_ref().ok_or_else(silent)?;
         let batch = self.lease.batch + 1;
+        let (lease, own) = (&self.lease, &self.own_sessions);
         let body = async {
-            self.lease.begin(client, batch).await?;
+            let (mut skipped, mut asked) =
+                enter((client, lease, batch), &jobs, &holes, own, days).await?;
             if let Some(all) = together(&jobs, &skipped, behind, days) {
                 match op::run(client, &all).await {
-                    Ok(()) => return Ok(skipped),
+                    Ok(()) => return Ok((skipped, asked)),
                     Err(error) if is_refusal(&error) => {
                         // One of them is wrong: which one is found by writing each by itself.
                         client.batch_execute("ROLLBACK").await?;
-                        self.lease.begin(client, batch).await?;
+                        (skipped, asked) =
+                            enter((client, lease, batch), &jobs, &holes, own, days).await?;
                     }
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return Err(Trouble::from(error)),
                 }
             }
-            one_by_one(client, &jobs, skipped, behind, days).await
+            let refused = one_by_one(client, &jobs, skipped, behind, days).await?;
+            Ok((refused, asked))
         };
-        let refused = timeout(TRANSACTION, body).await.map_err(|_| silent())??;
+        let body = timeout(TRANSACTION, body).await;
+        let (refused, asked): (Refusals, Asked) = body.map_err(|_| silent())??;
+        let made = jobs.iter().enumerate();
+        let made =
+            made.filter(|(at, job)| job.changes.iter().any(Change::makes) && !has(&refused, *at));
+        let made = made.map(|(_, job)| (job.session.clone(), job.user.clone()));
+        let made: Vec<(String, User)> = made.collect();
         let jobs = jobs.len();
+        let sent = Instant::now();
         match end(client, &self.lease).await {
             Ok(()) => {
                 self.lease.batch = batch;
-                self.renew_at = Instant::now() + self.lease.renews_after();
+                self.is_renewed(sent);
+                self.own_sessions.extend(asked.own.into_iter().chain(made));
                 Ok((jobs, refused))
             }
             Err(problem) => {
@@ -97,7 +113,7 @@ impl Writer {
     /// Does some work in a transaction of its own.
     pub(super) async fn transact<T>(
         &mut self,
-        work: impl AsyncFnOnce(&ClientWrapper, &mut Days) -> Result<T, tokio_postgres::Error>,
+        work: impl AsyncFnOnce(Within<'_>) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Trouble> {
         let Some(client) = &self.client else {
             return Err(Trouble::Failing("it is not connected".to_owned()));
@@ -106,7 +122,12 @@ impl Writer {
         let (lease, days) = (&self.lease, &mut self.days);
         let body = async {
             lease.begin(client, batch).await?;
-            Ok(work(client, days).await?)
+            let within = Within {
+                client,
+                lease,
+                days,
+            };
+            Ok(work(within).await?)
         };
         let done: Result<T, Trouble> = match timeout(TRANSACTION, body).await {
             Ok(done) => done,
@@ -114,9 +135,10 @@ impl Writer {
         };
         match done {
             Ok(value) => {
+                let sent = Instant::now();
                 end(client, lease).await.map_err(Trouble::InDoubt)?;
                 self.lease.batch = batch;
-                self.renew_at = Instant::now() + self.lease.renews_after();
+                self.is_renewed(sent);
                 Ok(value)
             }
             Err(trouble) => {
@@ -128,6 +150,43 @@ impl Writer {
             }
         }
     }
+}
+
+/// What there is within a transaction.
+pub(super) struct Within<'a> {
+    pub(super) client: &'a ClientWrapper,
+    pub(super) lease: &'a Lease,
+    pub(super) days: &'a mut Days,
+}
+
+/// Begins a transaction, and asks for the sessions of its jobs that are not known to be this process's. Returns the jobs that
+/// are not written, by their place: those that were skipped before, and those whose session another process has.
+async fn enter(
+    (client, lease, batch): (&ClientWrapper, &Lease, i64),
+    jobs: &[&Waiting],
+    skipped: &Refusals,
+    own: &HashMap<String, User>,
+    days: &mut Days,
+) -> Result<(Refusals, Asked), Trouble> {
+    lease.begin(client, batch).await?;
+    let mut skipped = skipped.clone();
+    let unknown = jobs
+        .iter()
+        .filter(|job| own.get(&job.session) != Some(&job.user));
+    let wanted: BTreeSet<(&User, &str)> =
+        unknown.map(|it| (&it.user, it.session.as_str())).collect();
+    if wanted.is_empty() {
+        return Ok((skipped, Asked::default()));
+    }
+    let wanted: Vec<(&User, &str)> = wanted.into_iter().collect();
+    let asked = lease.ask(client, &wanted).await?;
+    broken_off(client, &asked.left_behind, days).await?;
+    for (session, elsewhere) in &asked.elsewhere {
+        let theirs = jobs.iter().enumerate();
+        let theirs = theirs.filter(|(_, job)| job.session == *session);
+        skipped.extend(theirs.map(|(index, _)| (index, elsewhere.clone())));
+    }
+    Ok((skipped, asked))
 }
 
 pub(super) fn silent() -> Trouble {
@@ -196,7 +255,7 @@ async fn one_by_one(
             }
             Err(Failure::Misfit(misfit)) => misfit,
             Err(Failure::Server(error)) if is_refusal(&error) => Error::Refused(described(&error)),
-            Err(Failure::Server(error)) => return Err(Trouble::Failing(described(&error))),
+            Err(Failure::Server(error)) => return Err(error.into()),
         };
         client.batch_execute("ROLLBACK TO job; RELEASE job").await?;
         if job.leaves_a_hole(&problem) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::server::described;
 use super::super::{apply, op, sees};
-use super::transaction::Trouble;
+use super::transaction::{Trouble, Within};
 use super::{Counting, Work, Writer};
 use crate::{Growth, Limits, User};
 
@@ -14,14 +14,18 @@ use crate::{Growth, Limits, User};
 const LAST_STEPS: usize = 32;
 const REMOVE_FOR: Duration = Duration::from_secs(2);
 
-/// How many sessions are looked at in a step: that many may have been opened since those were named that are open.
+/// How many sessions are looked at in a step: that many may have been opened since those were named that are open. Those that
+/// another process has are left.
 const LOOKED_AT: i64 = 100;
 
 /// Sessions that changed before a time, the one first that did not change for longest; of all, and of those put away.
 const BEFORE: &str = "SELECT id, updated_ms, owner FROM session WHERE updated_ms < $1::bigint AND (owner, id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[])) \
+                      AND NOT EXISTS (SELECT 1 FROM node WHERE node.id = session.node AND node.id <> current_setting('outrigger.node')::bigint) \
                       ORDER BY updated_ms LIMIT $4::bigint";
 const PUT_AWAY_BEFORE: &str = "SELECT id, updated_ms, owner FROM session WHERE archived_ms IS NOT NULL AND updated_ms < $1::bigint \
-                               AND (owner, id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[])) ORDER BY updated_ms LIMIT $4::bigint";
+                               AND (owner, id) NOT IN (SELECT * FROM unnest($2::text[], $3::text[])) \
+                               AND NOT EXISTS (SELECT 1 FROM node WHERE node.id = session.node AND node.id <> current_setting('outrigger.node')::bigint) \
+                               ORDER BY updated_ms LIMIT $4::bigint";
 
 /// Bytes of what is said, attached and changed. The server's own figures count what is free in its tables, too.
 const BYTES: &str = "SELECT ((SELECT coalesce(sum(octet_length(data)), 0) FROM body) \
@@ -31,10 +35,11 @@ const BYTES: &str = "SELECT ((SELECT coalesce(sum(octet_length(data)), 0) FROM b
 impl Writer {
     /// Does a step of what is to be done.
     pub(super) async fn keep_up(&mut self) {
-        let done = match (self.upkeep.has_left, self.upkeep.is_due) {
-            (true, _) => self.remove_some().await,
-            (false, true) => self.hold_limits().await,
-            (false, false) => Ok(()),
+        let done = match (self.lets_go, self.upkeep.has_left, self.upkeep.is_due) {
+            (true, ..) => self.let_go().await,
+            (_, true, _) => self.remove_some().await,
+            (.., true) => self.hold_limits().await,
+            _ => Ok(()),
         };
         self.upkeep.has_free = false;
         if let Err(trouble) = done {
@@ -53,7 +58,8 @@ impl Writer {
             self.counting = Counting::Stale;
         }
         let under_way: Vec<String> = self.imports.iter().cloned().collect();
-        let some = self.transact(async |client, _| apply::remove::some(client, &under_way).await);
+        let some = self
+            .transact(async |Within { client, .. }| apply::remove::some(client, &under_way).await);
         self.upkeep.has_left = some.await?;
         Ok(())
     }
@@ -144,8 +150,8 @@ impl Writer {
         let (time, has_gone_on) = self.clock.read();
         if has_gone_on {
             let keep = "INSERT INTO clock (key, at_ms) VALUES (1, $1::bigint) \
-                        ON CONFLICT (key) DO UPDATE SET at_ms = excluded.at_ms";
-            self.transact(async |client, _| client.execute(keep, &[&time]).await)
+                        ON CONFLICT (key) DO UPDATE SET at_ms = greatest(clock.at_ms, excluded.at_ms)";
+            self.transact(async |Within { client, .. }| client.execute(keep, &[&time]).await)
                 .await?;
         }
         Ok(time)
@@ -159,27 +165,37 @@ impl Writer {
         is_old: bool,
     ) -> Result<bool, Trouble> {
         let held = self.held.clone();
-        let deleted = self.transact(async |client, days| {
-            let statement = client.prepare_cached(sql).await?;
-            // Those that somebody has open, as they were when it was asked.
-            let (owners, ids) = held.all();
-            let rows = client
-                .query(&statement, &[&bound, &owners, &ids, &LOOKED_AT])
-                .await?;
-            for row in rows {
-                let (id, updated_ms): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
-                let user = User::new(row.try_get(2)?);
-                if held.has(&user, &id) {
-                    continue;
+        let deleted = self.transact(
+            async |Within {
+                       client,
+                       lease,
+                       days,
+                   }| {
+                let statement = client.prepare_cached(sql).await?;
+                // Those that somebody has open, as they were when it was asked.
+                let (owners, ids) = held.all();
+                let rows = client
+                    .query(&statement, &[&bound, &owners, &ids, &LOOKED_AT])
+                    .await?;
+                for row in rows {
+                    let (id, updated_ms): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+                    let user = User::new(row.try_get(2)?);
+                    if held.has(&user, &id) {
+                        continue;
+                    }
+                    let asked = lease.ask(client, &[(&user, &id)]).await?;
+                    if asked.own.is_empty() {
+                        continue;
+                    }
+                    let delete = [crate::Change::Delete];
+                    if let Some(ops) = apply::Ops::of((&user, &id), &delete, days) {
+                        op::run(client, &ops.list).await?;
+                    }
+                    return Ok(Some((user, id, updated_ms)));
                 }
-                let delete = [crate::Change::Delete];
-                if let Some(ops) = apply::Ops::of((&user, &id), &delete, days) {
-                    op::run(client, &ops.list).await?;
-                }
-                return Ok(Some((user, id, updated_ms)));
-            }
-            Ok(None)
-        });
+                Ok(None)
+            },
+        );
         let Some((user, session, updated_ms)) = deleted.await? else {
             return Ok(false);
         };

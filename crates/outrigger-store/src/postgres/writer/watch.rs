@@ -1,0 +1,45 @@
+//! Tells in time that the lease is not renewed: beside the task that writes, which may wait for an answer just then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch::{self, Receiver, Sender};
+use tokio::time::{Instant, timeout_at};
+
+use crate::queue::HealthState;
+
+/// The way to who waits for the lease to be renewed, who ends with it.
+pub(super) struct Watch(Sender<Instant>);
+
+impl Watch {
+    /// Begins to wait: what is not renewed for so long is told.
+    pub(super) fn begin(health: Arc<Mutex<HealthState>>, lapses_after: Duration) -> Self {
+        let (renewed, at) = watch::channel(Instant::now());
+        tokio::spawn(wait(at, health, lapses_after));
+        Self(renewed)
+    }
+
+    /// Says that the lease was renewed by what was sent at this time.
+    pub(super) fn renewed(&self, at: Instant) {
+        self.0.send_replace(at);
+    }
+}
+
+async fn wait(
+    mut renewed: Receiver<Instant>,
+    health: Arc<Mutex<HealthState>>,
+    lapses_after: Duration,
+) {
+    loop {
+        let until = *renewed.borrow_and_update() + lapses_after;
+        let is_over = timeout_at(until, renewed.changed()).await.is_err();
+        if is_over {
+            health.lock().lapse();
+        }
+        // Told once, until it is renewed.
+        if is_over && renewed.changed().await.is_err() || renewed.has_changed().is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Sockets that ask for a session which another daemon of the cluster has: they are passed on to it, over one hop. Its bytes
+//! are copied as they are; what they mean is the other daemon's business.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use reqwest::Url;
+
+use super::Shared;
+use crate::message::SessionId;
+use crate::users::Grant;
+
+/// What a daemon of the cluster says of the socket that it passes on.
+pub(super) const PASS: HeaderName = HeaderName::from_static("x-outrigger-pass");
+
+/// How long the other daemon may take to answer: one that is dead is not waited for.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// Passes a socket on to the daemon that has its session; `None` where it has to be served here: nobody else has the session, it
+/// was passed on already, or the other daemon does not take it.
+pub(super) async fn pass_on(
+    shared: &Arc<Shared>,
+    grant: &Arc<Grant>,
+    session: &SessionId,
+    parts: &mut Parts,
+) -> Option<Response> {
+    let passes = shared.gate.passes()?;
+    if parts.headers.contains_key(PASS) || shared.daemon.draining.is_cancelled() {
+        return None;
+    }
+    let sessions = Arc::clone(&shared.sessions).of(Arc::clone(grant));
+    let address = sessions.address_of(session).await?;
+    let pass = passes.write(session.as_str(), grant)?;
+    let url = target(&address, &parts.uri)?;
+    let client = shared.peers.get(url.as_str(), None).await.ok()?;
+    let mut request = client
+        .get(url)
+        .header(CONNECTION, "upgrade")
+        .header(UPGRADE, "websocket")
+        .header(PASS, pass);
+    for name in [SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION] {
+        request = request.header(&name, parts.headers.get(&name)?);
+    }
+    if let Some(protocols) = protocols(&parts.headers) {
+        request = request.header(SEC_WEBSOCKET_PROTOCOL, protocols);
+    }
+    let answer = match tokio::time::timeout(ANSWER, request.send()).await {
+        Ok(Ok(answer)) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => answer,
+        answer => {
+            let status = answer.map(|it| it.map(|it| it.status()));
+            tracing::warn!(%session, address, ?status, "a socket could not be passed on");
+            return None;
+        }
+    };
+    // Another socket is served there, and none here: it counts all the same.
+    let place = Arc::clone(&shared.sockets).try_acquire_owned().ok()?;
+    let from = parts.extensions.remove::<OnUpgrade>()?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    for name in [SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL] {
+        if let Some(value) = answer.headers().get(&name) {
+            headers.insert(name, value.clone());
+        }
+    }
+    tracing::debug!(%session, address, "a socket is passed on");
+    let (stop, grant) = (shared.stop.clone(), Arc::clone(grant));
+    shared.daemon.tasks.spawn(async move {
+        let _place = place;
+        let (Ok(from), Ok(mut to)) = tokio::join!(from, answer.upgrade()) else {
+            return;
+        };
+        let mut from = TokioIo::new(from);
+        tokio::select! {
+            // It ends with either side.
+            _ = tokio::io::copy_bidirectional(&mut from, &mut to) => {}
+            _ = grant.over() => {}
+            () = stop.cancelled() => {}
+        }
+    });
+    Some(response)
+}
+
+/// Returns where a request goes at another daemon: without the token.
+fn target(address: &str, uri: &axum::http::Uri) -> Option<Url> {
+    let asked = Url::options()
+        .base_url(Some(&Url::parse("http://here").ok()?))
+        .parse(&uri.to_string())
+        .ok()?;
+    let mut url = Url::parse(address).ok()?.join(asked.path()).ok()?;
+    let rest = asked.query_pairs().filter(|(name, _)| name != "token");
+    url.query_pairs_mut().extend_pairs(rest);
+    Some(url)
+}
+
+/// Returns the subprotocols that a client offers, without the one that carries the token.
+fn protocols(headers: &HeaderMap) -> Option<HeaderValue> {
+    let offered = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let offered = offered.filter_map(|it| it.to_str().ok());
+    let offered = offered.flat_map(|it| it.split(',')).map(str::trim);
+    let rest = offered.filter(|it| !it.starts_with(super::auth::BEARER_PROTOCOL));
+    let rest: Vec<_> = rest.collect();
+    HeaderValue::from_str(&rest.join(", "))
+        .ok()
+        .filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_passed_on_has_no_token() {
+        let uri = "/ws?token=secret&session=a%26b&after=3&text=1"
+            .parse()
+            .unwrap();
+        let url = target("http://10.0.0.5:4517", &uri).unwrap();
+        assert_eq!(
+            url.as_str(),
+            "http://10.0.0.5:4517/ws?session=a%26b&after=3&text=1"
+        );
+        let mut headers = HeaderMap::new();
+        assert_eq!(protocols(&headers), None);
+        headers.append(
+            SEC_WEBSOCKET_PROTOCOL,
+            HeaderValue::from_static("outrigger.v1, bearer.secret"),
+        );
+        assert_eq!(protocols(&headers).unwrap(), "outrigger.v1");
+        headers.clear();
+        headers.append(
+            SEC_WEBSOCKET_PROTOCOL,
+            HeaderValue::from_static("bearer.secret"),
+        );
+        assert_eq!(protocols(&headers), None);
+    }
+}
