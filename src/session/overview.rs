@@ -45,7 +45,13 @@ impl Daemon {
     pub(crate) fn figures(&self) -> prometheus::Result<Vec<MetricFamily>> {
         let store = self.store.as_ref();
         let is_up = store.map(|store| store.failing().is_none());
-        metrics::families(store.and_then(AnyStore::log_bytes), is_up)
+        let lease = store.and_then(AnyStore::lease).map(|it| metrics::Lease {
+            sessions: it.sessions,
+            left: it.left.as_secs(),
+            taken: it.taken,
+            lapses: it.lapses,
+        });
+        metrics::families(store.and_then(AnyStore::log_bytes), is_up, lease)
     }
 }
 

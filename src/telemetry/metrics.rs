@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use prometheus::core::Collector as _;
 use prometheus::proto::MetricFamily;
 use prometheus::{
-    CounterVec, HistogramVec, IntCounterVec, IntGauge, Opts, TextEncoder, register_histogram_vec,
-    register_int_counter_vec,
+    CounterVec, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, TextEncoder,
+    register_histogram_vec, register_int_counter_vec,
 };
 
 /// Upper bounds of the ranges of durations, in seconds: from a file that is read to an exchange of an hour.
@@ -152,16 +152,70 @@ const STORE_UP: (&str, &str) = (
     "1 while the store keeps what is said, 0 while it does not.",
 );
 
+/// How a daemon holds its sessions in a database that others may have, too.
+#[derive(Clone, Copy, Debug)]
+pub struct Lease {
+    /// Sessions that are its own.
+    pub sessions: u64,
+    /// Seconds until the lease ends that is not renewed.
+    pub left: u64,
+    /// Sessions taken from daemons that were gone.
+    pub taken: u64,
+    /// How often the lease was not renewed in time.
+    pub lapses: u64,
+}
+
+impl Lease {
+    fn families(self) -> prometheus::Result<Vec<MetricFamily>> {
+        let mut families = Vec::new();
+        for (name, help, now) in [
+            (
+                "outrigger_lease_sessions",
+                "Sessions of the database that are this daemon's.",
+                self.sessions,
+            ),
+            (
+                "outrigger_lease_left_seconds",
+                "Seconds until others may take them, unless the lease is renewed.",
+                self.left,
+            ),
+        ] {
+            let gauge = IntGauge::new(name, help)?;
+            gauge.set(i64::try_from(now).unwrap_or(i64::MAX));
+            families.extend(gauge.collect());
+        }
+        for (name, help, count) in [
+            (
+                "outrigger_lease_taken_total",
+                "Sessions taken from daemons that were gone.",
+                self.taken,
+            ),
+            (
+                "outrigger_lease_lapses_total",
+                "Times that the lease was not renewed before others may take the sessions.",
+                self.lapses,
+            ),
+        ] {
+            let counter = IntCounter::new(name, help)?;
+            counter.inc_by(count);
+            families.extend(counter.collect());
+        }
+        Ok(families)
+    }
+}
+
 /// Returns figures in Prometheus' text form.
 pub fn text(families: &[MetricFamily]) -> prometheus::Result<String> {
     TextEncoder::new().encode_to_string(families)
 }
 
 /// Returns all figures. `store_log` are the bytes of the store's log of changes where it has one, `store_up` whether it
-/// keeps what is said where there is a store.
+/// keeps what is said where there is a store, `lease` how
+/// sessions are held in a database.
 pub fn families(
     store_log: Option<u64>,
     store_up: Option<bool>,
+    lease: Option<Lease>,
 ) -> prometheus::Result<Vec<MetricFamily>> {
     let runtime = tokio::runtime::Handle::try_current();
     let tasks = runtime.map_or(0, |it| it.metrics().num_alive_tasks());
@@ -175,6 +229,9 @@ pub fn families(
         let gauge = IntGauge::new(name, help)?;
         gauge.set(now);
         families.extend(gauge.collect());
+    }
+    if let Some(lease) = lease {
+        families.extend(lease.families()?);
     }
     families.extend(spent_in_all()?);
     Ok(families)
@@ -397,12 +454,18 @@ mod tests {
         spent("p", "turn", 300);
         budget_reached("exchange");
         webhook("delivered");
-        let figures = text(&families(Some(1), Some(true)).unwrap()).unwrap();
+        let lease = Lease {
+            sessions: 1,
+            left: 15,
+            taken: 0,
+            lapses: 0,
+        };
+        let figures = text(&families(Some(1), Some(true), Some(lease)).unwrap()).unwrap();
         let named: Vec<&str> = figures
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
             .collect();
-        assert_eq!(named.len(), 18 + GAUGES.len() + 3, "{named:?}");
+        assert_eq!(named.len(), 18 + GAUGES.len() + 3 + 4, "{named:?}");
     }
 
     #[test]

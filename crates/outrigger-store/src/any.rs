@@ -8,7 +8,8 @@ use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum, User,
+    Health, Held, LeaseFigures, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery,
+    UsageSum, User,
 };
 
 /// A store in a file or in a database. Clones share it. What is kept there is reached by [`of`](Self::of) alone, as the
@@ -95,6 +96,14 @@ impl AnyStore {
         match &self.0 {
             UserStore::File(store) => Some(store.log_bytes()),
             UserStore::Database(_) => None,
+        }
+    }
+
+    /// Returns how its sessions are held; `None` where it is a file, which is one process's.
+    pub fn lease(&self) -> Option<LeaseFigures> {
+        match &self.0 {
+            UserStore::File(_) => None,
+            UserStore::Database(store) => Some(store.lease()),
         }
     }
 

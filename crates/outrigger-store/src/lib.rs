@@ -62,6 +62,19 @@ pub type Each = Box<dyn FnMut(Piece) -> ControlFlow<()> + Send>;
 /// The changes that make a session, one after the other; an error, which is for people, unmakes it.
 pub type Changes = Box<dyn Iterator<Item = Result<Change, String>> + Send>;
 
+/// How a process holds its sessions in a database that others may have, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseFigures {
+    /// Sessions that are this process's.
+    pub sessions: u64,
+    /// Sessions that it has taken from processes that were gone, since it began.
+    pub taken: u64,
+    /// How often its lease was not renewed in time.
+    pub lapses: u64,
+    /// How long the lease goes on without being renewed.
+    pub left: Duration,
+}
+
 /// What becomes of what is written, for whoever tells people. It is told before whoever waits is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health<'a> {

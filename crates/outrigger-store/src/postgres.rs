@@ -32,9 +32,11 @@ use crate::queue::{Gate, Job, Lasts};
 use crate::user::Whose;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
-    Health, Held, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery, UsageSum, User,
+    Health, Held, LeaseFigures, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery,
+    UsageSum, User,
 };
 pub use checkup::{Checkup, check_up};
+use lease::Counts;
 pub use lease::Node;
 pub use offline::Reader;
 pub use schema::SCHEMA;
@@ -68,6 +70,9 @@ struct Shared {
     server: Server,
     /// The number of this process.
     node: i64,
+    /// How its sessions are held, and how long its lease lasts.
+    counts: Arc<Counts>,
+    lasts: Duration,
     work: mpsc::Sender<Work>,
     gate: Arc<Gate>,
     held: HeldSessions,
@@ -121,10 +126,12 @@ impl Postgres {
         let (of_writer, own) = (Arc::clone(&gate), (held.clone(), work.downgrade()));
         let (begun, has_begun) = threads::channel();
         let (of_thread, node) = (server.clone(), node.clone());
+        let counts = Arc::<Counts>::default();
+        let of_lease = Arc::clone(&counts);
         let thread = std::thread::Builder::new().name("store".to_owned());
         let started = thread.spawn(move || {
             runtime.block_on(async {
-                match Writer::begin(of_thread, (&node, lasts), &of_writer, own).await {
+                match Writer::begin(of_thread, (&node, lasts, of_lease), &of_writer, own).await {
                     Ok(mut writer) => {
                         begun.send(Ok(writer.node())).ok();
                         writer.run(waits).await;
@@ -139,6 +146,8 @@ impl Postgres {
         let shared = Arc::new(Shared {
             server,
             node,
+            counts,
+            lasts,
             work,
             gate,
             held,
@@ -176,6 +185,11 @@ impl Postgres {
             store.read_of(None, read).await
         }
         .boxed()
+    }
+
+    /// Returns how its sessions are held.
+    pub fn lease(&self) -> LeaseFigures {
+        self.0.counts.now(self.0.lasts)
     }
 
     /// Returns which database it is, for people; without a user's name and password.

@@ -6,14 +6,17 @@
 //! - A transaction that writes begins by changing the own row. So it waits for whoever removes that, or the other way
 //!   round; and where the row is gone, nothing is written.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 
 use super::op::clean;
 use super::server::described;
-use crate::{Error, User};
+use crate::{Error, LeaseFigures, User};
 
 /// How a process is called to others, and where they reach it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +26,33 @@ pub struct Node {
     pub name: Option<String>,
     /// The address that others pass clients on to.
     pub url: Option<String>,
+}
+
+/// How the lease stands, for figures. It is changed by who writes.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Sessions that are this process's.
+    pub(super) sessions: AtomicU64,
+    /// Sessions that it has taken from processes that were gone.
+    pub(super) taken: AtomicU64,
+    /// How often the lease was not renewed in time.
+    pub(super) lapses: AtomicU64,
+    /// When what renewed it last was sent.
+    pub(super) renewed: Mutex<Option<Instant>>,
+}
+
+impl Counts {
+    /// Returns them as they are now, of a lease that lasts so long.
+    pub(super) fn now(&self, lasts: Duration) -> LeaseFigures {
+        let renewed = *self.renewed.lock();
+        let since = renewed.map_or(lasts, |it| it.elapsed());
+        LeaseFigures {
+            sessions: self.sessions.load(Ordering::Relaxed),
+            taken: self.taken.load(Ordering::Relaxed),
+            lapses: self.lapses.load(Ordering::Relaxed),
+            left: lasts.saturating_sub(since),
+        }
+    }
 }
 
 /// That this process may write.

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::apply::Days;
-use super::lease::{Lease, Node};
+use super::lease::{Counts, Lease, Node};
 use super::schema::migrate;
 use super::server::{Server, described};
 use crate::bounds::{BATCH, RETRY};
@@ -60,6 +60,7 @@ pub(super) struct Writer {
     client: Option<ClientWrapper>,
     lease: Lease,
     watch: Watch,
+    counts: Arc<Counts>,
     /// Sessions that are known to be this process's: those that are open, and some that are let go of soon.
     own_sessions: HashMap<String, User>,
     /// Whether there may be some of those.
@@ -110,7 +111,7 @@ impl Writer {
     /// Connects for the first time, brings the schema up to date and takes a lease.
     pub(super) async fn begin(
         server: Server,
-        (node, lasts): (&Node, Duration),
+        (node, lasts, counts): (&Node, Duration, Arc<Counts>),
         gate: &Gate,
         (held, own): (HeldSessions, mpsc::WeakSender<Work>),
     ) -> Result<Self, Error> {
@@ -130,7 +131,8 @@ impl Writer {
             renew_at: Instant::now() + lease.renews_after(),
             look_at: Instant::now() + EVERY,
             client: Some(client),
-            watch: Watch::begin(Arc::clone(&gate.health), lease.lapses_after()),
+            watch: Watch::begin(Arc::clone(&gate.health), &counts, lease.lapses_after()),
+            counts,
             own_sessions: HashMap::new(),
             lets_go: false,
             lease,
@@ -442,6 +444,7 @@ impl Writer {
     fn is_renewed(&mut self, sent: Instant) {
         self.renew_at = sent + self.lease.renews_after();
         self.watch.renewed(sent);
+        *self.counts.renewed.lock() = Some(sent);
     }
 
     /// Returns what is said of work that could not be done; the next commit says more where the server is away.

@@ -1,5 +1,7 @@
 //! Sessions that are begun anew, imported, or were open when the process before ended.
 
+use std::sync::atomic::Ordering;
+
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::types::ToSql;
 
@@ -31,13 +33,13 @@ impl Writer {
                 let parameters: [&(dyn ToSql + Sync); 4] =
                     [&session, &RESERVED_SEQ, &RESERVED_IDS, &user.as_str()];
                 let row = client.query_opt(&statement, &parameters).await?;
-                Ok(Ok(row.map(|it| it.try_get(0)).transpose()?))
+                let key = row.map(|it| it.try_get(0)).transpose()?;
+                Ok(Ok((key, asked.left_behind.len())))
             })
             .await;
-        let opened = opened.map_err(|trouble| self.told(trouble))??;
-        if opened.is_some() {
-            self.own_sessions.insert(session.to_owned(), user.clone());
-        }
+        let (opened, taken) = opened.map_err(|trouble| self.told(trouble))??;
+        let own = opened.map(|_: i64| (session.to_owned(), user.clone()));
+        self.has(own, taken);
         self.holes.is_opened(user, session);
         Ok(opened)
     }
@@ -74,8 +76,7 @@ impl Writer {
         written.map_err(|trouble| self.told(trouble))?;
         if slice.is_last {
             self.imports.remove(&slice.session);
-            self.own_sessions
-                .insert(slice.session.clone(), slice.user.clone());
+            self.has([(slice.session.clone(), slice.user.clone())], 0);
             self.lets_go = true;
             self.upkeep.look();
         }
@@ -111,9 +112,21 @@ impl Writer {
             if asked.left_behind.is_empty() {
                 return Ok(());
             }
-            self.own_sessions.extend(asked.own);
+            self.has(asked.own, asked.left_behind.len());
             self.lets_go = true;
         }
+    }
+
+    /// Notes sessions that are this process's now, of which so many were taken from processes that are gone.
+    pub(super) fn has(&mut self, sessions: impl IntoIterator<Item = (String, User)>, taken: usize) {
+        self.own_sessions.extend(sessions);
+        self.count_sessions();
+        self.counts.taken.fetch_add(taken as u64, Ordering::Relaxed);
+    }
+
+    fn count_sessions(&self) {
+        let own = self.own_sessions.len() as u64;
+        self.counts.sessions.store(own, Ordering::Relaxed);
     }
 
     /// Lets go of the sessions that nobody has open.
@@ -131,6 +144,7 @@ impl Writer {
         let gone = gone.await;
         // Where it failed they are this process's until it ends, or something else is written in them.
         self.own_sessions.retain(|it, _| !unheld.contains(it));
+        self.count_sessions();
         gone
     }
 }

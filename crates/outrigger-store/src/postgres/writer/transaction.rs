@@ -96,7 +96,7 @@ impl Writer {
             Ok(()) => {
                 self.lease.batch = batch;
                 self.is_renewed(sent);
-                self.own_sessions.extend(asked.own.into_iter().chain(made));
+                self.has(asked.own.into_iter().chain(made), asked.left_behind.len());
                 Ok((jobs, refused))
             }
             Err(problem) => {

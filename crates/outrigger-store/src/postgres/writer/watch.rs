@@ -1,12 +1,14 @@
 //! Tells in time that the lease is not renewed: beside the task that writes, which may wait for an answer just then.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch::{self, Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
+use super::super::lease::Counts;
 use crate::queue::HealthState;
 
 /// The way to who waits for the lease to be renewed, who ends with it.
@@ -14,9 +16,13 @@ pub(super) struct Watch(Sender<Instant>);
 
 impl Watch {
     /// Begins to wait: what is not renewed for so long is told.
-    pub(super) fn begin(health: Arc<Mutex<HealthState>>, lapses_after: Duration) -> Self {
+    pub(super) fn begin(
+        health: Arc<Mutex<HealthState>>,
+        counts: &Arc<Counts>,
+        lapses_after: Duration,
+    ) -> Self {
         let (renewed, at) = watch::channel(Instant::now());
-        tokio::spawn(wait(at, health, lapses_after));
+        tokio::spawn(wait(at, health, Arc::clone(counts), lapses_after));
         Self(renewed)
     }
 
@@ -29,12 +35,14 @@ impl Watch {
 async fn wait(
     mut renewed: Receiver<Instant>,
     health: Arc<Mutex<HealthState>>,
+    counts: Arc<Counts>,
     lapses_after: Duration,
 ) {
     loop {
         let until = *renewed.borrow_and_update() + lapses_after;
         let is_over = timeout_at(until, renewed.changed()).await.is_err();
         if is_over {
+            counts.lapses.fetch_add(1, Ordering::Relaxed);
             health.lock().lapse();
         }
         // Told once, until it is renewed.
