@@ -23,8 +23,8 @@ use crate::users::Grant;
 /// What a daemon of the cluster says of the socket that it passes on.
 pub(super) const PASS: HeaderName = HeaderName::from_static("x-outrigger-pass");
 
-/// How long the other daemon may take to answer: one that is dead is not waited for.
-const ANSWER: Duration = Duration::from_secs(3);
+/// How long the other daemon may take to answer. It said within the last seconds that it lives, so it may just be busy.
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// Passes a socket on to the daemon that has its session; `None` where it has to be served here: nobody else has the session, it
 /// was passed on already, or the other daemon does not take it.

@@ -232,6 +232,8 @@ struct Talker {
     broken: Arc<AtomicUsize>,
     /// The longest time without a socket.
     longest: Duration,
+    /// Why the last socket broke, or was not to be had.
+    why: String,
 }
 
 impl Talker {
@@ -244,7 +246,9 @@ impl Talker {
             "ws://127.0.0.1:{}/ws?token={TOKEN}{query}",
             self.front.port()
         );
-        let (mut socket, _) = tokio_tungstenite::connect_async(url).await.ok()?;
+        let connected = tokio_tungstenite::connect_async(url).await;
+        let connected = connected.inspect_err(|error| self.why = error.to_string());
+        let (mut socket, _) = connected.ok()?;
         let ready = self.next(&mut socket).await?;
         assert_eq!(ready["type"], "session:ready", "{ready}");
         let id = ready["payload"]["sessionId"].as_str().unwrap().to_owned();
@@ -279,7 +283,14 @@ impl Talker {
                     }
                     return Some(frame);
                 }
-                Ok(Message::Close(_)) | Err(_) => return None,
+                Ok(Message::Close(close)) => {
+                    self.why = format!("{close:?}");
+                    return None;
+                }
+                Err(error) => {
+                    self.why = error.to_string();
+                    return None;
+                }
                 Ok(_) => {}
             }
         }
@@ -314,8 +325,9 @@ impl Talker {
                 }
                 assert!(
                     lost.elapsed() < crate::support::PATIENCE,
-                    "nobody has session {}",
-                    self.number
+                    "nobody has session {}: {}",
+                    self.number,
+                    self.why
                 );
             };
             self.longest = self.longest.max(lost.elapsed());
@@ -414,6 +426,7 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
                 acknowledged: 0,
                 broken: Arc::clone(&broken),
                 longest: Duration::ZERO,
+                why: String::new(),
             };
             tokio::spawn(talker.live(Arc::clone(&done)))
         })
