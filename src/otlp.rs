@@ -76,8 +76,10 @@ pub(crate) fn begin(
     let collector = Arc::new(Collector::new(config));
     let mut tasks = Vec::new();
     if let Some(spans) = spans {
-        let sending = send_spans(Arc::clone(&collector), spans, stop.clone());
-        tasks.push(tokio::spawn(sending));
+        let (collector, stop, mut spans) = (Arc::clone(&collector), stop.clone(), spans);
+        tasks.push(tokio::spawn(async move {
+            send_spans(&collector, &mut spans, stop).await;
+        }));
     }
     if config.metrics {
         let sending = send_figures(collector, config.interval, families, stop.clone());
@@ -98,27 +100,27 @@ impl Exporting {
 }
 
 /// Sends spans as they end, many in one request, until `stop`; then those that are left.
-async fn send_spans(collector: Arc<Collector>, mut ended: Ended, stop: CancellationToken) {
+async fn send_spans(collector: &Collector, ended: &mut Ended, stop: CancellationToken) {
     let mut health = Health::new("spans");
     let mut batch = Vec::new();
     while stop
-        .run_until_cancelled(next(&mut ended, &mut batch))
+        .run_until_cancelled(next(ended, &mut batch))
         .await
         .is_some_and(|()| !batch.is_empty())
     {
         let body = collector.spans(std::mem::take(&mut batch));
-        let sending = send_often(&collector, &body, &mut health);
+        let sending = send_often(collector, &body, &mut health);
         if stop.run_until_cancelled(sending).await.is_none() {
             // Once more, for the last time.
             health.note(&collector.send("/v1/traces", body).await);
         }
-        tell_lost(&ended);
+        tell_lost(ended);
     }
     loop {
         batch.extend(std::iter::from_fn(|| ended.try_recv()).take(BATCH - batch.len().min(BATCH)));
         if batch.is_empty() {
             // Also those that ended while the last ones were sent.
-            return tell_lost(&ended);
+            return tell_lost(ended);
         }
         let body = collector.spans(std::mem::take(&mut batch));
         health.note(&collector.send("/v1/traces", body).await);
@@ -346,11 +348,8 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn spans_are_given_up_after_a_while_whatever_the_collector_does() {
-        // It takes connections, and says nothing.
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let collector = Collector::new(&OtlpConfig {
+    fn collector(listener: &TcpListener) -> Collector {
+        Collector::new(&OtlpConfig {
             endpoint: format!("http://{}", listener.local_addr().unwrap()),
             headers: BTreeMap::new(),
             traces: true,
@@ -358,7 +357,24 @@ mod tests {
             interval: Duration::from_secs(1),
             service: "outrigger".to_owned(),
             resource: BTreeMap::new(),
-        });
+        })
+    }
+
+    #[tokio::test]
+    async fn spans_that_were_lost_at_the_end_are_told_of() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let mut ended = Ended::over(3);
+        send_spans(&collector(&listener), &mut ended, stop).await;
+        assert_eq!(ended.take_lost(), 0, "nobody was told");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn spans_are_given_up_after_a_while_whatever_the_collector_does() {
+        // It takes connections, and says nothing.
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let collector = collector(&listener);
         let began = Instant::now();
         send_often(&collector, b"spans", &mut Health::new("spans")).await;
         assert_eq!(began.elapsed().as_secs(), PATIENCE.as_secs());

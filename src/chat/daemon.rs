@@ -14,8 +14,9 @@ use crate::runtime::Tail;
 
 const READY_TIME: Duration = Duration::from_secs(30);
 
-/// How long the daemon may take to end once its stdin is closed; then it is killed.
-const END_TIME: Duration = Duration::from_secs(8);
+/// How long the daemon may take to end once its stdin is closed; then it is killed. It waits for six things at most, for
+/// three seconds each.
+const END_TIME: Duration = Duration::from_secs(20);
 
 /// The longest ready line, in bytes.
 const LINE_BYTES: u64 = 64 * 1024;

@@ -129,6 +129,14 @@ impl Ended {
         self.spans.try_recv().ok()
     }
 
+    /// Returns a queue that is over, and that has lost so many.
+    #[cfg(test)]
+    pub(crate) fn over(lost: u64) -> Self {
+        let (_, spans) = mpsc::channel(1);
+        let lost = Arc::new(AtomicU64::new(lost));
+        Self { spans, lost }
+    }
+
     /// Returns how many spans were lost since this was asked last.
     pub fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)

@@ -6,7 +6,6 @@ use std::process::Command;
 use super::support::root;
 
 #[test]
-#[expect(clippy::print_stdout, reason = "it says aloud what is skipped")]
 fn a_folder_with_something_of_others_in_it_is_left_alone() {
     let page = "clients/typescript/build.mjs";
     for (program, script, more) in [

@@ -153,6 +153,24 @@ async fn a_daemon_that_could_not_keep_the_last_words_ends_with_its_own_exit_code
 }
 
 #[tokio::test]
+async fn who_asks_by_a_daemon_of_its_own_is_told_that_nothing_could_be_kept() {
+    let provider = Provider::start().await;
+    let mut daemon = Daemon::start(&provider).await;
+    drop(daemon.stdin.take());
+    let store = daemon.store();
+    let folder = daemon.left().await;
+    let store = rusqlite::Connection::open(store).unwrap();
+    store.execute_batch("BEGIN IMMEDIATE").unwrap();
+    provider.then(Turn::text("hello there"));
+    let config = folder.path().join("config.json");
+    let asked = within("an answer", run(&["run", "hello"], &config), String::new).await;
+    let said = String::from_utf8_lossy(&asked.stderr);
+    assert_eq!(asked.stdout, b"hello there\n", "{said}");
+    assert!(said.contains("could not be kept"), "{said}");
+    assert_eq!(asked.status.code(), Some(6), "{said}");
+}
+
+#[tokio::test]
 async fn deltas_are_not_written() {
     const DELTAS: usize = 300;
     let server = Server::start().await;
