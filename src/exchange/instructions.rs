@@ -131,9 +131,10 @@ mod tests {
         let instructions = Instructions::default();
         let visit = |number: usize| {
             let file = File {
+                writes: false,
+                root: "/p".to_owned(),
                 in_project: true,
                 relative: format!("f{number}/a.txt"),
-                ..File::default()
             };
             instructions.visit(&file, false);
         };

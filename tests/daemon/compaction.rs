@@ -200,7 +200,7 @@ async fn a_cancel_while_a_hook_is_asked_ends_the_exchange() {
     counting(&provider, 60);
     let asked = "echo asked > asked; sleep 1000";
     let hook =
-        json!({"on": "compact", "command": "/bin/sh", "args": ["-c", asked], "timeout": "10m"});
+        json!({"on": "compact", "command": "/bin/sh", "args": ["-c", asked], "timeout": "5m"});
     let more = json!({"hooks": {"keep": hook}, "compaction": {"at": 0.3}});
     let (daemon, mut client) = start(&provider, Some(WINDOW), more).await;
     client.send(say("read on")).await;

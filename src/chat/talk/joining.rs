@@ -1,7 +1,7 @@
 //! The session is there, new or resumed: its defaults are set, what has no answer is sent again, and
 //! what belonged to one that is gone is dropped. Pure.
 
-use super::{Action, Talk};
+use super::{Action, Talk, Typing};
 use crate::plain_text::frame::request_id;
 use crate::plain_text::line::send;
 use crate::plain_text::style::Style;
@@ -121,6 +121,7 @@ impl Talk {
         self.judged.clear();
         self.questions.clear();
         self.asides.clear();
+        self.typing = Typing::Message;
         self.passed = None;
         self.may_go_on = false;
         self.looking = None;

@@ -76,7 +76,7 @@ async fn what_it_started_ends_with_it() {
     for (line, timeout, cancels) in [
         ("sleep 1000 & echo $! > child", "1m", false),
         ("sleep 1000 & echo $! > child; wait", "500ms", false),
-        ("sleep 1000 & echo $! > child; wait", "10m", true),
+        ("sleep 1000 & echo $! > child; wait", "5m", true),
     ] {
         let provider = Provider::start().await;
         provider
