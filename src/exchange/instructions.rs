@@ -325,13 +325,13 @@ impl Learner<'_> {
             return Ok(Found::default());
         }
         let redactor = context.services.redactor.clone();
-        let with_skills = self.offers_skills();
+        let (with_skills, user) = (self.offers_skills(), context.session.user.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut found = find(
                 &config.project.instructions,
                 trust,
                 &workspace,
-                &folders,
+                (&user, &folders),
                 &redactor,
             );
             if !with_skills {
