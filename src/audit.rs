@@ -158,6 +158,9 @@ pub struct Rulings {
 pub struct Entry {
     /// When the call was settled, RFC 3339 in UTC.
     pub(crate) time: String,
+    /// Whose session it is; absent for the one user whose name is empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) user: String,
     pub(crate) session: String,
     pub(crate) conversation: String,
     /// The exchange, by the id of its messages.

@@ -436,7 +436,7 @@ fn build(
         not_kept,
         updates,
         quotas: Quotas::default(),
-        imports: Arc::new(Semaphore::new(session::MAX_IMPORTS)),
+        imports: session::Imports::default(),
         titles: Arc::new(Semaphore::new(session::MAX_TITLES)),
         workspaces,
         services: Services {

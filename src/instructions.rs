@@ -37,6 +37,14 @@ pub(crate) struct Words {
     pub text: String,
 }
 
+impl Words {
+    /// Returns its folder, as that is named to people and models.
+    pub(crate) fn folder(&self) -> String {
+        let folder = Path::new(&self.path).parent();
+        folder.unwrap_or(Path::new("")).display().to_string()
+    }
+}
+
 /// Reads the instructions of a folder of the project, which is named by its path below it and empty for the project's own: the
 /// first of the names that is there. `None` where there is none, or it says nothing. Fails with why it cannot be taken.
 pub(crate) fn of_folder(

@@ -17,6 +17,7 @@ mod feed;
 mod files;
 mod gap;
 mod handle;
+mod imports;
 mod instructions;
 mod kept;
 pub(crate) mod live;
@@ -87,6 +88,7 @@ use defaults::Defaults;
 pub(crate) use feed::Feed;
 use handle::Message;
 pub use handle::{AttachRefused, Attachment, Entrance, Handle};
+pub(crate) use imports::Imports;
 pub(crate) use kept::piece;
 pub(crate) use overview::DrainRequest;
 pub(crate) use project_files::ProjectFiles;
@@ -97,7 +99,7 @@ use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
 pub use sessions::{Daemon, NoSession, SessionEnd, Sessions, UserSessions};
-pub(crate) use sessions::{MAX_IMPORTS, MAX_SIDE_REQUESTS, elsewhere};
+pub(crate) use sessions::{MAX_SIDE_REQUESTS, elsewhere};
 use tasks::{EndedTasks, SessionTools};
 pub(crate) use tenure::Tenure;
 pub(crate) use title::MAX_TITLES;
@@ -216,6 +218,7 @@ impl Session {
             defaults: Defaults::new(&daemon.services.config()),
             shared: SessionContext {
                 id: ready.session_id.clone(),
+                user: handle.grant.user.clone(),
                 tools: tools.all,
                 workspace,
                 events: Events::new(move |event, reply_to| {

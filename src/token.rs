@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::JwtConfig;
 use crate::message::{Money, TrustLevel};
 use crate::protocol::roles::SocketRole;
-use crate::users::{Grant, User};
+use crate::users::{Grant, User, is_plain};
 use keys::Keys;
 pub(crate) use make::{public_keys, signed, written_key};
 pub(crate) use pass::Passes;
@@ -264,12 +264,9 @@ impl Claims {
         if !is_name || name.chars().any(char::is_control) {
             return Err(Refused::Claims);
         }
-        let is_plain = |root: &PathBuf| {
-            let mut parts = root.components();
-            root.is_absolute() && parts.all(|it| it != std::path::Component::ParentDir)
-        };
+        let is_folder = |root: &PathBuf| root.is_absolute() && is_plain(root);
         if let Some(roots) = &roots
-            && (roots.len() > MAX_ROOTS || !roots.iter().all(is_plain))
+            && (roots.len() > MAX_ROOTS || !roots.iter().all(is_folder))
         {
             return Err(Refused::Claims);
         }

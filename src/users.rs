@@ -4,7 +4,7 @@
 
 pub(crate) mod quota;
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +37,12 @@ pub struct Grant {
     pub ends: Option<Timestamp>,
     /// Cancelled when it was taken back.
     pub revoked: CancellationToken,
+}
+
+/// Returns whether a path leads nowhere up.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    let mut parts = path.components();
+    parts.all(|part| part != Component::ParentDir)
 }
 
 /// Why a grant counts no more.
@@ -86,8 +92,10 @@ impl Grant {
 
     /// Returns whether a folder may be a project, as far as this says.
     pub(crate) fn allows_folder(&self, folder: &Path) -> bool {
-        let is_below = |roots: &Vec<PathBuf>| roots.iter().any(|root| folder.starts_with(root));
-        self.roots.as_ref().is_none_or(is_below)
+        // A path that goes up again is below nothing.
+        let is_below = |root: &PathBuf| folder.starts_with(root) && is_plain(folder);
+        let roots = self.roots.as_ref();
+        roots.is_none_or(|roots| roots.iter().any(is_below))
     }
 
     /// Waits until it counts no more.
@@ -125,6 +133,7 @@ mod tests {
             ("/work/anna", true),
             ("/work/anna/deep", true),
             ("/work/annabel", false),
+            ("/work/anna/../ben", false),
             ("/work", false),
             ("/", false),
         ] {

@@ -6,6 +6,7 @@ use super::*;
 fn entry(tool_id: &str) -> Entry {
     Entry {
         time: "2026-11-20T18:00:00.000Z".to_owned(),
+        user: String::new(),
         session: "s".to_owned(),
         conversation: "default".to_owned(),
         exchange: "m1".to_owned(),

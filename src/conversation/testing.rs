@@ -20,7 +20,7 @@ use crate::message::{
     ConversationId, DangerLevel, MessageId, Model, OnViolation, Part, ToolCategory, ToolId,
     ToolSpec, TrustLevel, Usage,
 };
-use crate::permission::Scope;
+use crate::permission::{ApprovalPolicy, Freedom, Scope};
 use crate::protocol::ChatCode;
 use crate::protocol::event::Event;
 use crate::provider::{
@@ -318,6 +318,7 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
     let workspace = crate::tool::workspace::testing::with_tools(tools());
     let session = SessionContext {
         id: crate::message::SessionId::new("s"),
+        user: crate::users::User::default(),
         tools: Arc::new(Registry::beside(&workspace.registry, [])),
         workspace: Arc::new(workspace),
         events,

@@ -46,6 +46,7 @@ use crate::tool::locks::Locks;
 use crate::tool::quota::WriteQuota;
 use crate::tool::seen::SeenFiles;
 use crate::tool::workspace::Workspace;
+use crate::users::User;
 use crate::users::quota::Quota;
 
 /// One exchange, resolved from the send, the session, the workflow and the configuration.
@@ -196,6 +197,8 @@ impl Services {
 #[derive(Clone)]
 pub(crate) struct SessionContext {
     pub id: SessionId,
+    /// Whose it is.
+    pub user: User,
     /// The project its conversations work in, and their tools.
     pub workspace: Arc<Workspace>,
     /// The tools there are for it: the project's, and those that its client runs.

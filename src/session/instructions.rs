@@ -26,13 +26,14 @@ impl Session {
     pub(super) fn list_skills(&self, id: Option<&RequestId>) {
         let (config, redactor) = (self.services.config(), self.services.redactor.clone());
         let workspace = Arc::clone(&self.shared.workspace);
+        let user = self.shared.user.clone();
         let said = self.shared.memory.list().into_iter();
         let said = said.filter(|it| it.in_force && it.rule.allows);
         let said: Vec<Key> = said.map(|it| it.rule.key).collect();
         self.answer_later(id, async move {
             let read = tokio::task::spawn_blocking(move || {
                 let settings = &config.project.instructions;
-                let found = find_skills(settings, settings.trust, &workspace, &redactor);
+                let found = find_skills(settings, settings.trust, &workspace, &user, &redactor);
                 let is_trusted = |words: &Words| {
                     words.is_users
                         || settings.trust == InstructionsTrust::On
@@ -64,7 +65,7 @@ fn listed(found: Vec<Result<Skill, String>>, is_trusted: impl Fn(&Words) -> bool
                 listed.skills.push(SkillListed {
                     name: skill.name,
                     description: skill.description,
-                    folder: skill.folder,
+                    folder: skill.words.folder(),
                     sha256: file.sha256,
                     bytes: file.bytes,
                     source: file.source,
@@ -88,11 +89,17 @@ impl Daemon {
         let config = self.services.config();
         let redactor = self.services.redactor.clone();
         let (rules, folder) = (self.rules.of(user), projects::folder(workspace));
-        let workspace = Arc::clone(workspace);
+        let (workspace, user) = (Arc::clone(workspace), user.clone());
         let read = tokio::task::spawn_blocking(move || {
             let settings = &config.project.instructions;
             let folders = BTreeSet::new();
-            let found = find_words(settings, settings.trust, &workspace, &folders, &redactor);
+            let found = find_words(
+                settings,
+                settings.trust,
+                &workspace,
+                (&user, &folders),
+                &redactor,
+            );
             let is_trusted = |words: &Words| {
                 let most = config.approval.remember;
                 words.is_users

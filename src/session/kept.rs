@@ -201,10 +201,7 @@ impl UserSessions {
     }
 
     fn store(&self) -> Result<UserStore, SessionError> {
-        let daemon = self.daemon();
-        let store = daemon.store.as_ref();
-        let store = store.map(|store| store.of(self.user()));
-        store.ok_or_else(|| not_kept(daemon))
+        self.kept().ok_or_else(|| not_kept(self.daemon()))
     }
 
     fn updates(&self) -> UserUpdates {

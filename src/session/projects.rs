@@ -1,6 +1,6 @@
 //! The project of a session: the daemon's own, or one that a client names.
 
-use std::path::{Component, Path};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,10 +48,7 @@ impl Daemon {
 
     async fn open(&self, grant: &Grant, named: &str) -> Result<Arc<Workspace>, SessionError> {
         // Before anything is looked at: whoever may not name a folder learns nothing of it.
-        let is_plain = !Path::new(named)
-            .components()
-            .any(|it| it == Component::ParentDir);
-        if !is_plain || !grant.allows_folder(Path::new(named)) {
+        if !grant.allows_folder(Path::new(named)) {
             let message = format!(
                 "field `project`: {named} is not below the folders that this socket's token is for"
             );
@@ -62,9 +59,10 @@ impl Daemon {
             return Err(SessionError::new(SessionCode::RateLimited, message));
         };
         let (workspaces, folder) = (Arc::clone(&self.workspaces), named.to_owned());
+        let user = grant.user.clone();
         let opening = tokio::task::spawn_blocking(move || {
             let _until_done = place;
-            workspaces.open(&folder)
+            workspaces.open(&user, &folder)
         });
         match tokio::time::timeout(OPENING, opening).await {
             Ok(Ok(opened)) => opened.map_err(|error| not_opened(&error)),
@@ -148,7 +146,7 @@ fn not_opened(error: &NotOpened) -> SessionError {
     let code = match error {
         NotOpened::Forbidden(_) => SessionCode::Forbidden,
         NotOpened::Unusable(_) => SessionCode::InvalidPayload,
-        NotOpened::TooMany => SessionCode::RateLimited,
+        NotOpened::TooMany | NotOpened::TooManyOfUser => SessionCode::RateLimited,
     };
     SessionError::new(code, format!("field `project`: {error}"))
 }

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use super::defaults::Defaults;
+use super::imports::Imports;
 use super::kept::failed;
 use super::log::Log;
 use super::reload::Reloadable;
@@ -46,9 +47,6 @@ const MAX_SESSIONS: usize = 1_024;
 /// for as long as the other side takes.
 pub(crate) const MAX_SIDE_REQUESTS: usize = 16;
 
-/// Most sessions that are being imported at once: each is a file of up to 256 MiB.
-pub(crate) const MAX_IMPORTS: usize = 4;
-
 /// What one daemon has, made by `daemon::build` and handed down.
 pub struct Daemon {
     pub(crate) services: Services,
@@ -69,8 +67,8 @@ pub struct Daemon {
     pub(crate) updates: Updates,
     /// What each user does.
     pub(crate) quotas: Quotas,
-    /// Permits for sessions that are being imported: [`MAX_IMPORTS`].
-    pub(crate) imports: Arc<Semaphore>,
+    /// Sessions that are being imported.
+    pub(crate) imports: Imports,
     /// Permits for titles that models are asked for: [`MAX_TITLES`](super::MAX_TITLES).
     pub(crate) titles: Arc<Semaphore>,
     /// The projects that sessions work in.

@@ -101,7 +101,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         reloadable: None,
         updates: crate::store::Updates::default(),
         quotas: crate::users::quota::Quotas::default(),
-        imports: Arc::new(Semaphore::new(MAX_IMPORTS)),
+        imports: Imports::default(),
         titles: Arc::new(Semaphore::new(MAX_TITLES)),
         store: None,
         rules: RulesOfUsers::new(false),

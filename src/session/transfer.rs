@@ -8,9 +8,10 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, OwnedSemaphorePermit};
+use tokio::sync::Mutex;
 
 use super::Session;
+use super::imports::{Incoming, Place};
 use super::kept::{failed, unchanged};
 use super::projects;
 use super::resolve::invalid;
@@ -32,7 +33,7 @@ const CHARACTER: u64 = 4;
 #[derive(Default)]
 pub(super) struct Transfers {
     export: Arc<Mutex<Option<Exported>>>,
-    import: Option<Incoming>,
+    import: Option<Arc<Place>>,
 }
 
 /// The session that was exported last.
@@ -41,15 +42,6 @@ struct Exported {
     format: SessionFormat,
     file: File,
     bytes: u64,
-}
-
-/// What came so far of a file.
-struct Incoming {
-    file: File,
-    /// The piece that comes next.
-    next: u64,
-    bytes: u64,
-    permit: OwnedSemaphorePermit,
 }
 
 impl Session {
@@ -100,8 +92,9 @@ impl Session {
         // One that went wrong is begun anew.
         let before = self.transfers.import.take();
         match self.gathered(before, wanted).await {
-            Ok(incoming) if has_more => {
-                self.transfers.import = Some(incoming);
+            Ok((incoming, place)) if has_more => {
+                place.wait(incoming);
+                self.transfers.import = Some(place);
                 let taken = answer::SessionImported {
                     part,
                     session_id: None,
@@ -109,35 +102,40 @@ impl Session {
                 };
                 self.answer(id, Event::SessionImportResult(taken));
             }
-            Ok(incoming) => self.import(incoming, part, id),
+            Ok((incoming, place)) => self.import(incoming, place, part, id),
             Err(problem) => self.answer(id, Event::SessionError(problem)),
         }
     }
 
     async fn gathered(
         &self,
-        before: Option<Incoming>,
+        before: Option<Arc<Place>>,
         wanted: SessionImport,
-    ) -> Result<Incoming, SessionError> {
+    ) -> Result<(Incoming, Arc<Place>), SessionError> {
         let Some(store) = self.store() else {
             let problem = "sessions are not kept here (store.enabled)";
             return Err(SessionError::new(SessionCode::Forbidden, problem));
         };
-        let mut incoming = match before.filter(|_| wanted.part > 0) {
-            Some(before) => before,
+        let (mut incoming, place) = match before.filter(|_| wanted.part > 0) {
+            Some(place) => {
+                let incoming = place.take().ok_or_else(|| {
+                    let problem = "nothing came of this import for so long that another one took its place; send the file anew, from part 0";
+                    SessionError::new(SessionCode::RateLimited, problem)
+                })?;
+                (incoming, place)
+            }
             None => {
-                let permit = Arc::clone(&self.daemon.imports).try_acquire_owned();
-                let permit = permit.map_err(|_| {
+                let place = self.daemon.imports.begin().ok_or_else(|| {
                     let problem = "too many sessions are being imported at once; try again";
                     SessionError::new(SessionCode::RateLimited, problem)
                 })?;
                 let file = blocking(move || unnamed(&store)).await;
-                Incoming {
+                let incoming = Incoming {
                     file: file.map_err(|error| unwritable(&error))?,
                     next: 0,
                     bytes: 0,
-                    permit,
-                }
+                };
+                (incoming, place)
             }
         };
         if wanted.part != incoming.next {
@@ -156,14 +154,14 @@ impl Session {
         }
         let written = blocking(move || {
             incoming.file.write_all(wanted.text.as_bytes())?;
-            Ok(incoming)
+            Ok((incoming, place))
         });
         written.await.map_err(|error| unwritable(&error))
     }
 
     /// Makes a session of a file that is all there.
-    fn import(&self, incoming: Incoming, part: u64, id: Option<&RequestId>) {
-        let Incoming { file, permit, .. } = incoming;
+    fn import(&self, incoming: Incoming, place: Arc<Place>, part: u64, id: Option<&RequestId>) {
+        let file = incoming.file;
         let (config, grant) = (self.daemon.services.config(), Arc::clone(&self.grant));
         let here = projects::root(&self.shared.workspace);
         // Another machine's folder is none to work in here.
@@ -175,7 +173,7 @@ impl Session {
         };
         let updates = self.updates();
         self.with_store(id, async move |store| {
-            let _permit = permit;
+            let _place = place;
             let wrong = |problem: String| invalid(format!("session:import: {problem}"));
             let checked = tokio::task::spawn_blocking(move || {
                 let again = file.try_clone().map_err(|error| error.to_string())?;

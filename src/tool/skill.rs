@@ -81,16 +81,14 @@ impl Prepared for Call {
 
 /// Returns the instructions, and how the rest of the skill is reached.
 fn told(skill: &Skill) -> Output {
-    let Skill {
-        name,
-        folder,
-        words,
-        ..
-    } = skill;
+    let Skill { name, words, .. } = skill;
+    let folder = words.folder();
+    let is_named = std::path::Path::new(&folder).is_absolute();
     let beside = match words.is_users {
-        true => format!(
+        true if is_named => format!(
             "The skill `{name}`, in {folder}. Its other files are read with `path`; commands can read that folder."
         ),
+        true => format!("The skill `{name}`. Its other files are read with `path`."),
         false => {
             format!("The skill `{name}`, in {folder}. Its other files are read with file_read.")
         }

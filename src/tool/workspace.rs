@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use outrigger_store::User;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -21,6 +22,9 @@ use crate::sandbox::{self, Sandbox};
 /// The most projects, besides the daemon's own, that sessions work in at once: each holds open folders, and remembers
 /// what its tree hides.
 const MAX_WORKSPACES: usize = 64;
+
+/// The most of them that are there for one of several users.
+const MAX_OF_A_USER: usize = 16;
 
 /// The most folders that are opened at a time: a file system that hangs holds a thread for as long as it does.
 const MAX_OPENING: usize = 8;
@@ -52,6 +56,12 @@ pub enum NotOpened {
         MAX_WORKSPACES
     )]
     TooMany,
+    /// Those of one user do.
+    #[error(
+        "sessions of this user work in {} projects already; close one of them first",
+        MAX_OF_A_USER
+    )]
+    TooManyOfUser,
 }
 
 /// What every workspace of a daemon is made of.
@@ -78,8 +88,8 @@ pub struct Workspaces {
     own: Arc<Workspace>,
     /// The tools that need no project: every session has them.
     everywhere: Arc<Registry>,
-    /// Those besides the daemon's own, as long as sessions use them; held for a look at them.
-    others: Mutex<Vec<Weak<Workspace>>>,
+    /// Those besides the daemon's own, as long as sessions use them, each with who opened it; held for a look at them.
+    others: Mutex<Vec<(Weak<Workspace>, User)>>,
     opening: Arc<Semaphore>,
 }
 
@@ -154,8 +164,8 @@ impl Workspaces {
         Arc::clone(&self.opening).try_acquire_owned().ok()
     }
 
-    /// Opens the project that a client names by its absolute path. Looks at files; to be called within a runtime.
-    pub fn open(&self, named: &str) -> Result<Arc<Workspace>, NotOpened> {
+    /// Opens the project that a client of a user names by its absolute path. Looks at files; to be called within a runtime.
+    pub fn open(&self, user: &User, named: &str) -> Result<Arc<Workspace>, NotOpened> {
         let folder = folder(named)?;
         if self.own.project().is_ok_and(|own| own.root == folder) {
             return Ok(Arc::clone(&self.own));
@@ -164,9 +174,9 @@ impl Workspaces {
         self.common.allow(&folder)?;
         let project = self.common.project(folder)?;
         let roots = self.common.roots(&project)?;
-        let find = |others: &mut Vec<Weak<Workspace>>| {
-            others.retain(|other| other.strong_count() > 0);
-            let mut open = others.iter().filter_map(Weak::upgrade);
+        let find = |others: &mut Vec<(Weak<Workspace>, User)>| {
+            others.retain(|(other, _)| other.strong_count() > 0);
+            let mut open = others.iter().filter_map(|(other, _)| other.upgrade());
             open.find(|other| other.is_in(&roots))
         };
         if let Some(known) = find(&mut self.others.lock()) {
@@ -183,7 +193,12 @@ impl Workspaces {
             if others.len() >= MAX_WORKSPACES {
                 return Err(NotOpened::TooMany);
             }
-            others.push(Arc::downgrade(&made));
+            let own = others.iter().filter(|(_, by)| by == user).count();
+            // The one without a name is the only one, or operates the daemon.
+            if *user != User::default() && own >= MAX_OF_A_USER {
+                return Err(NotOpened::TooManyOfUser);
+            }
+            others.push((Arc::downgrade(&made), user.clone()));
         }
         // What an earlier daemon left half-written when it was killed.
         tokio::task::spawn_blocking(move || roots.sweep());

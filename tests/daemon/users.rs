@@ -11,6 +11,7 @@ use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
 
 mod attacks;
+mod caps;
 mod editors;
 mod limits;
 mod tokens;

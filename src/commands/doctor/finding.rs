@@ -9,7 +9,7 @@ use crate::protocol::word;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     check: &'static str,
-    state: State,
+    pub(super) state: State,
     message: String,
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -213,7 +213,7 @@ mod tests {
                 shown: "db".to_owned(),
                 server: "16".to_owned(),
                 schema: Some(2),
-                holder: None,
+                nodes: Vec::new(),
                 is_above,
                 bytes: 0,
             };

@@ -290,6 +290,7 @@ fn audit(
     };
     services.audit.record(Entry {
         time: Timestamp::now().to_string(),
+        user: session.user.to_string(),
         session: session.id.to_string(),
         conversation: clean(&record.conversation_id.to_string()),
         exchange: exchange.to_string(),

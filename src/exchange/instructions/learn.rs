@@ -222,12 +222,13 @@ impl Learner<'_> {
             return Ok(Found::default());
         }
         let redactor = context.services.redactor.clone();
-        let with_skills = self.offers_skills();
+        let (with_skills, user) = (self.offers_skills(), context.session.user.clone());
         let read = tokio::task::spawn_blocking(move || {
             let settings = &config.project.instructions;
-            let skills = with_skills.then(|| find_skills(settings, trust, &workspace, &redactor));
+            let skills =
+                with_skills.then(|| find_skills(settings, trust, &workspace, &user, &redactor));
             Found {
-                words: find_words(settings, trust, &workspace, &folders, &redactor),
+                words: find_words(settings, trust, &workspace, (&user, &folders), &redactor),
                 skills: skills.unwrap_or_default(),
             }
         });

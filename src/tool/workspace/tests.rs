@@ -67,7 +67,7 @@ impl Home {
 }
 
 fn refusal(workspaces: &Workspaces, named: &str) -> String {
-    let opened = workspaces.open(named);
+    let opened = workspaces.open(&User::default(), named);
     let error = opened.err().unwrap_or_else(|| panic!("{named} was opened"));
     error.to_string()
 }
@@ -76,22 +76,32 @@ fn refusal(workspaces: &Workspaces, named: &str) -> String {
 async fn a_folder_is_shared_by_those_who_name_it_and_dropped_with_the_last() {
     let home = Home::new(&["src/a", "work/a"]);
     let workspaces = home.workspaces(None, &["~/src/*", "~/work/*"]);
-    let one = workspaces.open(&home.shown("src/a")).unwrap();
-    let again = workspaces.open(&home.shown("src/./a/")).unwrap();
+    let one = workspaces
+        .open(&User::default(), &home.shown("src/a"))
+        .unwrap();
+    let again = workspaces
+        .open(&User::default(), &home.shown("src/./a/"))
+        .unwrap();
     assert!(Arc::ptr_eq(&one, &again));
     // Another folder of the same name has a storage of its own.
-    let other = workspaces.open(&home.shown("work/a")).unwrap();
+    let other = workspaces
+        .open(&User::default(), &home.shown("work/a"))
+        .unwrap();
     let central = |workspace: &Workspace| workspace.project().unwrap().central.clone();
     assert_ne!(central(&one), central(&other));
     assert!(central(&one).is_dir() && central(&other).is_dir());
     // What is in its place later is another project, and the one before goes on where it was.
     fs::rename(home.path.join("src/a"), home.path.join("src/b")).unwrap();
     fs::create_dir(home.path.join("src/a")).unwrap();
-    let later = workspaces.open(&home.shown("src/a")).unwrap();
+    let later = workspaces
+        .open(&User::default(), &home.shown("src/a"))
+        .unwrap();
     assert!(!Arc::ptr_eq(&one, &later));
     assert_eq!(workspaces.others.lock().len(), 3);
     drop((one, again, later));
-    let new = workspaces.open(&home.shown("src/b")).unwrap();
+    let new = workspaces
+        .open(&User::default(), &home.shown("src/b"))
+        .unwrap();
     assert_eq!(workspaces.others.lock().len(), 2);
     drop((other, new));
 }
@@ -100,7 +110,9 @@ async fn a_folder_is_shared_by_those_who_name_it_and_dropped_with_the_last() {
 async fn the_daemons_own_project_needs_no_permission() {
     let home = Home::new(&["own", "src/a"]);
     let workspaces = home.workspaces(Some("own"), &[]);
-    let own = workspaces.open(&home.shown("own")).unwrap();
+    let own = workspaces
+        .open(&User::default(), &home.shown("own"))
+        .unwrap();
     assert!(Arc::ptr_eq(&own, workspaces.own()));
     assert!(own.registry.names().contains(&"bash".to_owned()));
     let none = refusal(&workspaces, &home.shown("src/a"));
@@ -160,8 +172,12 @@ async fn what_is_no_project_is_refused_with_the_reason() {
     }
     assert!(workspaces.others.lock().is_empty());
     // A project in a project is one of its own.
-    workspaces.open(&home.shown("src/a/sub")).unwrap();
-    workspaces.open(&home.shown("src/a")).unwrap();
+    workspaces
+        .open(&User::default(), &home.shown("src/a/sub"))
+        .unwrap();
+    workspaces
+        .open(&User::default(), &home.shown("src/a"))
+        .unwrap();
 }
 
 #[tokio::test]
@@ -174,13 +190,48 @@ async fn there_are_so_many_and_no_more() {
         home.shown(&name)
     };
     let mut open: Vec<_> = (0..MAX_WORKSPACES)
-        .map(|number| workspaces.open(&name(number)).unwrap())
+        .map(|number| workspaces.open(&User::default(), &name(number)).unwrap())
         .collect();
     let one_more = name(MAX_WORKSPACES);
-    assert_eq!(workspaces.open(&one_more).err(), Some(NotOpened::TooMany));
-    workspaces.open(&name(0)).expect("one that is open");
+    assert_eq!(
+        workspaces.open(&User::default(), &one_more).err(),
+        Some(NotOpened::TooMany)
+    );
+    workspaces
+        .open(&User::default(), &name(0))
+        .expect("one that is open");
     open.pop();
-    workspaces.open(&one_more).expect("there is room again");
+    workspaces
+        .open(&User::default(), &one_more)
+        .expect("there is room again");
+}
+
+#[tokio::test]
+async fn one_user_does_not_take_all_there_are() {
+    let home = Home::new(&[]);
+    let workspaces = home.workspaces(None, &["~/src/*"]);
+    let name = |number: usize| {
+        let name = format!("src/{number}");
+        fs::create_dir_all(home.path.join(&name)).unwrap();
+        home.shown(&name)
+    };
+    let [anna, ben] = ["anna", "ben"].map(User::new);
+    let mut open: Vec<_> = (0..MAX_OF_A_USER)
+        .map(|number| workspaces.open(&anna, &name(number)).unwrap())
+        .collect();
+    let one_more = name(MAX_OF_A_USER);
+    let refused = workspaces.open(&anna, &one_more).err();
+    assert_eq!(refused, Some(NotOpened::TooManyOfUser));
+    workspaces.open(&anna, &name(0)).expect("one that is open");
+    drop(
+        workspaces
+            .open(&ben, &one_more)
+            .expect("others have theirs"),
+    );
+    open.pop();
+    workspaces
+        .open(&anna, &one_more)
+        .expect("there is room again");
 }
 
 #[test]

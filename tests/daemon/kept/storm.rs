@@ -3,6 +3,11 @@
 //!
 //! A short one in `.ci/run`; ten minutes with 200 sessions behind HAProxy where `OUTRIGGER_FULL_TESTS` is set.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "it says what came of it, and aloud what is skipped"
+)]
+
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::sync::Arc;

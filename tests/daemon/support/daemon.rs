@@ -147,7 +147,8 @@ impl Daemon {
         };
         let ready: Value = serde_json::from_str(&line).unwrap();
         if ready["event"] != "ready" {
-            eprintln!("{ready}");
+            // Beside its log, for whoever looks why.
+            std::fs::write(folder.path().join("fatal"), &line).unwrap();
             child.wait().await.unwrap();
             return Err(folder);
         }

@@ -56,3 +56,73 @@ async fn a_user_has_so_many_exchanges_at_once() {
     }
     assert!(send(&mut anna, "two").await["code"].is_null());
 }
+
+#[tokio::test]
+async fn sends_that_come_at_once_begin_no_more_than_may_run() {
+    let provider = Provider::start().await;
+    let users = Users::start(&provider, limits(&json!({"exchanges": 2}))).await;
+    let mut anna = users.connect("anna").await;
+    let mut pauses = Vec::new();
+    for _ in 0..2 {
+        let (turn, pause) = Turn::paused(&[json!({"content": "wait"})], &[], "stop");
+        provider.then(turn);
+        pauses.push(pause);
+    }
+    let sends: Vec<Value> = (0..8)
+        .map(|number| {
+            let id = number.to_string();
+            json!({"type": "chat:send", "id": id, "conversationId": id, "content": "hi"})
+        })
+        .collect();
+    anna.send_together(&sends).await;
+    let mut over = 0;
+    for _ in &sends {
+        let answer = anna.find(|it| it["replyTo"].is_string()).await;
+        over += usize::from(answer["payload"]["code"] == "quota_exceeded");
+    }
+    assert_eq!(over, 6);
+    // A compaction is work, too; where a conversation is at work it waits there.
+    let compact =
+        |id: &str| json!({"type": "chat:compact", "conversationId": id, "whenBusy": "queue"});
+    let begun = anna.all("chat:stream-start")[0]["conversationId"].clone();
+    let begun = begun.as_str().unwrap().to_owned();
+    let queued = anna.ask(compact(&begun)).await;
+    assert_eq!(queued["payload"]["state"], "queued", "{queued}");
+    for pause in pauses {
+        pause.go_on();
+    }
+    anna.until("chat:stream-end").await;
+}
+
+#[tokio::test]
+async fn what_is_asked_of_hooks_and_models_is_counted_before() {
+    let provider = Provider::start().await;
+    let line = r#"echo '{"decision":"refuse","reason":"no"}'"#;
+    let hook = json!({"on": "before_send", "command": "/bin/sh", "args": ["-c", line]});
+    let more = json!({"limits": {"sends_per_minute": 3}, "hooks": {"never": hook}});
+    let users = Users::start(&provider, more).await;
+    let mut anna = users.connect("anna").await;
+    for _ in 0..2 {
+        let refused = send(&mut anna, "default").await;
+        assert_eq!(refused["code"], "forbidden", "{refused}");
+    }
+    let compact = json!({"type": "chat:compact"});
+    let nothing = anna.ask(compact.clone()).await;
+    assert_eq!(nothing["payload"]["state"], "nothingToDo", "{nothing}");
+    assert_eq!(send(&mut anna, "default").await["code"], "quota_exceeded");
+    let over = anna.ask(compact).await;
+    assert_eq!(over["payload"]["code"], "quota_exceeded", "{over}");
+}
+
+#[tokio::test]
+async fn a_task_is_one_of_what_runs_at_once() {
+    for (most, is_over) in [(1, true), (2, false)] {
+        let provider = Provider::start().await;
+        let users = Users::start(&provider, limits(&json!({"exchanges": most}))).await;
+        let mut anna = users.connect("anna").await;
+        let input = json!({"description": "d", "prompt": "look"});
+        let result = run(&mut anna, "task", &input).await;
+        let said = result.to_string();
+        assert_eq!(said.contains("auth.limits.exchanges"), is_over, "{said}");
+    }
+}

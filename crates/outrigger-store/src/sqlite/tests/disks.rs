@@ -303,7 +303,7 @@ fn an_error_of_the_disk_says_which_one() {
         ),
     ] {
         let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
-        let problem = crate::sqlite::writer::problem(Path::new("x"), &error);
+        let problem = writer::problem(Path::new("x"), &error);
         assert!(problem.to_string().contains(expected), "{problem}");
     }
 }
