@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 877f0d522c9c5be77ecfde981f750b8955becb72da12457369f9b07f9a1d8922
+// SHA-256 of it: cb32904788aaa246a151d0e1d9289d17cf65aa9113c7527e7be19ddf7ae8c30c
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -33,7 +33,7 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
 }[K];
 
 /**
- * How much is done without asking the user.
+ * How much is done without asking the user, the least first.
  *
  * - `supervised`: Every call is asked for.
  * - `guided`: What can change something is asked for.
@@ -308,7 +308,8 @@ export type InstructionSource = "user" | "project";
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
- * - `store_unavailable`: What sessions are kept in does not answer now, or is another daemon's; the message says which.
+ * - `store_unavailable`: What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
+ * - `session_elsewhere`: Another daemon on the same database has the session; try again in a while.
  * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
@@ -345,6 +346,7 @@ export type SessionCode =
   | "too_many_tools"
   | "rate_limited"
   | "store_unavailable"
+  | "session_elsewhere"
   | "quota_exceeded"
   | "shutting_down"
   | "internal";

@@ -26,7 +26,7 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
     };
 }[K];
 /**
- * How much is done without asking the user.
+ * How much is done without asking the user, the least first.
  *
  * - `supervised`: Every call is asked for.
  * - `guided`: What can change something is asked for.
@@ -298,12 +298,13 @@ export type InstructionSource = "user" | "project";
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
- * - `store_unavailable`: What sessions are kept in does not answer now, or is another daemon's; the message says which.
+ * - `store_unavailable`: What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
+ * - `session_elsewhere`: Another daemon on the same database has the session; try again in a while.
  * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
  */
-export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | "unsupported_frame" | "approval_not_found" | "rule_not_found" | "input_not_found" | "budget_not_found" | "trust_not_found" | "not_queued" | "tool_not_found" | "conversation_not_found" | "conversation_busy" | "session_not_found" | "replay_gap" | "provider_not_found" | "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "mcp_error" | "forbidden" | "config_invalid" | "too_many_tools" | "rate_limited" | "store_unavailable" | "quota_exceeded" | "shutting_down" | "internal";
+export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | "unsupported_frame" | "approval_not_found" | "rule_not_found" | "input_not_found" | "budget_not_found" | "trust_not_found" | "not_queued" | "tool_not_found" | "conversation_not_found" | "conversation_busy" | "session_not_found" | "replay_gap" | "provider_not_found" | "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "mcp_error" | "forbidden" | "config_invalid" | "too_many_tools" | "rate_limited" | "store_unavailable" | "session_elsewhere" | "quota_exceeded" | "shutting_down" | "internal";
 /**
  * How bad a [`Notice`] is.
  *

@@ -1,6 +1,6 @@
 "use strict";
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 877f0d522c9c5be77ecfde981f750b8955becb72da12457369f9b07f9a1d8922
+// SHA-256 of it: cb32904788aaa246a151d0e1d9289d17cf65aa9113c7527e7be19ddf7ae8c30c
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
