@@ -7,6 +7,7 @@ mod compaction;
 mod learn;
 mod limit;
 mod queue;
+mod refusals;
 mod state;
 mod task;
 #[cfg(test)]
@@ -44,8 +45,9 @@ use crate::telemetry::metrics;
 use learn::{find_model, learn};
 use limit::{overdue, time_limit};
 pub(crate) use queue::{QueueChange, not_queued};
+pub(crate) use refusals::over_quota;
 use state::{ActorState, QUEUED, QueuedSend, Running};
-pub(crate) use state::{KeptSend, Unread, over_quota};
+pub(crate) use state::{KeptSend, Unread};
 pub(crate) use task::run_task;
 pub(crate) use view::{View, page_of};
 

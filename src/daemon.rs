@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 pub use self::drain::Outcome;
 use self::drain::{drain, drained, outcome};
 use self::listen::{bind, token};
-use self::sandboxes::{Sandboxes, ready_sandbox};
+use self::sandboxes::{Sandboxes, ready_sandbox, require_sandbox};
 use crate::acp;
 use crate::audit::Audit;
 use crate::config::{Config, Current, ProviderKind, Shown, Sources};
@@ -463,26 +463,6 @@ fn build(
         drain: DrainRequest::default(),
         stop,
     })
-}
-
-async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fatal> {
-    let Some(least) = least else {
-        return Ok(());
-    };
-    let found = daemon.sandbox.clone().await;
-    let mode = [Mode::Full, Mode::Fallback, Mode::Limits, Mode::Unverified]
-        .into_iter()
-        .find(|mode| mode.to_string() == found.mode)
-        .unwrap_or(Mode::None);
-    if mode >= least {
-        return Ok(());
-    }
-    Err(Fatal::configuration(
-        format!(
-            "commands can be sandboxed in mode `{mode}` only, and --require-sandbox asks for `{least}`"
-        ),
-        "`outrigger doctor` says why; start without --require-sandbox to accept it",
-    ))
 }
 
 /// Returns what the daemon works with, once it is known how well commands are confined.

@@ -11,6 +11,7 @@ mod approvals;
 mod asking;
 mod client_tools;
 mod conversations;
+mod daemon;
 mod defaults;
 mod execute;
 mod feed;
@@ -25,6 +26,7 @@ pub mod log;
 mod mcp;
 mod others;
 mod overview;
+mod presence;
 mod project_files;
 mod projects;
 mod providers;
@@ -51,7 +53,7 @@ mod usage;
 mod workflows;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -84,6 +86,7 @@ use crate::units::millis;
 use crate::users::Grant;
 
 use client_tools::ClientTools;
+pub use daemon::Daemon;
 use defaults::Defaults;
 pub(crate) use feed::Feed;
 use handle::Message;
@@ -98,8 +101,8 @@ pub(crate) use reload::Reloadable;
 use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
-pub use sessions::{Daemon, NoSession, SessionEnd, Sessions, UserSessions};
 pub(crate) use sessions::{MAX_SIDE_REQUESTS, elsewhere};
+pub use sessions::{NoSession, SessionEnd, Sessions, UserSessions};
 use tasks::{EndedTasks, SessionTools};
 pub(crate) use tenure::Tenure;
 pub(crate) use title::MAX_TITLES;
@@ -426,52 +429,6 @@ impl Session {
         }
     }
 
-    /// Has the session wait for somebody who answers, or end where nobody comes back for longer than it may.
-    fn settle_presence(&mut self) {
-        self.shared.questions.attach(self.driver.is_some());
-        let is_attended = self.is_attended();
-        self.shared.questions.attend(is_attended);
-        self.attend(is_attended);
-        if is_attended {
-            (self.ends_at, self.ends_when_idle) = (None, false);
-        } else if self.ends_at.is_none() && !self.ends_when_idle {
-            let grace = self.daemon.services.config().session.resume_grace;
-            self.ends_at = Instant::now().checked_add(grace);
-        }
-        self.spare.store(!self.is_used(), Ordering::Relaxed);
-    }
-
-    /// Tells who gives out locks whether somebody is there.
-    fn attend(&mut self, is_attended: bool) {
-        // At most one: the end of a second one would speak for the first.
-        match is_attended {
-            true => self.away = None,
-            false => {
-                let (locks, id) = (&self.services.locks, &self.shared.id);
-                self.away.get_or_insert_with(|| locks.away(id));
-            }
-        }
-    }
-
-    /// Returns whether an exchange runs that does not wait for the user.
-    async fn is_at_work(&self) -> bool {
-        if self.feed.log().is_at_work() || !self.reading.is_empty() {
-            return true;
-        }
-        for id in self.conversations.keys() {
-            if self.look(id, |view| view.is_at_work()).await == Some(true) {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn is_used(&self) -> bool {
-        self.sockets().next().is_some()
-            || !self.conversations.is_empty()
-            || !self.reading.is_empty()
-    }
-
     fn say_at_begin(&mut self) {
         for notice in std::mem::take(&mut self.at_begin) {
             self.shared.events.emit(Event::SessionNotice(notice));
@@ -485,8 +442,8 @@ impl Session {
         Ready {
             resumed: true,
             resume_grace_ms: millis(config.session.resume_grace),
-            features: sessions::features(config),
-            workflows: sessions::workflows(config),
+            features: daemon::features(config),
+            workflows: daemon::workflows(config),
             trust_level: in_force.trust_level,
             on_violation: in_force.on_violation,
             layers: in_force.layers,

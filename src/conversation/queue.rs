@@ -2,7 +2,8 @@
 
 use std::num::NonZeroUsize;
 
-use super::state::{ActorState, QueuedSend, Running, refused};
+use super::refusals::refused;
+use super::state::{ActorState, QueuedSend, Running};
 use super::view::attachments;
 use super::{Admission, drop_queued, emit_state};
 use crate::exchange::context::{Context, Steer};

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::refusals::{full, over_quota, refused};
 use super::view::words;
 use super::{
     Admission, Command, CompactRequest, SendRequest, SharedAdmission, View, drop_next, drop_queued,
@@ -15,13 +16,13 @@ use super::{
 use crate::exchange::Execute;
 use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::questions::Open;
-use crate::message::{ConversationId, MessageId, Notice, Severity, ToolId};
+use crate::message::{MessageId, Notice, Severity, ToolId};
 use crate::permission::Freedom;
 use crate::protocol::answer::{self, CompactState, SendState};
 use crate::protocol::command::WhenBusy;
 use crate::protocol::content::WireMessage;
-use crate::protocol::event::{By, ChatError, Event, Queued, SessionError, StateName, StopReason};
-use crate::protocol::{ChatCode, RequestId, SessionCode};
+use crate::protocol::event::{By, ChatError, Event, Queued, StateName, StopReason};
+use crate::protocol::{ChatCode, RequestId};
 use crate::telemetry::metrics::{self, Counted};
 use crate::users::quota;
 
@@ -504,25 +505,4 @@ fn unfinished_calls(context: &Context) -> Vec<ToolId> {
     announced.retain(|id| executions.get(id).is_none());
     calls.extend(announced);
     calls
-}
-
-fn full(id: &ConversationId) -> Box<ChatError> {
-    refused(
-        id,
-        ChatCode::QueueFull,
-        &format!("{QUEUED} sends wait in this conversation already"),
-    )
-}
-
-/// Returns the error of what would have one more of the user's conversations work than may.
-pub(crate) fn over_quota() -> SessionError {
-    let message = "as many exchanges of this user run as may at once (auth.limits.exchanges); send it again when one of them has ended";
-    SessionError::new(SessionCode::QuotaExceeded, message)
-}
-
-pub(super) fn refused(id: &ConversationId, code: ChatCode, message: &str) -> Box<ChatError> {
-    Box::new(ChatError {
-        retryable: true,
-        ..ChatError::new(id, None, code, message)
-    })
 }

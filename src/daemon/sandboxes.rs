@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{Config, SandboxPolicy};
 use crate::protocol::{event, word};
+use crate::ready::Fatal;
 use crate::sandbox::{self, HeldBy, Limits, Mode, Sandbox};
+use crate::session::Daemon;
 
 /// What commands are run by, and what runs those that are not to be confined.
 pub(super) struct Sandboxes {
@@ -101,4 +103,25 @@ fn found_caches(names: &[String], home: Option<&Path>) -> Vec<PathBuf> {
         );
     }
     found.folders
+}
+
+/// Fails where commands are confined less than they have to be.
+pub(super) async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fatal> {
+    let Some(least) = least else {
+        return Ok(());
+    };
+    let found = daemon.sandbox.clone().await;
+    let mode = [Mode::Full, Mode::Fallback, Mode::Limits, Mode::Unverified]
+        .into_iter()
+        .find(|mode| mode.to_string() == found.mode)
+        .unwrap_or(Mode::None);
+    if mode >= least {
+        return Ok(());
+    }
+    Err(Fatal::configuration(
+        format!(
+            "commands can be sandboxed in mode `{mode}` only, and --require-sandbox asks for `{least}`"
+        ),
+        "`outrigger doctor` says why; start without --require-sandbox to accept it",
+    ))
 }

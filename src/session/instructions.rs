@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::sessions::Daemon;
+use super::daemon::Daemon;
 use super::{Session, projects};
 use crate::config::InstructionsTrust;
 use crate::exchange::instructions::{find_skills, find_words, key_of, shown};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Session;
+use super::daemon::Daemon;
 use super::resolve::invalid;
-use super::sessions::Daemon;
 use super::tasks::SessionTools;
 use crate::protocol::SessionCode;
 use crate::protocol::event::{Project, SessionError};

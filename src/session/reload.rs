@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::sessions::Daemon;
+use super::daemon::Daemon;
 use crate::config::{Config, Reading, Readings, Shown, Sources, concerns, is_live, load};
 use crate::message::Severity;
 use crate::notices::To;

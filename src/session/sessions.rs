@@ -1,42 +1,28 @@
-//! The sessions of a daemon, and what it gives to each.
+//! The sessions of a daemon.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, OwnedMutexGuard, Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedMutexGuard, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use super::defaults::Defaults;
-use super::imports::Imports;
+use super::daemon::Daemon;
 use super::kept::failed;
 use super::log::Log;
-use super::reload::Reloadable;
-use super::resolve::LAYERS;
-use super::tasks::SessionTools;
-use super::tenure::{self, Tenure};
-use super::{
-    DrainRequest, Feed, Handle, INBOX, Message, ProjectFiles, Session, projects, providers,
-};
-use crate::config::{Config, ExposePolicy};
-use crate::exchange::context::Services;
+use super::tenure::{self};
+use super::{Feed, Handle, INBOX, Message, ProjectFiles, Session, projects};
 use crate::exchange::executions::Executions;
-use crate::exchange::memory::RulesOfUsers;
 use crate::message::SessionId;
-use crate::notices::Notices;
-use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
-use crate::protocol::{CLIENT_TOOLS, EXPOSED_PORTS, FEATURES, SessionCode, TASKS};
-use crate::provider::registry::Providers;
+use crate::protocol::SessionCode;
+use crate::protocol::event::{Event, Ready, SessionError};
 use crate::store::restored::Restored;
-use crate::store::{AnyStore, Held, Journal, Known, Store as _, Updates, UserStore};
-use crate::tool::workspace::{Workspace, Workspaces};
-use crate::units::millis;
-use crate::users::quota::{Counted, Quotas};
+use crate::store::{Held, Journal, Known, Store as _, UserStore};
+use crate::tool::workspace::Workspace;
+use crate::users::quota::Counted;
 use crate::users::{Grant, User};
 use crate::webhooks::Webhooks;
 
@@ -46,109 +32,6 @@ const MAX_SESSIONS: usize = 1_024;
 /// Most requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a connection
 /// for as long as the other side takes.
 pub(crate) const MAX_SIDE_REQUESTS: usize = 16;
-
-/// What one daemon has, made by `daemon::build` and handed down.
-pub struct Daemon {
-    pub(crate) services: Services,
-    pub(crate) providers: Providers,
-    pub(crate) mcp: Arc<crate::mcp::Mcp>,
-    pub(crate) notices: Notices,
-    /// Another program that is told how sessions stand, where there is one.
-    pub(crate) webhooks: Option<Arc<Webhooks>>,
-    /// Where the configuration comes from, where it can be read again.
-    pub(crate) reloadable: Option<Reloadable>,
-    /// Where sessions are kept; nowhere where there is none.
-    pub(crate) store: Option<AnyStore>,
-    /// Why there is none.
-    pub(crate) not_kept: String,
-    /// What users said that counts in all their sessions, or in those of a project.
-    pub(crate) rules: RulesOfUsers,
-    /// What changes about those sessions.
-    pub(crate) updates: Updates,
-    /// What each user does.
-    pub(crate) quotas: Quotas,
-    /// Sessions that are being imported.
-    pub(crate) imports: Imports,
-    /// Permits for titles that models are asked for: [`MAX_TITLES`](super::MAX_TITLES).
-    pub(crate) titles: Arc<Semaphore>,
-    /// The projects that sessions work in.
-    pub(crate) workspaces: Arc<Workspaces>,
-    /// Done when the folders of all conversations' commands are removed.
-    pub(crate) pods_removed: Shared<BoxFuture<'static, ()>>,
-    /// What the sandbox enforces here, found out once and off the way to ready.
-    pub(crate) sandbox: Shared<BoxFuture<'static, Sandbox>>,
-    /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
-    pub(crate) side_requests: Arc<Semaphore>,
-    pub(crate) tasks: TaskTracker,
-    /// For how long it may have sessions.
-    pub(crate) tenure: Tenure,
-    /// Cancelled when nothing new is begun.
-    pub(crate) draining: CancellationToken,
-    /// Whether an operator wants that.
-    pub(crate) drain: DrainRequest,
-    /// Cancelled when everything has to end.
-    pub(crate) stop: CancellationToken,
-}
-
-impl Daemon {
-    /// Returns whether what is said is kept.
-    pub(super) fn keeps(&self) -> bool {
-        let store = self.store.as_ref();
-        store.is_some_and(|store| store.ended().is_none())
-    }
-
-    async fn ready(
-        &self,
-        session_id: SessionId,
-        workspace: &Arc<Workspace>,
-        grant: &Grant,
-    ) -> Ready {
-        self.find_first_provider().await;
-        let settings = &self.services.settings;
-        let config = &settings.now();
-        let (project, project_error) = projects::shown(workspace);
-        Ready {
-            protocol_version: crate::protocol::PROTOCOL_VERSION,
-            daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
-            session_id,
-            resumed: false,
-            resume_grace_ms: millis(config.session.resume_grace),
-            persistent: self.keeps(),
-            epoch: 1,
-            trust_level: config.chat.trust_level.min(grant.most_trust),
-            on_violation: Defaults::on_violation(
-                config.workflows.get(&config.chat.workflow),
-                config,
-            ),
-            project,
-            project_error,
-            sandbox: self.sandbox.clone().await,
-            providers: providers::ready(&self.providers),
-            tools: SessionTools::new(&workspace.registry, settings).all.names(),
-            layers: LAYERS.to_vec(),
-            features: features(config),
-            workflows: workflows(config),
-            instructions: self.instructions(workspace, &grant.user).await,
-            operator: grant.may_operate(),
-        }
-    }
-}
-
-pub(super) fn workflows(config: &Config) -> Vec<String> {
-    config.workflows.keys().cloned().collect()
-}
-
-/// Returns what this daemon offers beyond the first release of the contract, less what its operator switched off.
-pub(super) fn features(config: &Config) -> Vec<String> {
-    let is_off = |feature: &str| match feature {
-        EXPOSED_PORTS => config.tools.bash.expose == ExposePolicy::Off,
-        CLIENT_TOOLS => !config.tools.client.enabled,
-        TASKS => !config.tasks.enabled,
-        _ => false,
-    };
-    let features = FEATURES.into_iter().filter(|it| !is_off(it));
-    features.map(str::to_owned).collect()
-}
 
 /// The sessions there are. They are reached by [`of`](Self::of) alone, by whoever has been granted something.
 pub struct Sessions {
