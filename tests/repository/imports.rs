@@ -41,8 +41,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "users",
-        &["message", "permission", "protocol"],
-        "what somebody may who was let in: trust and answers are `permission`'s words, roles `protocol`'s",
+        &["message", "protocol"],
+        "what somebody may who was let in: roles are `protocol`'s words",
     ),
     (
         "token",
@@ -203,8 +203,17 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "conversation",
-        &["runtime", "exchange", "message", "protocol", "telemetry"],
-        "`telemetry` for figures",
+        &[
+            "runtime",
+            "exchange",
+            "message",
+            "permission",
+            "protocol",
+            "store",
+            "telemetry",
+            "users",
+        ],
+        "`telemetry` for figures, `users` for what one of them may have at work, `permission` for what is done without asking, `store` for what is not safe yet",
     ),
     (
         "session",

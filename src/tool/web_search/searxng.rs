@@ -190,14 +190,14 @@ mod tests {
             let advice = how_to_start(&reqwest::Url::parse(url).unwrap(), is_in_container);
             assert!(advice.contains(expected), "{url}: {advice}");
         }
-        // The README has the same.
+        // docs/docker.md has the same.
         let here = how_to_start(
             &reqwest::Url::parse("http://localhost:8080").unwrap(),
             false,
         );
         let (_, command) = here.split_once(": ").unwrap();
         assert!(
-            include_str!("../../../README.md").contains(command),
+            include_str!("../../../docs/docker.md").contains(command),
             "{command}"
         );
     }
