@@ -231,7 +231,7 @@ async fn whoever_waits_for_the_answer_to_another_task_has_time() {
         }
     });
     let mut more = priced("supervised");
-    more["workflows"] = json!({"short": {"limits": {"timeout": "4s"}, "tool_permissions": {"file_read": {"allowed": true}}}});
+    more["workflows"] = json!({"short": {"limits": {"timeout": "15s"}, "tool_permissions": {"file_read": {"allowed": true}}}});
     more["tasks"] = json!({"profiles": ["short"]});
     let daemon = Daemon::with(&provider, more).await;
     daemon.file("a.txt", "a\n");
@@ -253,7 +253,7 @@ async fn whoever_waits_for_the_answer_to_another_task_has_time() {
     let confirm = client.until("chat:budget-confirm").await;
     // Longer than either task may take.
     let mut other = daemon.connect().await;
-    let hang = json!({"type": "chat:send", "content": "hang", "limits": {"timeoutMs": 5_000}});
+    let hang = json!({"type": "chat:send", "content": "hang", "limits": {"timeoutMs": 16_000}});
     other.send(hang).await;
     let ended = other.until("chat:stream-end").await;
     assert_eq!(ended["payload"]["stopReason"], "timeout", "{ended}");
