@@ -42,10 +42,11 @@ use crate::runtime::Stopwatch;
 use crate::telemetry::metrics;
 
 use learn::{find_model, learn};
+pub(crate) use limit::over_quota;
 use limit::{overdue, time_limit};
 pub(crate) use queue::{QueueChange, not_queued};
 use state::{ActorState, QUEUED, QueuedSend, Running};
-pub(crate) use state::{KeptSend, Unread, over_quota};
+pub(crate) use state::{KeptSend, Unread};
 pub(crate) use task::run_task;
 pub(crate) use view::{View, page_of};
 

@@ -190,8 +190,17 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "conversation",
-        &["runtime", "exchange", "message", "protocol", "telemetry"],
-        "`telemetry` for figures",
+        &[
+            "runtime",
+            "exchange",
+            "message",
+            "permission",
+            "protocol",
+            "store",
+            "telemetry",
+            "users",
+        ],
+        "`telemetry` for figures; `permission` for how free an exchange is that somebody has a word in; `store` for a send as it waits; `users` for who counts what is at work",
     ),
     (
         "session",

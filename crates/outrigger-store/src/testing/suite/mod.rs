@@ -486,17 +486,3 @@ async fn a_store_that_is_silent_is_told_as_one_that_fails_until_it_answers() {
     assert!(told.recv().unwrap());
     assert_eq!(store.failing(), None);
 }
-
-#[tokio::test]
-async fn no_session_has_an_id_that_cannot_be() {
-    let Some((_folder, path)) = temporary() else {
-        return;
-    };
-    let store = start(&path);
-    let id = "a\0b";
-    assert_eq!(store.open(id).await, Ok(None));
-    assert_eq!(store.has(id).await, Ok(false));
-    assert_eq!(store.has_exchange(id, "m1").await, Ok(false));
-    let each = |_| std::ops::ControlFlow::Continue(());
-    assert_eq!(store.export(id, Box::new(each)).await, Ok(false));
-}

@@ -252,3 +252,17 @@ async fn what_one_user_has_is_not_there_for_another() {
     write(&anna, "s", vec![Change::Delete]).unwrap();
     assert!(!anna.has("s").await.unwrap() && ben.has("t").await.unwrap());
 }
+
+#[tokio::test]
+async fn no_session_has_an_id_that_cannot_be() {
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
+    let store = start(&path);
+    let id = "a\0b";
+    assert_eq!(store.open(id).await, Ok(None));
+    assert_eq!(store.has(id).await, Ok(false));
+    assert_eq!(store.has_exchange(id, "m1").await, Ok(false));
+    let each = |_| std::ops::ControlFlow::Continue(());
+    assert_eq!(store.export(id, Box::new(each)).await, Ok(false));
+}
