@@ -45,7 +45,6 @@ use crate::telemetry::metrics;
 use learn::{find_model, learn};
 use limit::{overdue, time_limit};
 pub(crate) use queue::{QueueChange, not_queued};
-pub(crate) use refusals::over_quota;
 use state::{ActorState, QUEUED, QueuedSend, Running};
 pub(crate) use state::{KeptSend, Unread};
 pub(crate) use task::run_task;

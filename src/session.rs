@@ -47,8 +47,10 @@ mod status;
 mod tasks;
 mod tenure;
 mod title;
+mod told;
 mod tools;
 mod transfer;
+mod turned_away;
 mod usage;
 mod workflows;
 
@@ -68,15 +70,14 @@ use crate::exchange::history::History;
 use crate::exchange::memory::{ConversationMemory, Memory, SharedRules};
 use crate::exchange::tasks::{BeginTask, DESK};
 use crate::exchange::transcript::Events;
-use crate::message::{ConversationId, Money, Notice, Severity};
-use crate::notices::{Addressed, NOT_SAFE, Notices};
+use crate::message::{ConversationId, Money, Notice};
+use crate::notices::{Addressed, Notices};
 use crate::protocol::RequestId;
 use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, Ready};
 use crate::protocol::roles::SessionRoles;
 use crate::runtime::{any_cancelled, sleep_until};
 use crate::spend::Account;
-use crate::store::AnyStore;
 use crate::store::restored::Restored;
 use crate::telemetry::metrics;
 use crate::tool::Registry;
@@ -101,12 +102,14 @@ pub(crate) use reload::Reloadable;
 use roles::Socket;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
-pub(crate) use sessions::{MAX_SIDE_REQUESTS, elsewhere};
-pub use sessions::{NoSession, SessionEnd, Sessions, UserSessions};
+pub(crate) use sessions::MAX_SIDE_REQUESTS;
+pub use sessions::{SessionEnd, Sessions, UserSessions};
 use tasks::{EndedTasks, SessionTools};
 pub(crate) use tenure::Tenure;
 pub(crate) use title::MAX_TITLES;
 use transfer::Transfers;
+pub use turned_away::NoSession;
+pub(crate) use turned_away::elsewhere;
 
 /// How long a new session waits for the socket that it was made for.
 const FIRST_SOCKET: Duration = Duration::from_secs(10);
@@ -298,19 +301,7 @@ impl Session {
             self.restore(restored).await;
         }
         self.at_begin.extend(self.unread(are_read));
-        if let Some(problem) = self.daemon.store.as_ref().and_then(AnyStore::failing) {
-            let message = match self.grant.is_operator {
-                true => {
-                    format!("what is said is not safe now: the store does not take it ({problem})")
-                }
-                false => NOT_SAFE.to_owned(),
-            };
-            self.at_begin.push(Notice {
-                severity: Severity::Error,
-                code: "store_failed".to_owned(),
-                message,
-            });
-        }
+        self.at_begin.extend(self.not_safe());
         // The client of a session of before asks for a resync, in which they would be lost.
         if !is_restored {
             self.say_at_begin();
@@ -345,11 +336,7 @@ impl Session {
                 }
                 // One that came too fast to be read is missed; `mcp:list` has how things stand.
                 notice = notices.recv() => {
-                    let said = |notice: Addressed| {
-                        let Grant { user, is_operator, .. } = &*self.grant;
-                        notice.said_in(&self.shared.id, user, *is_operator)
-                    };
-                    if let Some(notice) = notice.ok().and_then(said) {
+                    if let Some(notice) = notice.ok().and_then(|it| self.said(it)) {
                         self.shared.events.emit(Event::SessionNotice(notice));
                     }
                     continue;

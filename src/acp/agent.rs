@@ -31,7 +31,7 @@ pub(super) const INCOMING: usize = 16;
 /// Orders that wait for a session.
 const ORDERS: usize = 64;
 
-/// UserSessions of a page of `session/list`.
+/// Sessions of a page of `session/list`.
 const PAGE: usize = 50;
 
 /// The longest line is longer than this daemon takes.

@@ -6,14 +6,54 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
 use super::learn::find_model;
-use super::limit::time_limit;
-use super::state::Running;
+use super::limit::{over_quota, time_limit};
+use super::refusals::refused;
+use super::state::{ActorState, Running};
 use super::{CompactRequest, Mailbox, drive};
 use crate::exchange::compaction::{Outcome, Wish, by_hand};
 use crate::exchange::context::{Context, Setup};
+use crate::protocol::ChatCode;
 use crate::protocol::answer::{self, CompactState};
 use crate::protocol::event::{CompactionTrigger, Event};
 use crate::runtime::Stopwatch;
+
+impl ActorState {
+    /// Has the conversation made shorter next, or once the exchange that runs is over.
+    pub(super) fn admit_compact(&mut self, wanted: CompactRequest, context: &Context) {
+        if !self.may_work(context) {
+            let over = Event::SessionError(over_quota());
+            return context.events().answer(wanted.reply_to.as_ref(), over);
+        }
+        let is_busy = self.running.is_some() || self.next.is_some() || self.compact.is_some();
+        let has_place = self.compact.is_none() && wanted.may_wait;
+        let answer = match is_busy {
+            // It answers itself.
+            false => None,
+            true if has_place => Some(Event::ChatCompactResult(answer::Compacting {
+                conversation_id: context.conversation.id.clone(),
+                state: CompactState::Queued,
+            })),
+            true => {
+                return context.events().answer(
+                    wanted.reply_to.as_ref(),
+                    Event::ChatError(refused(
+                        &context.conversation.id,
+                        ChatCode::ConversationBusy,
+                        "an exchange is running in this conversation, or it is to be made shorter already; `whenBusy: \"queue\"` waits for an exchange",
+                    )),
+                );
+            }
+        };
+        let reply_to = match answer {
+            Some(answer) => {
+                context.events().answer(wanted.reply_to.as_ref(), answer);
+                None
+            }
+            None => wanted.reply_to.clone(),
+        };
+        self.compact = Some(CompactRequest { reply_to, ..wanted });
+    }
+}
 
 /// Makes what the model sees of a conversation shorter, as its last exchange would.
 pub(super) async fn run(mailbox: &mut Mailbox, context: &Context, wanted: CompactRequest) {

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use super::limit::over_quota;
 use super::refusals::refused;
 use super::state::{ActorState, QueuedSend, Running};
 use super::view::attachments;
@@ -38,6 +39,8 @@ enum Refused {
     Attached(MessageId),
     /// It cannot be part of what runs.
     Busy(Box<ChatError>),
+    /// As many of the user's conversations are at work as may be.
+    Quota,
 }
 
 impl From<Refused> for Event {
@@ -51,6 +54,7 @@ impl From<Refused> for Event {
                 "chat:queue: field `content`: `{id}` has pictures or documents, which a text alone would drop; send parts, with all that it is to have"
             ),
             Refused::Busy(error) => return Self::ChatError(error),
+            Refused::Quota => return Self::SessionError(over_quota()),
         };
         Self::SessionError(SessionError::new(SessionCode::InvalidPayload, message))
     }
@@ -181,6 +185,9 @@ impl ActorState {
                 message,
             ))
         };
+        if self.running.is_none() && !self.may_work(context) {
+            return Err(Refused::Quota);
+        }
         let Some(running) = &mut self.running else {
             // The next round of the conversation takes it.
             if let Some(send) = self.queue.remove(at) {

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::refusals::{full, over_quota, refused};
+use super::limit::over_quota;
+use super::refusals::{full, refused};
 use super::view::words;
 use super::{
     Admission, Command, CompactRequest, SendRequest, SharedAdmission, View, drop_next, drop_queued,
@@ -18,7 +19,7 @@ use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::questions::Open;
 use crate::message::{MessageId, Notice, Severity, ToolId};
 use crate::permission::Freedom;
-use crate::protocol::answer::{self, CompactState, SendState};
+use crate::protocol::answer::{self, SendState};
 use crate::protocol::command::WhenBusy;
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::{By, ChatError, Event, Queued, StateName, StopReason};
@@ -251,15 +252,6 @@ impl ActorState {
         }
     }
 
-    /// Counts the conversation as one at work; returns false where as many of the user's are as may be.
-    fn may_work(&mut self, context: &Context) -> bool {
-        if self.at_work.is_none() {
-            let most = context.services.config().auth.limits.exchanges;
-            self.at_work = context.services.quota.exchange(most);
-        }
-        self.at_work.is_some()
-    }
-
     /// Has a send run next, or puts it into the running exchange or into the queue.
     fn place(
         &mut self,
@@ -346,42 +338,6 @@ impl ActorState {
                 Ok(sent)
             }
         }
-    }
-
-    /// Has the conversation made shorter next, or once the exchange that runs is over.
-    fn admit_compact(&mut self, wanted: CompactRequest, context: &Context) {
-        if !self.may_work(context) {
-            let over = Event::SessionError(over_quota());
-            return context.events().answer(wanted.reply_to.as_ref(), over);
-        }
-        let is_busy = self.running.is_some() || self.next.is_some() || self.compact.is_some();
-        let has_place = self.compact.is_none() && wanted.may_wait;
-        let answer = match is_busy {
-            // It answers itself.
-            false => None,
-            true if has_place => Some(Event::ChatCompactResult(answer::Compacting {
-                conversation_id: context.conversation.id.clone(),
-                state: CompactState::Queued,
-            })),
-            true => {
-                return context.events().answer(
-                    wanted.reply_to.as_ref(),
-                    Event::ChatError(refused(
-                        &context.conversation.id,
-                        ChatCode::ConversationBusy,
-                        "an exchange is running in this conversation, or it is to be made shorter already; `whenBusy: \"queue\"` waits for an exchange",
-                    )),
-                );
-            }
-        };
-        let reply_to = match answer {
-            Some(answer) => {
-                context.events().answer(wanted.reply_to.as_ref(), answer);
-                None
-            }
-            None => wanted.reply_to.clone(),
-        };
-        self.compact = Some(CompactRequest { reply_to, ..wanted });
     }
 
     fn cancel(

@@ -8,7 +8,6 @@ use super::{Command, Mailbox, emit_state, run_exchange};
 use crate::exchange::context::{Context, Setup};
 use crate::protocol::event::StateName;
 use crate::telemetry::metrics;
-use crate::users::quota;
 
 /// Runs a task to its end, which comes soon after `cancel` is cancelled. Its commands in the background end with it.
 pub(crate) async fn run_task(
@@ -16,15 +15,11 @@ pub(crate) async fn run_task(
     context: Context,
     setup: Setup,
     cancel: CancellationToken,
-    at_work: quota::Counted,
 ) {
     let _counted = metrics::CONVERSATIONS.enter();
     let mut mailbox = Mailbox {
         inbox,
-        state: ActorState {
-            at_work: Some(at_work),
-            ..ActorState::default()
-        },
+        state: ActorState::default(),
         cancel,
     };
     run_exchange(&mut mailbox, &context, QueuedSend::new(setup, None)).await;

@@ -113,14 +113,15 @@ impl Gate {
         }
     }
 
-    /// Checks who it is that wants `/ws`, `/acp` or `/metrics`, which comes from this address; returns what that grants.
+    /// Checks who it is that asks for what takes a token; returns what that grants. Where it is not known `from` where, it is
+    /// from no proxy.
     ///
     /// What a proxy says counts before what a client has: it has asked the client.
     pub(crate) async fn check(
         &self,
         uri: &Uri,
         headers: &HeaderMap,
-        from: IpAddr,
+        from: Option<IpAddr>,
     ) -> Result<Arc<Grant>, Denied> {
         if headers.contains_key(PASS) && self.passes.is_some() {
             let grant = self.of_cluster(uri, headers);
@@ -148,8 +149,9 @@ impl Gate {
     }
 
     /// Returns what the user may that a trusted proxy names; `None` where none does.
-    fn of_proxy(&self, headers: &HeaderMap, from: IpAddr) -> Result<Option<Grant>, Denied> {
-        let Some(config) = self.header.as_ref().filter(|it| it.is_trusted(from)) else {
+    fn of_proxy(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Result<Option<Grant>, Denied> {
+        let is_trusted = |it: &&HeaderConfig| from.is_some_and(|from| it.is_trusted(from));
+        let Some(config) = self.header.as_ref().filter(is_trusted) else {
             return Ok(None);
         };
         let mut values = headers.get_all(config.name.as_str()).iter();

@@ -285,7 +285,7 @@ impl Session {
         let socket = self.further.get(at);
         if socket.is_some_and(|it| it.grant.role < SocketRole::Driver) {
             let message =
-                "this socket's token does not let it drive; connect with the daemon's own token";
+                "this socket's token does not let it drive; connect with one for the role `driver`";
             let error = SessionError::new(SessionCode::Forbidden, message);
             return self.answer(id, Event::SessionError(error));
         }

@@ -13,7 +13,8 @@ use tracing::Instrument as _;
 use super::daemon::Daemon;
 use super::kept::failed;
 use super::log::Log;
-use super::tenure::{self};
+use super::tenure;
+use super::turned_away::{NoSession, elsewhere};
 use super::{Feed, Handle, INBOX, Message, ProjectFiles, Session, projects};
 use crate::exchange::executions::Executions;
 use crate::message::SessionId;
@@ -341,37 +342,6 @@ impl UserSessions {
     /// Returns whether every session ends because the daemon does.
     pub fn is_stopping(&self) -> bool {
         self.all.daemon.stop.is_cancelled()
-    }
-}
-
-/// Returns why a session is not for a socket whose token is for other folders than the one that it works in.
-pub(crate) fn elsewhere() -> SessionError {
-    SessionError::new(
-        SessionCode::Forbidden,
-        "that session works in a folder that this socket's token is not for",
-    )
-}
-
-/// Why there is no room for a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoSession {
-    /// The daemon has as many as it may.
-    #[error("the daemon has as many sessions as it may; close one, or wait until one has ended")]
-    TooMany,
-    /// The user has as many as one may.
-    #[error(
-        "this user has as many sessions at once as one may (auth.limits.sessions); close one, or wait until one has ended"
-    )]
-    Quota,
-}
-
-impl From<NoSession> for SessionError {
-    fn from(why: NoSession) -> Self {
-        let code = match why {
-            NoSession::TooMany => SessionCode::RateLimited,
-            NoSession::Quota => SessionCode::QuotaExceeded,
-        };
-        Self::new(code, why.to_string())
     }
 }
 

@@ -103,11 +103,9 @@ impl Session {
         let id = ConversationId::of_task(&begin.within.call);
         let setup = self.task_setup(&begin, &id);
         let room = self.room_for_conversation(&id);
-        let most = self.services.config().auth.limits.exchanges;
-        let at_work = self.services.quota.exchange(most);
-        let at_work = room.and_then(|()| at_work.ok_or_else(conversation::over_quota));
-        let at_work = at_work.map_err(|error| error.message);
-        let (setup, at_work) = match setup.and_then(|setup| Ok((setup, at_work?))) {
+        // It is part of the exchange around it, and no further one of its user.
+        let room = room.map_err(|error| error.message);
+        let setup = match setup.and_then(|setup| room.map(|()| setup)) {
             Ok(begins) => begins,
             // Its call may have been given up.
             Err(problem) => return drop(begin.begun.send(Err(problem))),
@@ -149,7 +147,7 @@ impl Session {
         let on_end = gone.clone().drop_guard();
         let span = tracing::info_span!("task", conversation_id = %id);
         let run = async move {
-            conversation::run_task(commands, context, setup, cancel, at_work).await;
+            conversation::run_task(commands, context, setup, cancel).await;
             drop(on_end);
         };
         if begun.send(Ok(Arc::clone(&history))).is_err() {

@@ -213,7 +213,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "telemetry",
             "users",
         ],
-        "`telemetry` for figures, `users` for what one of them may have at work, `permission` for what is done without asking, `store` for what is not safe yet",
+        "`telemetry` for figures; `permission` for how free an exchange is that somebody has a word in; `store` for a send as it waits; `users` for who counts what is at work",
     ),
     (
         "session",

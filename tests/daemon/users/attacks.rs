@@ -68,7 +68,7 @@ async fn ids_of_another_user_answer_as_those_of_nobody() {
     let secrets = left_by(&mut anna).await;
     let mut ben = users.connect("ben").await;
     let id = "$SESSION";
-    for frame in [
+    let frames = [
         json!({"type": "session:open", "sessionId": id, "lastSeq": 0}),
         json!({"type": "session:resume", "sessionId": id, "lastSeq": 0}),
         json!({"type": "session:rename", "sessionId": id, "title": "taken"}),
@@ -80,8 +80,9 @@ async fn ids_of_another_user_answer_as_those_of_nobody() {
         json!({"type": "session:fork", "sessionId": id}),
         json!({"type": "session:fork", "sessionId": id, "conversationId": "default", "before": 1}),
         json!({"type": "session:delete", "sessionId": id}),
-    ] {
-        let [real, unknown] = both(&mut ben, &frame, &secrets.session).await;
+    ];
+    for frame in &frames {
+        let [real, unknown] = both(&mut ben, frame, &secrets.session).await;
         assert_eq!(real[0], "session:error", "{frame}: {real}");
         assert_eq!(real, unknown, "{frame}");
         assert_blind(&ben, &secrets, &frame.to_string());
@@ -116,6 +117,14 @@ async fn ids_of_another_user_answer_as_those_of_nobody() {
     assert_eq!(row["labels"], json!(["secret-label"]), "{listed}");
     let history = anna.ask(json!({"type": "chat:history"})).await;
     assert!(history.to_string().contains("a needle"), "{history}");
+    // She herself gets each of them from another session of hers, where ben got none; to be on it comes last of all.
+    let mut other = users.connect("anna").await;
+    for frame in frames.iter().skip(2) {
+        let frame = frame.to_string().replace(id, &secrets.session);
+        let answer = other.ask(serde_json::from_str(&frame).unwrap()).await;
+        let kind = answer["type"].as_str().unwrap();
+        assert!(kind.ends_with("-result"), "{frame}: {answer}");
+    }
 }
 
 #[tokio::test]
@@ -193,12 +202,20 @@ async fn what_is_about_all_sessions_is_about_a_users_own() {
         let answer = ben.ask(frame.clone()).await;
         let kind = format!("{}-result", frame["type"].as_str().unwrap());
         assert_eq!(answer["type"], kind, "{frame}: {answer}");
-        for place in empty {
-            let rows = answer["payload"].pointer(&place).unwrap();
+        let first = &empty[0];
+        for place in &empty {
+            let rows = answer["payload"].pointer(place).unwrap();
             assert!(
                 *rows == json!([]) || *rows == json!(""),
                 "{frame}: {answer}"
             );
+        }
+        // None of anna's is put away.
+        if frame["archived"].is_null() {
+            let own = anna.ask(frame.clone()).await;
+            let rows = own["payload"].pointer(first).unwrap();
+            let is_empty = *rows == json!([]) || *rows == json!("");
+            assert!(!is_empty, "{frame}: {own}");
         }
     }
     let sums = ben
@@ -333,6 +350,13 @@ async fn files_and_commands_of_another_user_are_out_of_reach() {
         let text = result.to_string();
         assert!(!text.contains("only for anna"), "{tool}: {text}");
     }
+    for (tool, input) in [
+        ("file_read", json!({"path": secret})),
+        ("file_search", json!({"pattern": "only"})),
+    ] {
+        let result = run(&mut anna, tool, &input).await.to_string();
+        assert!(result.contains("only for anna"), "{tool}: {result}");
+    }
     assert_eq!(
         std::fs::read_to_string(&secret).unwrap(),
         "only for anna, again"
@@ -344,6 +368,9 @@ async fn files_and_commands_of_another_user_are_out_of_reach() {
         {
             run(&mut anna, "bash", &json!({"command": command})).await;
         }
+        let own = json!({"command": "cat ~/kept /tmp/kept"});
+        let own = run(&mut anna, "bash", &own).await.to_string();
+        assert!(own.contains("only for anna"), "{own}");
         for command in [
             "cat ~/kept /tmp/kept; ls -a ~ /tmp".to_owned(),
             format!("cat {}", secret.display()),

@@ -1,0 +1,28 @@
+//! What a session is told of the daemon, as far as it is for its user.
+
+use super::Session;
+use crate::message::{Notice, Severity};
+use crate::notices::{Addressed, NOT_SAFE};
+use crate::store::AnyStore;
+
+impl Session {
+    /// Returns what is said here of a notice of the daemon.
+    pub(super) fn said(&self, notice: Addressed) -> Option<Notice> {
+        let grant = &self.grant;
+        notice.said_in(&self.shared.id, &grant.user, grant.is_operator)
+    }
+
+    /// Returns that what is said is not safe now, where that is so.
+    pub(super) fn not_safe(&self) -> Option<Notice> {
+        let problem = self.daemon.store.as_ref().and_then(AnyStore::failing)?;
+        let message = match self.grant.is_operator {
+            true => format!("what is said is not safe now: the store does not take it ({problem})"),
+            false => NOT_SAFE.to_owned(),
+        };
+        Some(Notice {
+            severity: Severity::Error,
+            code: "store_failed".to_owned(),
+            message,
+        })
+    }
+}
