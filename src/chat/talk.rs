@@ -9,6 +9,7 @@ mod ended;
 mod joining;
 mod keeping;
 mod money;
+mod prompts;
 mod servers;
 mod sessions;
 mod trust;
@@ -41,6 +42,7 @@ const GO_ON: &str = "Go on, without that path.";
 /// What `/help` says after the commands.
 const KEYS: &str = "\
 /sessions [N|ID]  list the sessions of this project, or go on in one: its number in the list, or its id
+/prompts          list the prompts of MCP servers, each of which is a command: /SERVER:PROMPT and its arguments
 /quit             end (Ctrl-D too)
 Ctrl-C cancels what runs; twice, it ends the chat.";
 
@@ -264,6 +266,7 @@ impl Talk {
             // A send goes on with its events; every other request is over with its answer.
             _ if self.busy == Some(number) => match answer {
                 Event::ChatSendResult(_) => {}
+                Event::McpUsePromptResult(said) => self.prompt_said(said),
                 _ => self.idle(),
             },
             _ if trust::is_opening(command) => {}
@@ -371,6 +374,9 @@ impl Talk {
         if let Some(which) = self.output_of(line) {
             self.output(which);
             return self.prompt();
+        }
+        if let Some(command) = prompts::wanted(line) {
+            return self.wait_for(command);
         }
         match Line::read(line) {
             Line::Empty => self.prompt(),

@@ -19,8 +19,8 @@ use super::sections::{
 };
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
-    CompactionConfig, FileReadConfig, HookPoint, LogConfig, OnFailure, SandboxPolicy, ServerConfig,
-    SessionConfig, TasksConfig, WebFetchConfig, WebSearchConfig, WebhooksConfig,
+    CompactionConfig, FileReadConfig, HookPoint, LogConfig, McpLogPolicy, OnFailure, SandboxPolicy,
+    ServerConfig, SessionConfig, TasksConfig, WebFetchConfig, WebSearchConfig, WebhooksConfig,
 };
 use crate::message::{DangerLevel, Money, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
@@ -296,6 +296,10 @@ pub(crate) struct McpServerSettings {
     pub(crate) safe_tools: Vec<String>,
     /// Longest run of one call, up to 24h. Default: 60s.
     pub(crate) timeout: Option<Span<1, DAY>>,
+    /// Which lines of its log sessions are shown: those of this level and above, `debug`, `info`, `notice`, `warning`,
+    /// `error`, `critical`, `alert` or `emergency`; `off` for none. Default: warning.
+    #[serde(deserialize_with = "word")]
+    pub(crate) log_level: McpLogPolicy,
     /// Whether the program may use the network. Default: true.
     pub(crate) network: Option<bool>,
     /// TCP ports it may connect to besides 22, 80, 443 and 9418.

@@ -58,6 +58,11 @@ impl Launcher {
         }
     }
 
+    /// Returns the folder that servers run for.
+    pub(super) fn project(&self) -> &Path {
+        self.exec.roots().path(RootName::Project)
+    }
+
     /// Returns one for another project.
     pub(super) fn within(&self, exec: Exec) -> Self {
         Self::new(exec, self.unconfined.clone(), self.home.clone())

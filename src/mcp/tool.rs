@@ -20,6 +20,7 @@ use super::client::PROGRESS_QUEUE;
 use super::connection::of_sdk;
 use super::definition::Definition;
 use super::elicitation::ask_user;
+use super::progress::Progress;
 use super::server::{Handle, Life, Link};
 use super::{content, hint};
 use crate::message::{Part, ToolSpec};
@@ -151,12 +152,20 @@ impl Call {
                 requests.len()
             ))));
         }
-        let mut questions = Vec::new();
+        let (mut questions, mut known) = (Vec::new(), InputResponses::new());
         for (key, request) in requests {
+            let roots = match &request {
+                InputRequest::ListRoots(_) => self.tool.server.roots.list(),
+                _ => None,
+            };
+            if let Some(Ok(roots)) = roots.map(serde_json::to_value) {
+                known.insert(key, roots);
+                continue;
+            }
             // Nothing else was offered to it.
             let InputRequest::Elicitation(request) = request else {
                 return Ok(ControlFlow::Break(self.failed(
-                    "asks in the middle of this call for something that is not to be had from the user",
+                    "asks in the middle of this call for something that is not to be had here",
                 )));
             };
             let elicitations = &self.tool.server.elicitations;
@@ -179,7 +188,8 @@ impl Call {
         let answers = answers
             .into_iter()
             .filter_map(|(key, answer)| Some((key, answer.ok()?)));
-        Ok(ControlFlow::Continue(Some(answers.collect())))
+        known.extend(answers);
+        Ok(ControlFlow::Continue(Some(known)))
     }
 
     /// Sends the call once and waits for its answer, its time limit or a cancel.
@@ -194,7 +204,13 @@ impl Call {
         let mut requests = self.tool.server.elicitations.register();
         let mut questions = FuturesUnordered::new();
         let mut since = Instant::now();
-        let (follower, mut progress) = mpsc::channel(PROGRESS_QUEUE);
+        let (follower, mut lines) = mpsc::channel(PROGRESS_QUEUE);
+        let mut progress = Progress::default();
+        let emit = |line: Option<String>| {
+            if let Some(line) = line {
+                (run.emit)(OutputStream::Progress, &run.redactor.redact(&line));
+            }
+        };
         let mut handle = {
             let mut followers = self.tool.server.followers.lock().await;
             let handle = peer
@@ -211,7 +227,8 @@ impl Call {
                     withdraw(handle, "cancelled by the user").await;
                     break Ok(ControlFlow::Break(cancelled()));
                 }
-                Some(line) = progress.recv() => (run.emit)(OutputStream::Progress, &line),
+                Some(line) = lines.recv() => emit(progress.push(line)),
+                () = progress.due() => emit(progress.take()),
                 Some(request) = requests.recv() => {
                     if questions.is_empty() {
                         since = Instant::now();
@@ -239,9 +256,10 @@ impl Call {
         // The SDK hands progress to tasks of their own: what came before the answer may be on its way.
         tokio::task::yield_now().await;
         self.tool.server.followers.lock().await.remove(&token);
-        while let Ok(line) = progress.try_recv() {
-            (run.emit)(OutputStream::Progress, &line);
+        while let Ok(line) = lines.try_recv() {
+            emit(progress.push(line));
         }
+        emit(progress.take());
         outcome
     }
 

@@ -3,6 +3,7 @@
 //! The server is a script of the tests' own, see `mcp/fake.sh`; servers of others are in `peers`.
 
 mod input;
+mod library;
 mod peers;
 mod rounds;
 mod rude;

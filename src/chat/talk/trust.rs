@@ -3,30 +3,30 @@
 use super::{Action, Talk, Typing};
 use crate::plain_text::style::Style;
 use crate::plain_text::trust;
-use crate::protocol::Command;
-use crate::protocol::command::Configure;
-use crate::protocol::event::Event;
+use crate::protocol::command::{Configure, Layer};
+use crate::protocol::event::{Event, Ready};
 use crate::protocol::trust::{TrustConfirm, TrustResolved};
+use crate::protocol::{Command, MCP_PROMPTS};
 
-/// Returns what has such questions asked here.
-fn opening() -> Configure {
-    Configure {
-        trust_questions: Some(true),
-        ..Configure::default()
-    }
-}
-
-/// Returns whether a request says no more than that.
+/// Returns whether a request has such questions asked here.
 pub(super) fn is_opening(command: &Command) -> bool {
-    matches!(command, Command::SessionConfigure(configure) if *configure == opening())
+    matches!(command, Command::SessionConfigure(configure) if configure.trust_questions.is_some())
 }
 
 impl Talk {
-    /// Has the session ask, where somebody is there.
-    pub(super) fn want_trust(&mut self) {
-        if self.options.trusts {
-            self.request(Command::SessionConfigure(opening()));
+    /// Has the session ask, and say what MCP servers say by themselves, where somebody is there.
+    pub(super) fn want_trust(&mut self, ready: &Ready) {
+        if !self.options.trusts {
+            return;
         }
+        let mut layers = ready.layers.clone();
+        layers.push(Layer::Servers);
+        let knows_servers = ready.features.iter().any(|it| it == MCP_PROMPTS);
+        self.request(Command::SessionConfigure(Configure {
+            trust_questions: Some(true),
+            layers: knows_servers.then_some(layers),
+            ..Configure::default()
+        }));
     }
 
     pub(super) fn trust_event(&mut self, event: &Event) {
