@@ -48,7 +48,7 @@ pub use self::hosts::{
 };
 pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::mcp::{
-    HttpServer, McpConfig, McpLogPolicy, McpServerConfig, McpTransport, StdioServer,
+    HttpServer, McpConfig, McpLogPolicy, McpServerConfig, McpTransport, SamplingPolicy, StdioServer,
 };
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;

@@ -22,7 +22,9 @@ mod names;
 mod progress;
 mod prompt;
 mod roots;
+mod sampling;
 mod server;
+mod sse;
 mod subscriptions;
 mod tool;
 mod transport;
@@ -250,7 +252,7 @@ impl Mcp {
     pub fn set_root(&self, owner: &SessionId, folder: Option<&Path>) {
         let all = self.own.lock();
         for (_, handle) in all.iter().filter(|((of, _), _)| of == owner) {
-            handle.roots.set(folder);
+            handle.roots.set_project(folder);
         }
     }
 

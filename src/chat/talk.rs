@@ -10,6 +10,7 @@ mod joining;
 mod keeping;
 mod money;
 mod prompts;
+mod sampling;
 mod servers;
 mod sessions;
 mod trust;
@@ -30,6 +31,7 @@ use crate::plain_text::style::{Piece, Style};
 use crate::protocol::budget::BudgetConfirm;
 use crate::protocol::command::{ChatCancel, Configure, OutputForm};
 use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
+use crate::protocol::input::ToolInputRequest;
 use crate::protocol::trust::TrustConfirm;
 use crate::protocol::{ChatCode, Command, SessionCode};
 pub(super) use composing::commands;
@@ -175,6 +177,8 @@ enum Typing {
     Money(BudgetConfirm),
     /// Whether files may speak for the user.
     Trust(TrustConfirm),
+    /// Whether the model answers a server.
+    Sampling(Box<ToolInputRequest>),
 }
 
 impl Talk {
@@ -209,15 +213,14 @@ impl Talk {
         }
         let request = reply_to.and_then(|number| Some((number, self.unanswered.remove(&number)?)));
         match event {
-            Event::SessionReady(ready) => {
-                self.trust = Some(ready.trust_level);
-                self.ready(ready);
-            }
+            Event::SessionReady(ready) => self.ready(ready),
             Event::ChatToolConfirm(confirm) => self.confirm(confirm),
             Event::ChatToolResolved(resolved) => self.settled(resolved, event),
             Event::ChatBudgetConfirm(confirm) => self.asked_for_money(confirm),
             Event::ChatBudgetResolved(resolved) => self.money_settled(resolved),
             Event::ChatTrustConfirm(_) | Event::ChatTrustResolved(_) => self.trust_event(event),
+            Event::ChatToolInputRequest(it) => self.asked_for_input(it),
+            Event::ChatToolInputResolved(it) => self.input_settled(it),
             Event::SessionConfigureResult(_)
                 if request
                     .as_ref()
@@ -302,6 +305,7 @@ impl Talk {
             (Typing::Input(asked), line) => self.typed_input(&asked, line),
             (Typing::Money(confirm), line) => self.money(&confirm, line),
             (Typing::Trust(confirm), line) => self.trusted(&confirm, line),
+            (Typing::Sampling(request), line) => self.sampling(&request, line),
         }
         self.done()
     }

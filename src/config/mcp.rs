@@ -30,6 +30,8 @@ pub struct McpServerConfig {
     pub timeout: Duration,
     /// What of its log sessions are shown.
     pub log: McpLogPolicy,
+    /// Whether it may have models answer.
+    pub sampling: SamplingPolicy,
 }
 
 impl McpServerConfig {
@@ -97,6 +99,17 @@ pub struct HttpServer {
     pub url: String,
     /// Extra headers.
     pub headers: BTreeMap<String, NamedValue>,
+}
+
+/// Whether a server may have the model of a session answer something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SamplingPolicy {
+    /// It may not, and is told so.
+    #[default]
+    Off,
+    /// The user is asked each time.
+    Ask,
 }
 
 /// What of a server's log sessions are shown: lines of this level and above.

@@ -1,6 +1,6 @@
 //! What the daemon answers when a server speaks first.
 //!
-//! It offers no sampling, so a well-behaved server asks for none; one that does is refused in the words of the protocol.
+//! It offers sampling where the operator says so; a server that asks for what is not offered is refused in the words of the protocol.
 //! A program is told of its folder (`roots`). What a server asks of the user goes to the call that runs (`elicitation`).
 
 #![expect(
@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
-    ErrorCode, ErrorData, FormElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorCode, ErrorData,
+    FormElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
     LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-    ResourceUpdatedNotificationParam, RootsCapabilities, SetLevelRequestParams,
+    ResourceUpdatedNotificationParam, RootsCapabilities, SamplingCapability, SetLevelRequestParams,
     UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleClient};
@@ -29,7 +30,7 @@ use super::elicitation::Elicitations;
 use super::roots::Roots;
 use super::subscriptions::Subscriptions;
 use crate::protocol::mcp::McpLogLevel;
-use crate::tool::user::Given;
+use crate::tool::user::{Given, Unsampled};
 
 /// Lines of progress that wait for a call; further ones are dropped, for the next says more.
 pub(super) const PROGRESS_QUEUE: usize = 64;
@@ -53,6 +54,8 @@ pub(super) struct Client {
     pub(super) voice: Voice,
     pub(super) subscriptions: Subscriptions,
     pub(super) roots: Roots,
+    /// Whether the operator lets it ask for answers of models.
+    pub(super) samples: bool,
 }
 
 impl ClientHandler for Client {
@@ -62,6 +65,9 @@ impl ClientHandler for Client {
             let mut roots = RootsCapabilities::default();
             roots.list_changed = Some(true);
             capabilities.roots = Some(roots);
+        }
+        if self.samples {
+            capabilities.sampling = Some(SamplingCapability::default());
         }
         capabilities.elicitation = Some(
             ElicitationCapability::new()
@@ -83,6 +89,25 @@ impl ClientHandler for Client {
             let why = "this client offers no roots to endpoints";
             ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None)
         })
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        if !self.samples {
+            let why = "this client offers no sampling";
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None));
+        }
+        // Cancelled where the server waits no more.
+        let ask = async |sample| {
+            let sampled = context
+                .ct
+                .run_until_cancelled(self.elicitations.ask_model(sample));
+            sampled.await.unwrap_or(Err(Unsampled::Cancelled))
+        };
+        self.elicitations.sampled(params, ask).await
     }
 
     async fn create_elicitation(

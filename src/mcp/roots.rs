@@ -1,8 +1,9 @@
 //! The folders that a server is told of when it asks for its roots.
 //!
-//! A program is told of the one folder that it runs for: the daemon's own project, or that of the one session which it
-//! serves. One that serves several sessions runs in the daemon's project and hears of no other, whoever works where. An
-//! endpoint is told of none: it serves everybody, may be anywhere, and a path of this machine is no business of its.
+//! A program is told of the folder that it runs for, which is the daemon's own project or that of the one session which it
+//! serves, and of those that the operator names for it: many take what they are told for all that they may touch, whatever
+//! their arguments say. One that serves several sessions runs in the daemon's project and hears of no other, whoever works
+//! where. An endpoint is told of none: it serves everybody, may be anywhere, and a path of this machine is no business of its.
 
 #![expect(
     deprecated,
@@ -16,14 +17,27 @@ use rmcp::model::{ListRootsResult, Root};
 use rmcp::service::{Peer, RoleClient};
 use tokio::sync::watch;
 
+/// The most folders that a server is told of.
+const MAX_ROOTS: usize = 32;
+
 /// What a server is told; clones are the same.
 #[derive(Clone)]
-pub(super) struct Roots(Option<Arc<watch::Sender<Option<PathBuf>>>>);
+pub(super) struct Roots(Option<Arc<watch::Sender<Folders>>>);
+
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Folders {
+    project: Option<PathBuf>,
+    named: Vec<PathBuf>,
+}
 
 impl Roots {
     /// Of a program that runs for this folder, where there is one.
-    pub(super) fn of_program(folder: Option<PathBuf>) -> Self {
-        Self(Some(Arc::new(watch::Sender::new(folder))))
+    pub(super) fn of_program(project: Option<PathBuf>) -> Self {
+        let folders = Folders {
+            project,
+            named: Vec::new(),
+        };
+        Self(Some(Arc::new(watch::Sender::new(folders))))
     }
 
     /// Of an endpoint.
@@ -38,18 +52,29 @@ impl Roots {
 
     /// Returns what a server that asks is told; `None` where it may not ask.
     pub(super) fn list(&self) -> Option<ListRootsResult> {
-        let folder = self.0.as_ref()?.borrow().clone();
-        let root = folder.as_deref().and_then(root);
-        Some(ListRootsResult::new(root.into_iter().collect()))
+        let Folders { project, named } = self.0.as_ref()?.borrow().clone();
+        let folders = project.iter().chain(&named).take(MAX_ROOTS);
+        Some(ListRootsResult::new(
+            folders.filter_map(|folder| root(folder)).collect(),
+        ))
     }
 
-    /// Takes another folder.
-    pub(super) fn set(&self, folder: Option<&Path>) {
+    /// Takes the folder of another project.
+    pub(super) fn set_project(&self, folder: Option<&Path>) {
+        self.change(|folders| folders.project = folder.map(Path::to_owned));
+    }
+
+    /// Takes the folders that the operator names for the program.
+    pub(super) fn set_named(&self, named: Vec<PathBuf>) {
+        self.change(|folders| folders.named = named);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Folders)) {
         if let Some(sender) = &self.0 {
-            sender.send_if_modified(|known| {
-                let is_other = known.as_deref() != folder;
-                *known = folder.map(Path::to_owned);
-                is_other
+            sender.send_if_modified(|folders| {
+                let before = folders.clone();
+                change(folders);
+                *folders != before
             });
         }
     }
@@ -91,10 +116,13 @@ mod tests {
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].uri, "file:///home/ada/my%20shop");
         assert_eq!(told[0].name.as_deref(), Some("my shop"));
-        roots.set(None);
+        roots.set_named(vec![PathBuf::from("/srv/data"); 2 * MAX_ROOTS]);
+        assert_eq!(roots.list().unwrap().roots.len(), MAX_ROOTS);
+        roots.set_named(Vec::new());
+        roots.set_project(None);
         assert!(roots.list().unwrap().roots.is_empty());
         let none = Roots::none();
-        none.set(Some(Path::new("/home/ada")));
+        none.set_project(Some(Path::new("/home/ada")));
         assert!(none.list().is_none() && !none.are_told());
     }
 }

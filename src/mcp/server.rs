@@ -23,7 +23,7 @@ use super::lists::{self, Lists};
 use super::roots::Roots;
 use super::subscriptions::Subscriptions;
 use super::tool::McpTool;
-use crate::config::{McpServerConfig, McpTransport};
+use crate::config::{McpServerConfig, McpTransport, SamplingPolicy};
 use crate::message::{SessionId, Severity};
 use crate::protocol::answer::{McpServer, McpState};
 use crate::protocol::mcp::McpListName;
@@ -197,6 +197,7 @@ impl Server {
             voice: self.handle.voice.clone(),
             subscriptions: self.handle.subscriptions.clone(),
             roots: self.handle.roots.clone(),
+            samples: self.handle.config.sampling == SamplingPolicy::Ask,
         };
         // Those of the connection before are answered; its numbers come again.
         self.handle.followers.lock().await.clear();

@@ -19,6 +19,7 @@ fn asking_for(send: Command, output: Option<OutputForm>) -> Command {
 
 impl Talk {
     pub(super) fn ready(&mut self, ready: &Ready) {
+        self.trust = Some(ready.trust_level);
         self.want_trust(ready);
         if ready.resumed {
             self.say(Style::Dim, "connected again");

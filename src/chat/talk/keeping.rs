@@ -51,7 +51,9 @@ impl Talk {
         let (is_editing, asked) = match &self.typing {
             Typing::Verdict(asked) => (false, asked.clone()),
             Typing::Input(asked) => (true, asked.clone()),
-            Typing::Message | Typing::Money(_) | Typing::Trust(_) => return Vec::new(),
+            Typing::Message | Typing::Money(_) | Typing::Trust(_) | Typing::Sampling(_) => {
+                return Vec::new();
+            }
         };
         let next = |(_, pause)| Some((now.checked_add(pause).ok()?, pause));
         self.extension = self.extension.and_then(next);

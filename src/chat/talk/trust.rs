@@ -24,6 +24,8 @@ impl Talk {
         let knows_servers = ready.features.iter().any(|it| it == MCP_PROMPTS);
         self.request(Command::SessionConfigure(Configure {
             trust_questions: Some(true),
+            // What the model is asked in the user's place is answered here, and nothing else that servers ask.
+            input_requests: knows_servers.then_some(true),
             layers: knows_servers.then_some(layers),
             ..Configure::default()
         }));

@@ -9,7 +9,8 @@ use secrecy::ExposeSecret as _;
 
 use super::super::settings::{McpServerSettings, McpSettings};
 use super::super::{
-    HttpServer, McpConfig, McpLogPolicy, McpServerConfig, McpTransport, NamedValue, StdioServer,
+    HttpServer, McpConfig, McpLogPolicy, McpServerConfig, McpTransport, NamedValue, SamplingPolicy,
+    StdioServer,
 };
 use super::findings::Findings;
 use crate::sandbox::is_metadata;
@@ -48,13 +49,14 @@ fn check_server(
     }
     let timeout = settings.timeout.map_or(CALL_TIMEOUT, |timeout| timeout.0);
     let safe_tools = settings.safe_tools.clone();
-    let log = settings.log_level;
+    let (log, sampling) = (settings.log_level, settings.sampling);
     let transport = transport(name, settings, findings)?;
     Some(McpServerConfig {
         transport,
         safe_tools,
         timeout,
         log,
+        sampling,
     })
 }
 
@@ -181,6 +183,7 @@ pub fn added_server(name: &str, mut transport: McpTransport) -> Result<McpServer
         safe_tools: Vec::new(),
         timeout: CALL_TIMEOUT,
         log: McpLogPolicy::default(),
+        sampling: SamplingPolicy::default(),
     })
 }
 
