@@ -15,6 +15,7 @@ mod diff;
 mod open;
 mod options;
 mod own;
+mod prompts;
 mod question;
 mod render;
 mod replay;

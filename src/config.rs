@@ -16,6 +16,7 @@ mod hosts;
 mod keys;
 mod layers;
 mod load;
+mod mcp;
 mod merged;
 mod named_value;
 mod origin;
@@ -48,6 +49,9 @@ pub use self::hosts::{
     HostEntry, HostPort, Managers, PackageManager, PortList, manager_hosts, url_host,
 };
 pub use self::load::{Environment, Loaded, Override, Sources, load};
+pub use self::mcp::{
+    HttpServer, McpConfig, McpLogPolicy, McpServerConfig, McpTransport, SamplingPolicy, StdioServer,
+};
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::reading::{KeyState, Reading, Readings, concerns};
@@ -414,91 +418,4 @@ pub enum CustomCommand {
     },
     /// A line for a shell, which finds the inputs in variables.
     Shell(String),
-}
-
-/// MCP servers.
-#[derive(Clone, Debug, Default)]
-pub struct McpConfig {
-    /// Servers by name.
-    pub servers: BTreeMap<String, McpServerConfig>,
-    /// Whether a client may add and remove servers.
-    pub allow_runtime_add: bool,
-}
-
-/// One MCP server.
-#[derive(Clone, Debug)]
-pub struct McpServerConfig {
-    /// How it is reached.
-    pub transport: McpTransport,
-    /// Tools of it that only read, by the operator's word.
-    pub safe_tools: Vec<String>,
-    /// Longest run of one call.
-    pub timeout: Duration,
-}
-
-impl McpServerConfig {
-    /// Lists what it is trusted with.
-    pub fn secrets(&self) -> Vec<SecretString> {
-        let values = match &self.transport {
-            McpTransport::Stdio(server) => &server.env,
-            McpTransport::Http(server) => &server.headers,
-        };
-        let secrets = values.iter().map(|(name, value)| value.secrets(name));
-        secrets.flatten().collect()
-    }
-}
-
-/// How an MCP server is reached.
-#[derive(Clone, Debug)]
-pub enum McpTransport {
-    /// A child process that speaks over stdin and stdout.
-    Stdio(StdioServer),
-    /// Streamable HTTP.
-    Http(HttpServer),
-}
-
-impl McpTransport {
-    /// How the server is started or reached, without what is secret: another identity is another
-    /// server, whatever its name.
-    pub fn identity(&self) -> String {
-        match self {
-            Self::Stdio(server) => {
-                let names: Vec<&String> = server.env.keys().collect();
-                format!("{:?} {:?} {names:?}", server.command, server.args)
-            }
-            Self::Http(server) => server.url.clone(),
-        }
-    }
-}
-
-/// An MCP server that is a program.
-#[derive(Clone, Debug, Default)]
-pub struct StdioServer {
-    /// The program.
-    pub command: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// Variables added to its environment.
-    pub env: BTreeMap<String, NamedValue>,
-    /// Its working directory; one of its own where absent.
-    pub cwd: Option<PathBuf>,
-    /// Whether it may use the network.
-    pub network: bool,
-    /// TCP ports it may connect to besides the usual ones.
-    pub ports: Vec<u16>,
-    /// Absolute paths that it may change.
-    pub read_write: Vec<PathBuf>,
-    /// Absolute paths that it may read.
-    pub read_only: Vec<PathBuf>,
-    /// Whether it runs in the sandbox.
-    pub sandbox: SandboxPolicy,
-}
-
-/// An MCP server that is an endpoint.
-#[derive(Clone, Debug, Default)]
-pub struct HttpServer {
-    /// The endpoint.
-    pub url: String,
-    /// Extra headers.
-    pub headers: BTreeMap<String, NamedValue>,
 }

@@ -6,6 +6,9 @@
 //! (`definition`), its answers are marked as other people's words (`content`), and it runs in the
 //! sandbox with a policy of its own (`launch`). Whether a call may run is decided elsewhere.
 
+mod asking;
+mod audience;
+mod catalog;
 mod client;
 mod connection;
 mod content;
@@ -16,21 +19,23 @@ mod intake;
 mod launch;
 mod lists;
 mod names;
+mod progress;
+mod prompt;
+mod roots;
+mod sampling;
 mod server;
+mod sse;
+mod subscriptions;
 mod tool;
 mod transport;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rmcp::model::{
-    GetPromptRequestParams, GetPromptResponse, ReadResourceRequestParams, ReadResourceResponse,
-};
-use rmcp::service::{Peer, RoleClient, ServiceError};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use rmcp::service::ServiceError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -44,6 +49,9 @@ use crate::telemetry::Redactor;
 use crate::tool::Registry;
 use crate::tool::exec::Exec;
 
+pub use asking::Reach;
+use audience::Audience;
+pub use audience::Ear;
 pub use launch::Launcher;
 use server::{Handle, Server};
 
@@ -75,6 +83,8 @@ pub struct Mcp {
     servers: Mutex<BTreeMap<String, Running>>,
     /// Those that serve one session alone; locked after `servers`.
     own: Mutex<BTreeMap<(SessionId, String), Handle>>,
+    /// Who hears what servers say by themselves.
+    audience: Arc<Audience>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -110,6 +120,10 @@ enum Failure {
     Input,
     #[error("gave an answer that is not passed on: {0}")]
     Unfit(String),
+    #[error("tells of {0} resources already, which are the most")]
+    Full(usize),
+    #[error("does not tell when a resource changes")]
+    NoSubscriptions,
     #[error("failed: {}", connection::of_sdk(.0))]
     Service(#[from] ServiceError),
 }
@@ -121,6 +135,7 @@ impl Mcp {
             context: Arc::new(context),
             servers: Mutex::default(),
             own: Mutex::default(),
+            audience: Arc::default(),
             tasks,
             stop: CancellationToken::new(),
         }
@@ -160,7 +175,13 @@ impl Mcp {
             )));
         }
         let stop = self.stop.child_token();
-        let (server, handle) = Server::new(name, config, Arc::clone(&self.context), stop);
+        let (server, handle) = Server::new(
+            name,
+            config,
+            Arc::clone(&self.context),
+            (&self.audience, None),
+            stop,
+        );
         let task = self.tasks.spawn(server.run());
         let row = handle.row();
         servers.insert(name.to_owned(), Running { handle, task });
@@ -207,7 +228,13 @@ impl Mcp {
             notices,
         };
         let stop = self.stop.child_token();
-        let (server, handle) = Server::new(&name, config, Arc::new(context), stop);
+        let (server, handle) = Server::new(
+            &name,
+            config,
+            Arc::new(context),
+            (&self.audience, Some(owner.clone())),
+            stop,
+        );
         self.tasks.spawn(server.run());
         let row = handle.row();
         all.insert((owner, name), handle);
@@ -219,6 +246,14 @@ impl Mcp {
         let all = self.own.lock();
         let own = all.iter().filter(|((of, _), _)| of == owner);
         own.map(|(_, handle)| handle.row()).collect()
+    }
+
+    /// Has the programs that serve this session alone be told of another folder.
+    pub fn set_root(&self, owner: &SessionId, folder: Option<&Path>) {
+        let all = self.own.lock();
+        for (_, handle) in all.iter().filter(|((of, _), _)| of == owner) {
+            handle.roots.set_project(folder);
+        }
     }
 
     /// Ends all servers that serve this session alone. Their tools are gone at once; their tasks end with the daemon's.
@@ -246,63 +281,6 @@ impl Mcp {
             error: None,
             ..handle.row()
         })
-    }
-
-    /// Reads a resource, as the server gives it.
-    pub async fn read_resource(
-        &self,
-        server: &str,
-        uri: &str,
-    ) -> Result<Map<String, Value>, McpError> {
-        let params = ReadResourceRequestParams::new(uri);
-        self.answer(server, async |peer| {
-            match peer.read_resource_once(params).await? {
-                ReadResourceResponse::Complete(result) => Ok(result),
-                _ => Err(Failure::Input),
-            }
-        })
-        .await
-    }
-
-    /// Gets a prompt, as the server gives it.
-    pub async fn get_prompt(
-        &self,
-        server: &str,
-        name: &str,
-        arguments: Map<String, Value>,
-    ) -> Result<Map<String, Value>, McpError> {
-        let mut params = GetPromptRequestParams::new(name);
-        if !arguments.is_empty() {
-            params = params.with_arguments(arguments);
-        }
-        self.answer(server, async |peer| {
-            match peer.get_prompt_once(params).await? {
-                GetPromptResponse::Complete(result) => Ok(result),
-                _ => Err(Failure::Input),
-            }
-        })
-        .await
-    }
-
-    /// Waits for an answer within the server's time limit.
-    async fn answer<T: Serialize>(
-        &self,
-        server: &str,
-        request: impl AsyncFnOnce(Peer<RoleClient>) -> Result<T, Failure>,
-    ) -> Result<Map<String, Value>, McpError> {
-        let handle = self.servers.lock().get(server).map(|it| it.handle.clone());
-        let handle = handle.ok_or_else(|| self.unknown(server))?;
-        let limit = handle.config.timeout;
-        let answer = async {
-            let life = handle.life().await.map_err(Failure::Gone)?;
-            content::checked_answer(&request(life.peer).await?, &self.context.redactor)
-        };
-        let what = match tokio::time::timeout(limit, answer).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(failure)) => failure.to_string(),
-            Err(_) => format!("did not answer within {} s", limit.as_secs_f64()),
-        };
-        Err(McpError(format!("the MCP server `{server}` {what}")))
     }
 
     fn unknown(&self, name: &str) -> McpError {

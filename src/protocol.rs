@@ -16,6 +16,7 @@ pub mod context;
 pub mod envelope;
 pub mod event;
 pub mod input;
+pub mod mcp;
 pub mod queue;
 pub mod record;
 pub mod roles;
@@ -42,9 +43,12 @@ pub const CLIENT_TOOLS: &str = "client_tools";
 /// The feature that is absent where no model may begin tasks: `taskId` of events, the layer `tasks`, `task` of a result's metadata.
 pub const TASKS: &str = "tasks";
 
+/// The feature of prompts and resources of MCP servers, and of what these say by themselves.
+pub const MCP_PROMPTS: &str = "mcp_prompts";
+
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 25] = [
+pub const FEATURES: [&str; 26] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -91,6 +95,8 @@ pub const FEATURES: [&str; 25] = [
     "context",
     // `skill:list`, the tool `skill`, files of the kind `skill` in `chat:trust-confirm`.
     "skills",
+    // `mcp:list-resources`, `mcp:list-prompts`, `mcp:use-prompt`, `mcp:subscribe`, `mcp:unsubscribe`, the layer `servers`.
+    MCP_PROMPTS,
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

@@ -294,6 +294,7 @@ impl Session {
         self.ends_at = Instant::now().checked_add(FIRST_SOCKET);
         let mut notices = self.daemon.notices.subscribe();
         let mut own_notices = self.own_notices.subscribe();
+        let heard = self.listen();
         let are_read = self.await_rules().await;
         let mut updates = self.daemon.updates.of(&self.grant.user).subscribe();
         let is_restored = restored.is_some();
@@ -347,6 +348,10 @@ impl Session {
                     }
                     continue;
                 }
+                events = heard.hear() => {
+                    self.emit_all(events);
+                    continue;
+                }
                 () = grown, if self.ends_when_idle => continue,
                 Ok(()) = self.first_end.changed() => {
                     self.ask_for_title();
@@ -392,7 +397,7 @@ impl Session {
             }
         }
         drop(ends);
-        self.daemon.mcp.end_own(&self.shared.id);
+        self.end_servers();
         self.refuse_rest().await;
         // Who begins it anew finds all that it has to say.
         let conversations = self.conversations.into_values().map(|it| it.gone);

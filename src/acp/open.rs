@@ -116,7 +116,12 @@ async fn open(start: Start) -> Result<AcpSession, RpcError> {
         stop,
     });
     let configure = Configure {
-        layers: Some(vec![Layer::Stream, Layer::State, Layer::Sessions]),
+        layers: Some(vec![
+            Layer::Stream,
+            Layer::State,
+            Layer::Sessions,
+            Layer::Servers,
+        ]),
         input_requests: Some(client.input.is_any()),
         trust_questions: Some(true),
         ..Configure::default()
@@ -287,7 +292,13 @@ impl AcpSession {
 
     async fn commands(&mut self, workflows: &[String]) {
         self.workflows = workflows.to_vec();
-        let commands: Value = slash::available(workflows);
+        self.tell_commands().await;
+        // Those that have no prompts yet tell when they have.
+        self.look_at_prompts().await;
+    }
+
+    pub(super) async fn tell_commands(&self) {
+        let commands: Value = slash::available(&self.workflows, &self.prompts);
         self.update(
             json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}),
         )

@@ -61,8 +61,8 @@ impl AcpSession {
                     self.say_and_finish(text).await;
                 }
             },
-            // A prompt, and no command of this agent's.
-            Slash::Workflow { .. } => {}
+            // Prompts, and no commands of this agent's.
+            Slash::Workflow { .. } | Slash::Prompt(_) => {}
         }
     }
 }

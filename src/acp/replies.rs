@@ -8,7 +8,7 @@ use super::session::AcpSession;
 use crate::message::SessionId;
 use crate::protocol::SessionCode;
 use crate::protocol::answer::{CompactState, RevertOutcome};
-use crate::protocol::command::{Command, Configure, FilesRevert, SessionRename};
+use crate::protocol::command::{ChatSend, Command, Configure, FilesRevert, SessionRename};
 use crate::protocol::event::{Event, SessionError};
 
 const LOST: &str =
@@ -30,6 +30,10 @@ pub(super) enum Pending {
     /// What the last turn changed, to be undone.
     UndoWhat,
     Undo,
+    /// The prompts of MCP servers.
+    Prompts,
+    /// What a prompt of an MCP server says, and what is sent with it.
+    Using(Id, Box<ChatSend>),
     Title(Id, String),
     /// What has no answer when this is answered: the answers are lost.
     AfterGap(Vec<u64>),
@@ -89,6 +93,8 @@ impl AcpSession {
                 let text: String = lines.collect();
                 self.say_and_finish(&text).await;
             }
+            (Pending::Prompts, answer) => self.prompts_listed(answer).await,
+            (Pending::Using(id, send), answer) => self.use_prompt(id, send, answer).await,
             (Pending::Title(id, title), Event::SessionRenameResult(_)) => {
                 self.out.answer(&id, Ok(json!({ "title": title }))).await;
             }
@@ -204,7 +210,7 @@ impl AcpSession {
 }
 
 /// Returns why something was not done.
-fn refused(event: Event) -> RpcError {
+pub(super) fn refused(event: Event) -> RpcError {
     match event {
         Event::SessionError(error) => error.into(),
         Event::ChatError(error) => RpcError::internal(error.message, error.hint.as_deref()),

@@ -25,6 +25,7 @@ use crate::message::{ConversationId, InputId};
 use crate::plain_text::frame::{Frame, request_id};
 use crate::protocol::command::{ChatCancel, Command};
 use crate::protocol::event::Event;
+use crate::protocol::mcp::McpPrompt;
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::sleep_until;
 use crate::session::{Attachment, Handle, ProjectFiles, Reader, UserSessions};
@@ -100,6 +101,8 @@ pub(super) struct AcpSession {
     /// `None` before the session said what is in force.
     pub(super) options: Option<Options>,
     pub(super) workflows: Vec<String>,
+    /// Prompts of MCP servers, which are commands.
+    pub(super) prompts: Vec<McpPrompt>,
     /// Frames that came before the client could be told of them.
     pub(super) early: Vec<Frame>,
     /// The number of the last request. They begin with the time: the session remembers sends of earlier connections by their
@@ -141,6 +144,7 @@ impl AcpSession {
             files: parts.files,
             options: None,
             workflows: Vec::new(),
+            prompts: Vec::new(),
             early: Vec::new(),
             requests: u64::try_from(Timestamp::now().as_microsecond()).unwrap_or_default(),
             pending: HashMap::new(),

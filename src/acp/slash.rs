@@ -1,6 +1,8 @@
 //! What a prompt that begins with a slash asks of this agent itself. Pure.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use crate::protocol::mcp::{McpPrompt, McpUsePrompt};
 
 /// A command in a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub(super) enum Slash {
         name: String,
         prompt: String,
     },
+    /// What an MCP server has the user say.
+    Prompt(McpUsePrompt),
 }
 
 const COMMANDS: [(&str, &str, &str); 5] = [
@@ -33,8 +37,8 @@ const COMMANDS: [(&str, &str, &str); 5] = [
     ("cost", "Say what this session has cost", ""),
 ];
 
-/// Returns the commands that a client may offer; workflows are commands, too.
-pub(super) fn available(workflows: &[String]) -> Value {
+/// Returns the commands that a client may offer; workflows and prompts of MCP servers are commands, too.
+pub(super) fn available(workflows: &[String], prompts: &[McpPrompt]) -> Value {
     let command = |name: &str, description: &str, hint: &str| match hint {
         "" => json!({"name": name, "description": description}),
         hint => json!({"name": name, "description": description, "input": {"hint": hint}}),
@@ -44,7 +48,15 @@ pub(super) fn available(workflows: &[String]) -> Value {
         .map(|(name, description, hint)| command(name, description, hint));
     let workflows = workflows.iter().filter(|name| !is_own(name));
     let workflows = workflows.map(|name| command(name, "A prompt in this workflow", "prompt"));
-    Value::Array(own.chain(workflows).collect())
+    let prompts = prompts.iter().map(|prompt| {
+        let about = prompt.description.as_ref().or(prompt.title.as_ref());
+        let about = about.map_or("A prompt", String::as_str);
+        let about = format!("{about} (of the MCP server {})", prompt.server);
+        let names = prompt.arguments.iter().map(|it| it.name.as_str());
+        let hint = names.collect::<Vec<_>>().join(" ");
+        command(&prompt.command, &about, &hint)
+    });
+    Value::Array(own.chain(workflows).chain(prompts).collect())
 }
 
 fn is_own(name: &str) -> bool {
@@ -52,7 +64,7 @@ fn is_own(name: &str) -> bool {
 }
 
 /// Reads the text of a prompt; `None` where it is one for the model, as an unknown word behind the slash is.
-pub(super) fn read(text: &str, workflows: &[String]) -> Option<Slash> {
+pub(super) fn read(text: &str, workflows: &[String], prompts: &[McpPrompt]) -> Option<Slash> {
     let line = text.trim_start().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim().to_owned();
@@ -66,6 +78,11 @@ pub(super) fn read(text: &str, workflows: &[String]) -> Option<Slash> {
             name: name.to_owned(),
             prompt: rest,
         },
+        name if prompts.iter().any(|known| known.command == name) => Slash::Prompt(McpUsePrompt {
+            command: name.to_owned(),
+            line: rest,
+            arguments: Map::new(),
+        }),
         _ => return None,
     })
 }
@@ -77,7 +94,17 @@ mod tests {
     #[test]
     fn a_slash_and_a_known_word_are_a_command() {
         let workflows = ["review".to_owned(), "undo".to_owned()];
-        let read = |text| read(text, &workflows);
+        let prompts = [McpPrompt {
+            server: "docs".to_owned(),
+            command: "docs:review".to_owned(),
+            ..McpPrompt::default()
+        }];
+        let read = |text| read(text, &workflows, &prompts);
+        let Some(Slash::Prompt(used)) = read("/docs:review src/a.rs strict") else {
+            panic!("a prompt");
+        };
+        assert_eq!(used.line, "src/a.rs strict");
+        assert_eq!(read("/docs:other"), None);
         assert_eq!(
             read("/compact keep the names"),
             Some(Slash::Compact("keep the names".to_owned()))
@@ -94,7 +121,7 @@ mod tests {
             (read("/usr/bin is a folder"), read("undo"), read("/")),
             (None, None, None)
         );
-        let offered = available(&workflows);
+        let offered = available(&workflows, &prompts);
         let names: Vec<_> = offered
             .as_array()
             .unwrap()
@@ -103,7 +130,15 @@ mod tests {
             .collect();
         assert_eq!(
             names,
-            ["compact", "undo", "model", "trust", "cost", "review"]
+            [
+                "compact",
+                "undo",
+                "model",
+                "trust",
+                "cost",
+                "review",
+                "docs:review"
+            ]
         );
     }
 }

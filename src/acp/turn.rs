@@ -21,6 +21,7 @@ use crate::protocol::answer::{SendState, Sent};
 use crate::protocol::command::{ChatSend, Command, WhenBusy};
 use crate::protocol::content::Content;
 use crate::protocol::event::{ChatError, CompactionPhase, Event, StopReason, StreamEnd};
+use crate::protocol::mcp::McpListName;
 use crate::protocol::word;
 
 /// The most prompts of a turn: the daemon refuses more, too.
@@ -99,7 +100,7 @@ impl Turn {
         }
     }
 
-    fn is_cancelled(&self) -> bool {
+    pub(super) fn is_cancelled(&self) -> bool {
         self.asked.iter().all(|asked| asked.is_cancelled)
     }
 
@@ -165,13 +166,20 @@ impl AcpSession {
             ));
         }
         let slash = match blocks.first() {
-            Some(Block::Text { text }) if self.turn.is_none() => slash::read(text, &self.workflows),
+            Some(Block::Text { text }) if self.turn.is_none() => {
+                slash::read(text, &self.workflows, &self.prompts)
+            }
             _ => None,
         };
         let is_alone = blocks.len() == 1;
         let mut parts = blocks::parts(blocks, &[self.renderer.cwd(), &self.cwd()])?;
-        let mut workflow = None;
+        let (mut workflow, mut using) = (None, None);
         match slash {
+            Some(Slash::Prompt(wanted)) => {
+                // What else is in it goes along.
+                drop(parts.drain(..1));
+                using = Some(wanted);
+            }
             Some(Slash::Workflow { name, prompt }) if prompt.is_empty() && is_alone => {
                 self.turn = Some(Turn::own(id.clone()));
                 let text = format!("Say what is to be done, too: `/{name} look at src/main.rs`.");
@@ -210,15 +218,28 @@ impl AcpSession {
                 .await;
             return Ok(());
         }
-        self.turn = Some(Turn {
-            held: Some(Held::new(send, id.clone())),
-            ..Turn::new(id.clone())
-        });
+        if let Some(wanted) = using {
+            self.turn = Some(Turn::own(id.clone()));
+            let pending = Pending::Using(id.clone(), send);
+            self.send(Command::McpUsePrompt(wanted), pending).await;
+            return Ok(());
+        }
+        self.turn = Some(Turn::new(id.clone()));
+        self.hold(send, id.clone()).await;
+        Ok(())
+    }
+
+    /// Sends what is said, once the client's servers are there.
+    pub(super) async fn hold(&mut self, send: Box<ChatSend>, id: Id) {
+        let Some(turn) = &mut self.turn else {
+            return;
+        };
+        turn.work = Work::Exchanges;
+        turn.held = Some(Held::new(send, id));
         for problem in std::mem::take(&mut self.problems) {
             self.say(&format!("*{problem}*\n\n")).await;
         }
         self.look_at_servers().await;
-        Ok(())
     }
 
     /// Takes an event that is no question's.
@@ -270,6 +291,9 @@ impl AcpSession {
             }
             Event::SessionNotice(notice) if notice.code.starts_with("mcp_") => {
                 self.look_at_servers().await;
+            }
+            Event::McpChanged(changed) if changed.lists.contains(&McpListName::Prompts) => {
+                self.look_at_prompts().await;
             }
             _ => {}
         }

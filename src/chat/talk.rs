@@ -9,6 +9,8 @@ mod composing;
 mod ended;
 mod joining;
 mod keeping;
+mod prompts;
+mod sampling;
 mod servers;
 mod sessions;
 
@@ -39,6 +41,7 @@ const GO_ON: &str = "Go on, without that path.";
 /// What `/help` says after the commands.
 const KEYS: &str = "\
 /sessions [N|ID]  list the sessions of this project, or go on in one: its number in the list, or its id
+/prompts          list the prompts of MCP servers, each of which is a command: /SERVER:PROMPT and its arguments
 /quit             end (Ctrl-D too)
 Ctrl-C cancels what runs; twice, it ends the chat.";
 
@@ -205,16 +208,15 @@ impl Talk {
         }
         let request = reply_to.and_then(|number| Some((number, self.unanswered.remove(&number)?)));
         match event {
-            Event::SessionReady(ready) => {
-                self.trust = Some(ready.trust_level);
-                self.ready(ready);
-            }
+            Event::SessionReady(ready) => self.ready(ready),
             Event::ChatToolConfirm(confirm) => self.confirm(confirm),
             Event::ChatToolResolved(resolved) => self.settled(resolved, event),
             Event::ChatBudgetConfirm(_)
             | Event::ChatBudgetResolved(_)
             | Event::ChatTrustConfirm(_)
-            | Event::ChatTrustResolved(_) => self.aside_event(event),
+            | Event::ChatTrustResolved(_)
+            | Event::ChatToolInputRequest(_)
+            | Event::ChatToolInputResolved(_) => self.aside_event(event),
             Event::SessionConfigureResult(_)
                 if request.as_ref().is_some_and(|(_, of)| is_opening(of)) => {}
             Event::ChatToolExtended(it) if it.request_id.is_none() => {
@@ -261,6 +263,7 @@ impl Talk {
             // A send goes on with its events; every other request is over with its answer.
             _ if self.busy == Some(number) => match answer {
                 Event::ChatSendResult(_) => {}
+                Event::McpUsePromptResult(said) => self.prompt_said(said),
                 _ => self.idle(),
             },
             _ if is_opening(command) => {}
@@ -367,6 +370,9 @@ impl Talk {
         if let Some(which) = self.output_of(line) {
             self.output(which);
             return self.prompt();
+        }
+        if let Some(command) = prompts::wanted(line) {
+            return self.wait_for(command);
         }
         match Line::read(line) {
             Line::Empty => self.prompt(),

@@ -19,8 +19,9 @@ use super::sections::{
 };
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
-    CompactionConfig, FileReadConfig, HookPoint, LogConfig, OnFailure, SandboxPolicy, ServerConfig,
-    SessionConfig, TasksConfig, WebFetchConfig, WebSearchConfig, WebhooksConfig,
+    CompactionConfig, FileReadConfig, HookPoint, LogConfig, McpLogPolicy, OnFailure,
+    SamplingPolicy, SandboxPolicy, ServerConfig, SessionConfig, TasksConfig, WebFetchConfig,
+    WebSearchConfig, WebhooksConfig,
 };
 use crate::message::{DangerLevel, Money, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
@@ -298,6 +299,14 @@ pub(crate) struct McpServerSettings {
     pub(crate) safe_tools: Vec<String>,
     /// Longest run of one call, up to 24h. Default: 60s.
     pub(crate) timeout: Option<Span<1, DAY>>,
+    /// Which lines of its log sessions are shown: those of this level and above, `debug`, `info`, `notice`, `warning`,
+    /// `error`, `critical`, `alert` or `emergency`; `off` for none. Default: warning.
+    #[serde(deserialize_with = "word")]
+    pub(crate) log_level: McpLogPolicy,
+    /// Whether it may have the model of a session answer something: `off`, or `ask` for a question to the user each time,
+    /// with all that the model would be sent. Default: off.
+    #[serde(deserialize_with = "word")]
+    pub(crate) sampling: SamplingPolicy,
     /// Whether the program may use the network. Default: true.
     pub(crate) network: Option<bool>,
     /// TCP ports it may connect to besides 22, 80, 443 and 9418.

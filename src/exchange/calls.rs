@@ -10,6 +10,7 @@ mod permit;
 mod programs;
 mod question;
 mod run;
+mod sampling;
 mod settle;
 mod shown;
 mod task;

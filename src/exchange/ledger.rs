@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Title,
     /// A summary of what was said.
     Compaction,
+    /// An answer that an MCP server asked for.
+    Sampling,
 }
 
 impl Kind {
@@ -34,6 +36,7 @@ impl Kind {
             Self::Task => "task",
             Self::Title => "title",
             Self::Compaction => "compaction",
+            Self::Sampling => "sampling",
         }
     }
 }
@@ -340,6 +343,36 @@ impl<'a> Ledger<'a> {
             services, session, ..
         } = self.context;
         let reserved = self.reserved.take();
+        count(&request, &self.caps, reserved, session, services);
+    }
+
+    /// Adds a request that one of its calls made while it ran.
+    pub(crate) fn add_of_call(
+        &self,
+        usage: &Usage,
+        model: &Model,
+        estimate: (u64, u64),
+        is_broken: bool,
+        reserved: Option<Reservation>,
+    ) {
+        let (conversation, exchange) = self.context.owner(&self.setup.message_id);
+        let request = Answered {
+            kind: Kind::Sampling,
+            conversation,
+            exchange: Some(exchange),
+            provider_id: &self.setup.provider_id,
+            model,
+            usage,
+            estimate,
+            is_broken,
+        };
+        self.tasks.add(&request);
+        if let Some(within) = &self.context.conversation.within {
+            within.tasks.add(&request);
+        }
+        let Context {
+            services, session, ..
+        } = self.context;
         count(&request, &self.caps, reserved, session, services);
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, QuitReason, RoleClient,
@@ -18,6 +19,7 @@ use tokio::time::timeout;
 use super::Context;
 use super::client::Client;
 use super::intake::Intake;
+use super::sse;
 use super::transport::{Counted, Paced};
 use super::wire;
 use crate::config::{HttpServer, McpTransport, StdioServer};
@@ -101,13 +103,27 @@ pub(super) async fn connect(
 ) -> Result<Connection, Problem> {
     match transport {
         McpTransport::Stdio(server) => stdio(name, server, context, client, older).await,
-        McpTransport::Http(server) => match http(name, server, context, client, older).await {
-            // A server of the older era may refuse the newer's first request in any way.
-            Err(problem) if !older && !problem.is_final => {
-                http(name, server, context, client, true).await
+        McpTransport::Http(server) => {
+            let connected = match http(name, server, context, client, older).await {
+                // A server of the older era may refuse the newer's first request in any way.
+                Err(problem) if !older && !problem.is_final => {
+                    http(name, server, context, client, true).await
+                }
+                other => other,
+            };
+            match connected {
+                Err(problem) if !problem.is_final => {
+                    let older = event_stream(name, server, context, client).await;
+                    older.map_err(|why| {
+                        Problem::passing(format!(
+                            "{}; over the older HTTP+SSE transport: {why}",
+                            problem.message
+                        ))
+                    })
+                }
+                other => other,
             }
-            other => other,
-        },
+        }
     }
 }
 
@@ -123,6 +139,7 @@ async fn stdio(
             "it would run in the project, and there is none: {why}"
         ))
     })?;
+    client.roots.set_named(launcher.named(server));
     let started = launcher.start(name, server).await;
     let mut process = started.map_err(|error| match error {
         SpawnError::Program { .. } => Problem::lasting(format!(
@@ -194,17 +211,7 @@ async fn http(
         .await
         .map_err(|error| Problem::lasting(error.to_string()))?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
-    for (name, value) in &server.headers {
-        let value = value.expose_secret();
-        // The configuration has checked both.
-        if let (Ok(name), Ok(mut value)) = (
-            name.parse::<reqwest::header::HeaderName>(),
-            reqwest::header::HeaderValue::from_str(value),
-        ) {
-            value.set_sensitive(true);
-            config.custom_headers.insert(name, value);
-        }
-    }
+    config.custom_headers.extend(headers(server));
     let intake = Intake::of(name);
     let paced = Paced {
         client: http,
@@ -217,11 +224,40 @@ async fn http(
         Err(Refusal::Broken(error)) if error.is_authorization_required() => Err(Problem::lasting(
             "the server asks for authorization; put a token into its `headers` (OAuth in the browser is not supported)",
         )),
-        Err(Refusal::Broken(error)) => Err(Problem::passing(format!(
-            "{}; the endpoint has to speak streamable HTTP (the older HTTP+SSE transport is not supported)",
-            words(&error)
-        ))),
+        Err(Refusal::Broken(error)) => Err(Problem::passing(words(&error))),
     }
+}
+
+/// Connects over the transport that was there before streamable HTTP.
+async fn event_stream(
+    name: &str,
+    server: &HttpServer,
+    context: &Context,
+    client: &Client,
+) -> Result<Connection, String> {
+    let http = context.clients.get(&server.url, None).await;
+    let http = http.map_err(|error| error.to_string())?;
+    let headers = headers(server).collect();
+    let lines = sse::open(http, &server.url, headers).await?;
+    let intake = Intake::of(name);
+    let output = wire::follow(lines.from_server, Arc::clone(&intake));
+    let transport = AsyncRwTransport::new_client(output, lines.to_server);
+    match greet(client, transport, true, Arc::clone(&intake)).await {
+        Ok(service) => Ok(Connection::new(service, None, Tail::default(), intake)),
+        Err(Refusal::Answered(problem)) => Err(problem.message),
+        Err(Refusal::Broken(error)) => Err(words(&error)),
+    }
+}
+
+/// Returns the headers that are configured for a server.
+fn headers(server: &HttpServer) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    // The configuration has checked both.
+    server.headers.iter().filter_map(|(name, value)| {
+        let name = name.parse::<HeaderName>().ok()?;
+        let mut value = HeaderValue::from_str(value.expose_secret()).ok()?;
+        value.set_sensitive(true);
+        Some((name, value))
+    })
 }
 
 async fn greet(

@@ -76,7 +76,8 @@ pub(super) fn text_output(
     }
 }
 
-fn add(block: ContentBlock, text: &mut Vec<String>, pictures: &mut Vec<Part>) {
+/// Adds what a block says to the text, and what it shows to the pictures.
+pub(super) fn add(block: ContentBlock, text: &mut Vec<String>, pictures: &mut Vec<Part>) {
     match block {
         ContentBlock::Text(block) => text.push(block.text),
         ContentBlock::Image(block) => {

@@ -5,17 +5,27 @@
 //! the request is a call's own answer (`tool`). Whether the user can be asked is what the call knows
 //! (`crate::tool::user`); where nobody can be, the server gets a no, and sessions are notified why.
 
+#![expect(
+    deprecated,
+    reason = "sampling is on its way out of the protocol; servers of today still ask for it"
+)]
+
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use rmcp::model::{
+    CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ErrorCode, ErrorData,
+};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
+use super::sampling;
 use crate::message::Severity;
 use crate::notices::{Notices, To};
 use crate::telemetry::Redactor;
-use crate::tool::user::{AskUser, Form, Given, Wanted};
+use crate::tool::user::{AskUser, Form, Given, Purpose, Sample, Sampled, Unsampled, Wanted};
 
 /// The most bytes of a message: what a person reads before they answer.
 const MAX_MESSAGE: usize = 8 * 1024;
@@ -26,6 +36,15 @@ const MAX_FIELDS: usize = 64;
 
 /// The most bytes of a page's address: what browsers take.
 const MAX_URL: usize = 2 * 1024;
+
+/// The most answers of the model that one call may ask for.
+const MAX_SAMPLES: usize = 5;
+
+/// The protocol's code for what the user said no to.
+const REFUSED: i32 = -1;
+
+/// Why a question of a call is not taken.
+const FULL: &str = "it asks too many questions at once";
 
 /// Questions of one call that wait: it receives them at once.
 const WAITING: usize = 4;
@@ -40,10 +59,18 @@ pub(super) struct Elicitations {
     running: Arc<Mutex<Vec<mpsc::Sender<Request>>>>,
 }
 
-/// A request of the server, for the call that it belongs to. An error says why nobody is asked.
-pub(super) struct Request {
-    wanted: Wanted,
-    answer: oneshot::Sender<Result<Given, String>>,
+/// A request of the server, for the call that it belongs to.
+pub(super) enum Request {
+    /// The user is to give something. An error says why nobody is asked.
+    Input {
+        wanted: Wanted,
+        answer: oneshot::Sender<Result<Given, String>>,
+    },
+    /// The model is to answer something.
+    Sample {
+        sample: Sample,
+        answer: oneshot::Sender<Result<Sampled, Unsampled>>,
+    },
 }
 
 impl Elicitations {
@@ -102,10 +129,50 @@ impl Elicitations {
     pub(super) async fn ask(&self, wanted: Wanted) -> Result<Given, String> {
         let (answer, given) = oneshot::channel();
         let call = self.only_call()?;
-        let full = |_| "it asks too many questions at once".to_owned();
-        call.try_send(Request { wanted, answer }).map_err(full)?;
+        let full = |_| FULL.to_owned();
+        call.try_send(Request::Input { wanted, answer })
+            .map_err(full)?;
         // The call ended first.
         given.await.unwrap_or(Ok(Given::Cancelled))
+    }
+
+    /// Returns the answer to a request for one of the model, as the server is given it. Where nobody was asked, sessions are
+    /// notified why. `ask` asks the user and the model.
+    pub(super) async fn sampled(
+        &self,
+        params: CreateMessageRequestParams,
+        ask: impl AsyncFnOnce(Sample) -> Result<Sampled, Unsampled>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let sampled = match sampling::wanted(params, &self.server, &self.redactor) {
+            Ok(sample) => ask(sample).await,
+            Err(why) => Err(Unsampled::Failed(why)),
+        };
+        let refused = |why: String| ErrorData::new(ErrorCode(REFUSED), why, None);
+        sampled.map(sampling::given).map_err(|why| match why {
+            Unsampled::Declined => refused("the user said no".to_owned()),
+            Unsampled::Cancelled => refused("the user did not decide".to_owned()),
+            Unsampled::Failed(why) => {
+                let message = format!(
+                    "the MCP server `{}` asked for an answer of the model, and {why}; it got none",
+                    self.server
+                );
+                let to = To::Operators;
+                self.notices
+                    .send(to, Severity::Warning, "mcp_sampling_declined", message);
+                refused(why)
+            }
+        })
+    }
+
+    /// Asks the model of the one call that runs, for a request that the server makes by itself.
+    pub(super) async fn ask_model(&self, sample: Sample) -> Result<Sampled, Unsampled> {
+        let (answer, sampled) = oneshot::channel();
+        let call = self.only_call().map_err(Unsampled::Failed)?;
+        let full = |_| Unsampled::Failed(FULL.to_owned());
+        call.try_send(Request::Sample { sample, answer })
+            .map_err(full)?;
+        // The call ended first.
+        sampled.await.unwrap_or(Err(Unsampled::Cancelled))
     }
 
     fn only_call(&self) -> Result<mpsc::Sender<Request>, String> {
@@ -123,14 +190,42 @@ impl Elicitations {
 
 impl Request {
     /// Shows the question to the user and sends the answer; ends early where the server waits no more.
-    pub(super) async fn show(self, user: Option<&dyn AskUser>) {
-        let Self { wanted, mut answer } = self;
-        let given = tokio::select! {
-            given = ask_user(wanted, user) => given,
-            () = answer.closed() => return,
-        };
+    pub(super) async fn show(self, user: Option<&dyn AskUser>, samples: &Samples) {
         // The server may have ended meanwhile.
-        drop(answer.send(given));
+        match self {
+            Self::Input { wanted, mut answer } => tokio::select! {
+                given = ask_user(wanted, user) => drop(answer.send(given)),
+                () = answer.closed() => {}
+            },
+            Self::Sample { sample, mut answer } => tokio::select! {
+                sampled = samples.ask(sample, user) => drop(answer.send(sampled)),
+                () = answer.closed() => {}
+            },
+        }
+    }
+}
+
+/// How often a call had the model answer.
+#[derive(Default)]
+pub(super) struct Samples(AtomicUsize);
+
+impl Samples {
+    /// Has the model answer, where the call may still ask for that.
+    pub(super) async fn ask(
+        &self,
+        sample: Sample,
+        user: Option<&dyn AskUser>,
+    ) -> Result<Sampled, Unsampled> {
+        let failed = |why: String| Err(Unsampled::Failed(why));
+        if self.0.fetch_add(1, Ordering::Relaxed) >= MAX_SAMPLES {
+            return failed(format!(
+                "a call may ask for {MAX_SAMPLES} answers, which are used up"
+            ));
+        }
+        match user {
+            Some(user) => user.sample(sample).await,
+            None => failed("nobody can be asked here".to_owned()),
+        }
     }
 }
 
@@ -171,6 +266,7 @@ fn wanted(
         server: server.to_owned(),
         message: redactor.redact(&message).into_owned(),
         form,
+        purpose: Purpose::Input,
     })
 }
 
@@ -256,6 +352,7 @@ mod tests {
             server: "s".to_owned(),
             message: "m".to_owned(),
             form: Form::Page("https://a/".to_owned()),
+            purpose: Purpose::Input,
         };
         let why = async || elicitations.ask(wanted()).await.err().unwrap();
         assert!(why().await.contains("no call"));
@@ -263,7 +360,14 @@ mod tests {
         let second = elicitations.register();
         assert!(why().await.contains("several"));
         drop(second);
-        let shown = async { first.recv().await.unwrap().show(None).await };
+        let shown = async {
+            first
+                .recv()
+                .await
+                .unwrap()
+                .show(None, &Samples::default())
+                .await
+        };
         let (answer, ()) = tokio::join!(elicitations.ask(wanted()), shown);
         assert!(answer.err().unwrap().contains("nobody"));
     }

@@ -153,8 +153,7 @@ impl Intake {
         drop(self.failed.set(why));
     }
 
-    /// Whether a message can be left out: the log where nobody reads it; log and progress that come too fast, for the
-    /// next one says as much.
+    /// Whether a message can be left out: log and progress that come too fast, for the next one says as much.
     fn is_idle_talk(&self, message: &[u8]) -> bool {
         #[derive(Deserialize)]
         struct Head<'a> {
@@ -165,12 +164,10 @@ impl Intake {
             return false;
         }
         let head = serde_json::from_slice::<Head>(message).ok();
-        let is_too_fast = || !self.account.lock().is_at_ease();
         match head.and_then(|head| head.method).as_deref() {
-            Some("notifications/message") => {
-                !tracing::enabled!(tracing::Level::DEBUG) || is_too_fast()
+            Some("notifications/message" | "notifications/progress") => {
+                !self.account.lock().is_at_ease()
             }
-            Some("notifications/progress") => is_too_fast(),
             _ => false,
         }
     }

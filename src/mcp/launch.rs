@@ -58,6 +58,21 @@ impl Launcher {
         }
     }
 
+    /// Returns the folders that the operator names for a server and that it may change.
+    pub(super) fn named(&self, server: &StdioServer) -> Vec<PathBuf> {
+        let mut command = Command::new(String::new(), self.project().to_owned());
+        command.read_write = self.existing(&server.read_write);
+        self.add_named(server, &mut command);
+        command.read_write.retain(|path| path.is_dir());
+        command.read_write.dedup();
+        command.read_write
+    }
+
+    /// Returns the folder that servers run for.
+    pub(super) fn project(&self) -> &Path {
+        self.exec.roots().path(RootName::Project)
+    }
+
     /// Returns one for another project.
     pub(super) fn within(&self, exec: Exec) -> Self {
         Self::new(exec, self.unconfined.clone(), self.home.clone())

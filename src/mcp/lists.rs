@@ -1,11 +1,9 @@
 //! What a server has: its tools, resources and prompts, page by page and bounded.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ErrorCode, PaginatedRequestParams, SubscriptionFilter, Tool};
+use rmcp::model::{ErrorCode, PaginatedRequestParams, Prompt, Resource, ResourceTemplate, Tool};
 use rmcp::service::{Peer, RoleClient, ServiceError};
-use tokio::sync::Notify;
 
 use super::connection::of_sdk;
 
@@ -22,8 +20,9 @@ const LIST_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     pub(super) tools: Vec<Tool>,
-    pub(super) resources: Vec<String>,
-    pub(super) prompts: Vec<String>,
+    pub(super) resources: Vec<Resource>,
+    pub(super) templates: Vec<ResourceTemplate>,
+    pub(super) prompts: Vec<Prompt>,
     /// Which of these are not whole.
     cut: Vec<&'static str>,
 }
@@ -109,8 +108,19 @@ async fn read_all(peer: &Peer<RoleClient>) -> Result<Lists, String> {
             Ok((page.resources, page.next_cursor))
         });
         let resources = or_none("resources", resources.await);
-        let resources = lists.keep("resources", resources);
-        lists.resources = resources.into_iter().map(|found| found.uri).collect();
+        lists.resources = lists.keep("resources", resources);
+        let templates = pages(|params| async move {
+            let page = peer.list_resource_templates(params).await?;
+            Ok((page.resource_templates, page.next_cursor))
+        });
+        // Many that have resources have no templates, and no such request.
+        let templates = match templates.await {
+            Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                (Vec::new(), false)
+            }
+            other => or_none("resource templates", other),
+        };
+        lists.templates = lists.keep("resource templates", templates);
     }
     if capabilities.is_some_and(|has| has.prompts.is_some()) {
         let prompts = pages(|params| async move {
@@ -118,8 +128,7 @@ async fn read_all(peer: &Peer<RoleClient>) -> Result<Lists, String> {
             Ok((page.prompts, page.next_cursor))
         });
         let prompts = or_none("prompts", prompts.await);
-        let prompts = lists.keep("prompts", prompts);
-        lists.prompts = prompts.into_iter().map(|found| found.name).collect();
+        lists.prompts = lists.keep("prompts", prompts);
     }
     Ok(lists)
 }
@@ -129,31 +138,6 @@ fn or_none<T>(what: &str, listed: Listed<T>) -> (Vec<T>, bool) {
         tracing::warn!(what, %error, "an MCP server did not list what it says it has");
         (Vec::new(), false)
     })
-}
-
-/// Waits for changes in the newer era, where a client has to subscribe.
-///
-/// Never returns: each change goes to `changed`, as it does in the older era without asking.
-pub(super) async fn updates(peer: &Peer<RoleClient>, changed: Arc<Notify>) {
-    let is_older = peer
-        .peer_info()
-        .is_none_or(|info| info.protocol_version.has_initialize());
-    if !is_older {
-        let filter = SubscriptionFilter::builder()
-            .tools_list_changed()
-            .prompts_list_changed()
-            .resources_list_changed()
-            .build();
-        match peer.listen(filter).await {
-            Ok(mut subscription) => {
-                while let Ok(Some(_)) = subscription.next().await {
-                    changed.notify_one();
-                }
-            }
-            Err(error) => tracing::debug!(%error, "an MCP server does not tell of changes"),
-        }
-    }
-    std::future::pending::<()>().await;
 }
 
 #[cfg(test)]

@@ -23,6 +23,12 @@ pub(super) fn tool_name(server: &str, tool: &str) -> String {
     format!("{prefix}{}", part(tool, room, '_', is_plain_tool))
 }
 
+/// Returns what a user types for a prompt, behind a slash.
+pub(super) fn command(server: &str, prompt: &str) -> String {
+    let prompt = part(prompt, MAX_NAME, '-', is_plain_tool);
+    format!("{}:{prompt}", server_part(server))
+}
+
 /// The server's part of its tools' names.
 ///
 /// It holds no `__` and does not end in `_`, so that `mcp__a__*` means the tools of `a` alone.
@@ -79,6 +85,18 @@ mod tests {
         ] {
             assert_eq!(tool_name(server, tool), expected);
         }
+    }
+
+    #[test]
+    fn a_prompt_is_typed_as_one_word() {
+        for (server, prompt, expected) in [
+            ("docs", "review", "docs:review"),
+            ("a b", "x", "a_b-c8687a08:x"),
+        ] {
+            assert_eq!(command(server, prompt), expected);
+        }
+        assert_ne!(command("a", "b c"), command("a", "b.c"));
+        assert!(!command("a", "b: c").contains(' '));
     }
 
     #[test]

@@ -13,16 +13,21 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
-use super::client::{Client, Followers};
+use super::audience::{Audience, Voice};
+use super::catalog::Catalog;
+use super::client::{Client, Followers, set_log_level};
 use super::connection::{self, Connection, Problem};
 use super::elicitation::Elicitations;
 use super::hint;
 use super::lists::{self, Lists};
+use super::roots::Roots;
+use super::subscriptions::Subscriptions;
 use super::tool::McpTool;
-use crate::config::{McpServerConfig, McpTransport};
-use crate::message::Severity;
+use crate::config::{McpServerConfig, McpTransport, SamplingPolicy};
+use crate::message::{SessionId, Severity};
 use crate::notices::To;
 use crate::protocol::answer::{McpServer, McpState};
+use crate::protocol::mcp::McpListName;
 use crate::tool::{Registry, Tool};
 
 /// Starts in a row that may fail before the server is given up.
@@ -52,6 +57,11 @@ pub(super) struct Handle {
     pub(super) followers: Followers,
     pub(super) elicitations: Elicitations,
     pub(super) stop: CancellationToken,
+    pub(super) voice: Voice,
+    pub(super) subscriptions: Subscriptions,
+    pub(super) roots: Roots,
+    /// What it has besides tools.
+    catalog: Arc<Mutex<Arc<Catalog>>>,
     /// Its row of `mcp:list`.
     row: Arc<Mutex<McpServer>>,
     /// Whether it has no tools any more, whatever it still says. Held while they are put where the model sees them.
@@ -88,11 +98,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Makes an actor, to be run, and the way to it.
+    /// Makes an actor, to be run, and the way to it. Where it has an owner, it serves that session alone.
     pub(super) fn new(
         name: &str,
         config: McpServerConfig,
         context: Arc<Context>,
+        (audience, owner): (&Arc<Audience>, Option<SessionId>),
         stop: CancellationToken,
     ) -> (Self, Handle) {
         let (link, linked) = watch::channel(Link::Waiting);
@@ -103,12 +114,27 @@ impl Server {
             name: name.to_string(),
             ..McpServer::default()
         };
-        let registry = match config.transport {
-            McpTransport::Stdio(_) => &context.registry,
-            McpTransport::Http(_) => &context.everywhere,
+        let (registry, roots) = match config.transport {
+            McpTransport::Stdio(_) => {
+                let launcher = context.launcher.as_ref().ok();
+                let folder = launcher.map(|launcher| launcher.project().to_owned());
+                (&context.registry, Roots::of_program(folder))
+            }
+            McpTransport::Http(_) => (&context.everywhere, Roots::none()),
         };
+        let voice = Voice::new(
+            Arc::clone(&name),
+            owner,
+            Arc::clone(audience),
+            config.log,
+            redactor.clone(),
+        );
         let handle = Handle {
             registry: Arc::clone(registry),
+            voice,
+            subscriptions: Subscriptions::default(),
+            roots,
+            catalog: Arc::default(),
             is_withdrawn: Arc::default(),
             elicitations: Elicitations::new(Arc::clone(&name), notices, redactor),
             name,
@@ -169,6 +195,10 @@ impl Server {
             changed: Arc::clone(&self.changed),
             followers: Arc::clone(&self.handle.followers),
             elicitations: self.handle.elicitations.clone(),
+            voice: self.handle.voice.clone(),
+            subscriptions: self.handle.subscriptions.clone(),
+            roots: self.handle.roots.clone(),
+            samples: self.handle.config.sampling == SamplingPolicy::Ask,
         };
         // Those of the connection before are answered; its numbers come again.
         self.handle.followers.lock().await.clear();
@@ -201,7 +231,17 @@ impl Server {
             peer: peer.clone(),
             broken: CancellationToken::new(),
         };
-        let updates = lists::updates(&peer, Arc::clone(&self.changed));
+        let updates = async {
+            set_log_level(&self.handle.name, &peer, self.handle.voice.least()).await;
+            let Handle {
+                subscriptions,
+                voice,
+                roots,
+                ..
+            } = &self.handle;
+            let following = subscriptions.run(&peer, voice, &self.changed);
+            tokio::join!(following, roots.run(&peer));
+        };
         tokio::pin!(updates);
         let (mut is_first, mut changes) = (true, 0);
         loop {
@@ -243,9 +283,16 @@ impl Server {
     }
 
     /// Makes the server's tools those that the model is offered from its next turn on.
-    fn publish(&self, lists: Lists, is_first: bool) {
+    fn publish(&self, mut lists: Lists, is_first: bool) {
         let name = &self.handle.name;
-        let left_out = lists.left_out();
+        let catalog = Catalog::new(
+            name,
+            std::mem::take(&mut lists.resources),
+            std::mem::take(&mut lists.templates),
+            std::mem::take(&mut lists.prompts),
+            &self.context.redactor,
+        );
+        let left_out = lists.left_out().or_else(|| catalog.left_out());
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         let mut seen = BTreeSet::new();
         for tool in lists.tools {
@@ -275,11 +322,6 @@ impl Server {
                 Err(why) => tracing::debug!(server = %name, why, "a tool is not offered"),
             }
         }
-        let clean = |listed: Vec<String>| {
-            let redactor = &self.context.redactor;
-            let clean = listed.iter().map(|it| redactor.redact(it).into_owned());
-            clean.collect()
-        };
         self.handle.show(tools);
         let now: Vec<String> = seen.into_iter().collect();
         let (count, error) = (now.len(), left_out.clone());
@@ -287,11 +329,14 @@ impl Server {
             name: name.to_string(),
             state: McpState::Ready,
             tools: now.clone(),
-            resources: clean(lists.resources),
-            prompts: clean(lists.prompts),
+            resources: catalog.resources.iter().map(|it| it.uri.clone()).collect(),
+            prompts: catalog.prompts.iter().map(|it| it.name.clone()).collect(),
             error,
         };
         let before = std::mem::replace(&mut *self.handle.row.lock(), row);
+        let mut changes = self.handle.put(catalog);
+        changes.extend((now != before.tools).then_some(McpListName::Tools));
+        self.handle.voice.changed(&changes);
         let was_sent = before.error == left_out;
         if let (false, Some(left_out)) = (was_sent, left_out) {
             let message = format!("the MCP server `{name}`: {left_out}");
@@ -344,6 +389,8 @@ impl Server {
 
     fn withdraw(&self) {
         self.handle.show(Vec::new());
+        let changes = self.handle.put(Catalog::default());
+        self.handle.voice.changed(&changes);
         let mut row = self.handle.row.lock();
         row.tools.clear();
         row.resources.clear();
@@ -380,6 +427,19 @@ impl Handle {
         if !*is_withdrawn {
             self.registry.replace(&format!("mcp:{}", self.name), tools);
         }
+    }
+
+    /// Replaces what it has besides tools; returns which lists are others than before.
+    fn put(&self, catalog: Catalog) -> Vec<McpListName> {
+        let mut known = self.catalog.lock();
+        let changes = catalog.changes(&known);
+        *known = Arc::new(catalog);
+        changes
+    }
+
+    /// Returns what the server has besides tools.
+    pub(super) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.lock())
     }
 
     /// Returns the server's row of `mcp:list`.

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use futures::future::{BoxFuture, join_all};
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, InputRequest, InputRequiredResult,
     InputResponses, ServerResult,
@@ -19,9 +19,11 @@ use tokio::time::{Instant, Sleep};
 use super::client::PROGRESS_QUEUE;
 use super::connection::of_sdk;
 use super::definition::Definition;
-use super::elicitation::ask_user;
+use super::elicitation::{Samples, ask_user};
+use super::progress::Progress;
 use super::server::{Handle, Life, Link};
 use super::{content, hint};
+use crate::config::SamplingPolicy;
 use crate::message::{Part, ToolSpec};
 use crate::permission::rule::Key;
 use crate::telemetry::Redactor;
@@ -61,6 +63,7 @@ impl Tool for McpTool {
         Ok(Box::new(Call {
             tool: self.clone(),
             input: input.clone(),
+            samples: Samples::default(),
         }))
     }
 }
@@ -68,6 +71,7 @@ impl Tool for McpTool {
 struct Call {
     tool: McpTool,
     input: Map<String, Value>,
+    samples: Samples,
 }
 
 impl Prepared for Call {
@@ -151,18 +155,44 @@ impl Call {
                 requests.len()
             ))));
         }
-        let mut questions = Vec::new();
+        let (mut questions, mut known) = (Vec::new(), InputResponses::new());
         for (key, request) in requests {
-            // Nothing else was offered to it.
-            let InputRequest::Elicitation(request) = request else {
-                return Ok(ControlFlow::Break(self.failed(
-                    "asks in the middle of this call for something that is not to be had from the user",
-                )));
+            let roots = match &request {
+                InputRequest::ListRoots(_) => self.tool.server.roots.list(),
+                _ => None,
             };
+            if let Some(Ok(roots)) = roots.map(serde_json::to_value) {
+                known.insert(key, roots);
+                continue;
+            }
             let elicitations = &self.tool.server.elicitations;
-            let answer =
-                elicitations.answer(request.params, async |it| ask_user(it, run.user).await);
-            questions.push(async move { (key, serde_json::to_value(answer.await)) });
+            let question = match request {
+                InputRequest::Elicitation(request) => async move {
+                    let ask = async |it| ask_user(it, run.user).await;
+                    let answer = elicitations.answer(request.params, ask).await;
+                    (
+                        key,
+                        serde_json::to_value(answer).map_err(|it| it.to_string()),
+                    )
+                }
+                .boxed(),
+                InputRequest::CreateMessage(request) if self.samples() => async move {
+                    let ask = async |it| self.samples.ask(it, run.user).await;
+                    let sampled = elicitations.sampled(request.params, ask).await;
+                    let sampled = sampled.map_err(|it| it.message.into_owned());
+                    let value = sampled
+                        .and_then(|it| serde_json::to_value(it).map_err(|it| it.to_string()));
+                    (key, value)
+                }
+                .boxed(),
+                // Nothing else was offered to it.
+                _ => {
+                    return Ok(ControlFlow::Break(self.failed(
+                        "asks in the middle of this call for something that is not to be had here",
+                    )));
+                }
+            };
+            questions.push(question);
         }
         let since = Instant::now();
         let mut link = self.tool.server.link.clone();
@@ -176,10 +206,21 @@ impl Call {
         // Waiting for the user counts towards no limit.
         let later = limit.deadline() + since.elapsed();
         limit.as_mut().reset(later);
-        let answers = answers
-            .into_iter()
-            .filter_map(|(key, answer)| Some((key, answer.ok()?)));
-        Ok(ControlFlow::Continue(Some(answers.collect())))
+        for (key, answer) in answers {
+            match answer {
+                Ok(answer) => drop(known.insert(key, answer)),
+                // There is no answer in this era that says no.
+                Err(why) => {
+                    let why = format!("asked for an answer of the model, and got none: {why}");
+                    return Ok(ControlFlow::Break(self.failed(&why)));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(Some(known)))
+    }
+
+    fn samples(&self) -> bool {
+        self.tool.server.config.sampling == SamplingPolicy::Ask
     }
 
     /// Sends the call once and waits for its answer, its time limit or a cancel.
@@ -194,7 +235,13 @@ impl Call {
         let mut requests = self.tool.server.elicitations.register();
         let mut questions = FuturesUnordered::new();
         let mut since = Instant::now();
-        let (follower, mut progress) = mpsc::channel(PROGRESS_QUEUE);
+        let (follower, mut lines) = mpsc::channel(PROGRESS_QUEUE);
+        let mut progress = Progress::default();
+        let emit = |line: Option<String>| {
+            if let Some(line) = line {
+                (run.emit)(OutputStream::Progress, &run.redactor.redact(&line));
+            }
+        };
         let mut handle = {
             let mut followers = self.tool.server.followers.lock().await;
             let handle = peer
@@ -211,12 +258,13 @@ impl Call {
                     withdraw(handle, "cancelled by the user").await;
                     break Ok(ControlFlow::Break(cancelled()));
                 }
-                Some(line) = progress.recv() => (run.emit)(OutputStream::Progress, &line),
+                Some(line) = lines.recv() => emit(progress.push(line)),
+                () = progress.due() => emit(progress.take()),
                 Some(request) = requests.recv() => {
                     if questions.is_empty() {
                         since = Instant::now();
                     }
-                    questions.push(request.show(run.user));
+                    questions.push(request.show(run.user, &self.samples));
                 }
                 Some(()) = questions.next(), if !questions.is_empty() => {
                     if questions.is_empty() {
@@ -239,9 +287,10 @@ impl Call {
         // The SDK hands progress to tasks of their own: what came before the answer may be on its way.
         tokio::task::yield_now().await;
         self.tool.server.followers.lock().await.remove(&token);
-        while let Ok(line) = progress.try_recv() {
-            (run.emit)(OutputStream::Progress, &line);
+        while let Ok(line) = lines.try_recv() {
+            emit(progress.push(line));
         }
+        emit(progress.take());
         outcome
     }
 

@@ -1,6 +1,7 @@
 //! Events as they look in a terminal. Pure: pieces come out, and who writes them is `terminal`'s affair.
 
 mod answers;
+mod servers;
 
 use serde_json::Value;
 
@@ -107,6 +108,9 @@ impl Screen {
             Event::ProviderListResult(providers) => answers::providers(providers),
             Event::ApprovalListResult(it) => answers::remembered(it),
             Event::ApprovalRevokeResult(it) => vec![answers::revoked(it)],
+            Event::McpListPromptsResult(it) => servers::prompts(it),
+            Event::McpLog(line) => vec![servers::log(line)],
+            Event::McpResourceUpdated(it) => vec![servers::updated(it)],
             Event::SessionConfigureResult(configured) => vec![answers::configured(configured)],
             // The rest is of no use to somebody who reads along.
             _ => Vec::new(),

@@ -22,6 +22,7 @@ use super::budget::{BudgetApprove, UsageReport};
 use super::client_tools::{ClientOutput, ToolExecute, ToolRegister, ToolUnregister};
 use super::content::{Content, WireMessage};
 use super::input::ToolInput;
+use super::mcp::{McpListPrompts, McpListResources, McpResourceName, McpUsePrompt};
 use super::queue::ChatQueue;
 use super::settings::{ConfigGet, SearchConfigure, WorkflowPut};
 use super::trust::TrustApprove;
@@ -223,6 +224,21 @@ pub enum Command {
     /// Gets a prompt of an MCP server.
     #[serde(rename = "mcp:get-prompt")]
     McpGetPrompt(McpGetPrompt),
+    /// Lists the resources of an MCP server.
+    #[serde(rename = "mcp:list-resources")]
+    McpListResources(McpListResources),
+    /// Lists the prompts of MCP servers.
+    #[serde(rename = "mcp:list-prompts")]
+    McpListPrompts(McpListPrompts),
+    /// Gets a prompt as what a user says.
+    #[serde(rename = "mcp:use-prompt")]
+    McpUsePrompt(McpUsePrompt),
+    /// Asks to be told when a resource changes.
+    #[serde(rename = "mcp:subscribe")]
+    McpSubscribe(McpResourceName),
+    /// Asks to be told no more.
+    #[serde(rename = "mcp:unsubscribe")]
+    McpUnsubscribe(McpResourceName),
 }
 
 /// Payload of `tool:expose`.

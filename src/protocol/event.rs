@@ -23,6 +23,7 @@ use super::client_tools::{
 use super::command::Layer;
 use super::context::ContextUse;
 use super::input::{InputTaken, ToolInputRequest, ToolInputResolved};
+use super::mcp::{McpChanged, McpLog, McpPromptContent, McpPrompts, McpResourceName, McpResources};
 use super::queue::QueueListed;
 use super::record;
 use super::roles::{Resynced, SessionRoles, TakenOver};
@@ -344,6 +345,30 @@ pub enum Event {
     /// Answers `mcp:get-prompt`, as the server gave it.
     #[serde(rename = "mcp:get-prompt-result")]
     McpGetPromptResult(Map<String, Value>),
+    /// Answers `mcp:list-resources`.
+    #[serde(rename = "mcp:list-resources-result")]
+    McpListResourcesResult(McpResources),
+    /// Answers `mcp:list-prompts`.
+    #[serde(rename = "mcp:list-prompts-result")]
+    McpListPromptsResult(McpPrompts),
+    /// Answers `mcp:use-prompt`.
+    #[serde(rename = "mcp:use-prompt-result")]
+    McpUsePromptResult(McpPromptContent),
+    /// Answers `mcp:subscribe`.
+    #[serde(rename = "mcp:subscribe-result")]
+    McpSubscribeResult(McpResourceName),
+    /// Answers `mcp:unsubscribe`.
+    #[serde(rename = "mcp:unsubscribe-result")]
+    McpUnsubscribeResult(McpResourceName),
+    /// A resource that the session follows may be another one than before.
+    #[serde(rename = "mcp:resource-updated")]
+    McpResourceUpdated(McpResourceName),
+    /// Lists of an MCP server are others than before.
+    #[serde(rename = "mcp:changed")]
+    McpChanged(McpChanged),
+    /// A line of an MCP server's log.
+    #[serde(rename = "mcp:log")]
+    McpLog(Box<McpLog>),
 }
 
 impl Event {
@@ -364,6 +389,7 @@ impl Event {
             Self::ChatMessage(_) => Some(Layer::Message),
             Self::SessionUpdated(_) => Some(Layer::Sessions),
             Self::SessionStatusChanged(_) => Some(Layer::Status),
+            Self::McpChanged(_) | Self::McpLog(_) => Some(Layer::Servers),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use super::event::By;
 use crate::message::{ConversationId, InputId, MessageId, ToolId};
 
 /// Payload of `chat:tool-input-request`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolInputRequest {
     /// Which conversation.
@@ -34,6 +34,10 @@ pub struct ToolInputRequest {
     /// Of a page: its address, to be opened only when the user agrees, and shown whole before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// What it is for, where the server does not want to know something: then the words of `message` are the daemon's, and
+    /// those of the server are set in, four spaces deep. The form has no fields then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<InputPurpose>,
     /// When the question lapses, RFC 3339; absent where it never does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
@@ -47,6 +51,16 @@ pub enum InputMode {
     Form,
     /// On the page at `url`; what is given there does not pass through here.
     Url,
+}
+
+/// What a question of a server is for that wants to know nothing of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum InputPurpose {
+    /// The model of the session is to answer what the message shows.
+    Sampling,
+    /// What the model has answered, which the message shows, is to go to the server.
+    SampledAnswer,
 }
 
 /// Payload of `chat:tool-input`. The content is never echoed or logged.

@@ -9,10 +9,11 @@ use secrecy::ExposeSecret as _;
 use super::Session;
 use super::roles::not_an_operator;
 use crate::config::{self, HttpServer, McpServerConfig, McpTransport, NamedValue, StdioServer};
-use crate::mcp::{self, McpError};
+use crate::mcp::{self, Ear, McpError, Reach};
 use crate::protocol::answer::{McpServer, McpServers};
 use crate::protocol::command::{McpAdd, McpGetPrompt, McpReadResource};
 use crate::protocol::event::{Event, SessionError};
+use crate::protocol::mcp::{McpListPrompts, McpListResources, McpResourceName, McpUsePrompt};
 use crate::protocol::{RequestId, SessionCode};
 use crate::users::Grant;
 
@@ -119,24 +120,90 @@ impl Session {
     }
 
     pub(super) fn read_resource(&self, wanted: McpReadResource, id: Option<&RequestId>) {
-        let daemon = Arc::clone(&self.daemon);
+        let (daemon, reach) = (Arc::clone(&self.daemon), self.reach());
         self.answer_later(id, async move {
-            let read = daemon.mcp.read_resource(&wanted.server, &wanted.uri).await;
+            let McpReadResource { server, uri } = wanted;
+            let read = daemon.mcp.read_resource(&reach, &server, &uri).await;
             answered(read.map(Event::McpReadResourceResult))
         });
     }
 
     pub(super) fn get_prompt(&self, wanted: McpGetPrompt, id: Option<&RequestId>) {
-        let daemon = Arc::clone(&self.daemon);
+        let (daemon, reach) = (Arc::clone(&self.daemon), self.reach());
         self.answer_later(id, async move {
             let McpGetPrompt {
                 server,
                 name,
                 arguments,
             } = wanted;
-            let got = daemon.mcp.get_prompt(&server, &name, arguments).await;
-            answered(got.map(Event::McpGetPromptResult))
+            let got = daemon.mcp.get_prompt(&reach, &server, &name, arguments);
+            answered(got.await.map(Event::McpGetPromptResult))
         });
+    }
+
+    pub(super) fn list_resources(&self, wanted: &McpListResources) -> Result<Event, SessionError> {
+        let listed = self.daemon.mcp.list_resources(&self.reach(), wanted);
+        listed
+            .map(Event::McpListResourcesResult)
+            .map_err(|problem| refused(&problem))
+    }
+
+    pub(super) fn list_prompts(&self, wanted: &McpListPrompts) -> Result<Event, SessionError> {
+        let listed = self.daemon.mcp.list_prompts(&self.reach(), wanted);
+        listed
+            .map(Event::McpListPromptsResult)
+            .map_err(|problem| refused(&problem))
+    }
+
+    pub(super) fn use_prompt(&self, wanted: McpUsePrompt, id: Option<&RequestId>) {
+        let (daemon, reach) = (Arc::clone(&self.daemon), self.reach());
+        self.answer_later(id, async move {
+            let said = daemon.mcp.use_prompt(&reach, wanted).await;
+            answered(said.map(Event::McpUsePromptResult))
+        });
+    }
+
+    pub(super) fn subscribe(&self, wanted: McpResourceName, id: Option<&RequestId>) {
+        let (daemon, reach) = (Arc::clone(&self.daemon), self.reach());
+        self.answer_later(id, async move {
+            let subscribed = daemon.mcp.subscribe(&reach, wanted).await;
+            answered(subscribed.map(Event::McpSubscribeResult))
+        });
+    }
+
+    pub(super) fn unsubscribe(&self, wanted: McpResourceName, id: Option<&RequestId>) {
+        let (daemon, reach) = (Arc::clone(&self.daemon), self.reach());
+        self.answer_later(id, async move {
+            let left = daemon.mcp.unsubscribe(&reach, wanted).await;
+            answered(left.map(Event::McpUnsubscribeResult))
+        });
+    }
+
+    /// Hears what servers say by themselves, until [`end_servers`](Self::end_servers).
+    pub(super) fn listen(&self) -> Arc<Ear> {
+        let is_operator = self.grant.is_operator;
+        self.daemon.mcp.listen(&self.shared.id, is_operator)
+    }
+
+    pub(super) fn emit_all(&self, events: Vec<Event>) {
+        for event in events {
+            self.shared.events.emit(event);
+        }
+    }
+
+    /// Ends what servers have to do with the session, and those that serve it alone.
+    pub(super) fn end_servers(&self) {
+        self.daemon.mcp.forget(&self.shared.id);
+        self.daemon.mcp.end_own(&self.shared.id);
+    }
+
+    /// Returns which servers the session reaches: programs only from the project that they run in.
+    fn reach(&self) -> Reach {
+        let own = self.daemon.workspaces.own();
+        Reach {
+            session: self.shared.id.clone(),
+            programs: Arc::ptr_eq(&self.shared.workspace, own),
+        }
     }
 
     fn may_change_servers(&self) -> Result<(), SessionError> {

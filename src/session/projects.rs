@@ -109,6 +109,8 @@ impl Session {
         let client_tools = self.client_tools.all();
         tools.of_tasks.replace(client::ORIGIN, client_tools);
         (self.tools_of_tasks, self.shared.tools) = (tools.of_tasks, tools.all);
+        let folder = workspace.project().ok().map(|it| it.root.as_path());
+        self.daemon.mcp.set_root(&self.shared.id, folder);
         self.shared.workspace = workspace;
         self.leave_elsewhere();
     }

@@ -101,6 +101,11 @@ impl Session {
             Command::McpRemove(wanted) => return self.remove_server(wanted.name, id),
             Command::McpReadResource(wanted) => return self.read_resource(wanted, id),
             Command::McpGetPrompt(wanted) => return self.get_prompt(wanted, id),
+            Command::McpListResources(wanted) => self.list_resources(&wanted),
+            Command::McpListPrompts(wanted) => self.list_prompts(&wanted),
+            Command::McpUsePrompt(wanted) => return self.use_prompt(wanted, id),
+            Command::McpSubscribe(wanted) => return self.subscribe(wanted, id),
+            Command::McpUnsubscribe(wanted) => return self.unsubscribe(wanted, id),
         };
         self.answer(id, answer.unwrap_or_else(Event::SessionError));
     }

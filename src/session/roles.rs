@@ -62,7 +62,9 @@ fn needed(command: &Command) -> SocketRole {
         | Command::ToolExport(_)
         | Command::UsageReport(_)
         | Command::FilesChanges(_)
-        | Command::McpList(_) => SocketRole::Observer,
+        | Command::McpList(_)
+        | Command::McpListResources(_)
+        | Command::McpListPrompts(_) => SocketRole::Observer,
         Command::ChatQueue(queue) if queue.action == QueueAction::List => SocketRole::Observer,
         Command::ChatToolApprove(_)
         | Command::ChatToolInput(_)

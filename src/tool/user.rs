@@ -16,6 +16,66 @@ pub struct Wanted {
     pub message: String,
     /// How it is given.
     pub form: Form,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+/// What something is asked of the user for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// Whoever asks wants to know it.
+    #[default]
+    Input,
+    /// The model is to answer something, which the message shows.
+    Sampling,
+    /// What the model has answered is to be passed on.
+    SampledAnswer,
+}
+
+/// What a call has the model of its conversation asked, with the user's leave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Who asks, to be shown to the user.
+    pub server: String,
+    /// The system prompt, where there is one.
+    pub system: Option<String>,
+    /// What was said, in its order.
+    pub messages: Vec<Line>,
+    /// The most tokens of the answer.
+    pub max_tokens: u32,
+    /// How varied the answer is, 0 to 2.
+    pub temperature: Option<f64>,
+}
+
+/// Something that was said, in a request for an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Whether the assistant said it, and not the user.
+    pub is_assistant: bool,
+    /// The words.
+    pub text: String,
+}
+
+/// What the model answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// Which model.
+    pub model: String,
+    /// The words.
+    pub text: String,
+    /// Whether the end of it is missing.
+    pub is_cut: bool,
+}
+
+/// Why there is no answer of the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsampled {
+    /// The user said no.
+    Declined,
+    /// The user did not decide, or the call ended first.
+    Cancelled,
+    /// Nobody was asked, or the model failed; why, as a part of a sentence.
+    Failed(String),
 }
 
 /// How a user gives what is asked for.
@@ -83,6 +143,10 @@ pub trait AskUser: Send + Sync {
     /// Asks. Time limits of the call and its exchange stand still until there is an answer; dropping the
     /// future takes the question back.
     fn ask(&self, wanted: Wanted) -> BoxFuture<'_, Given>;
+
+    /// Has the model of the conversation answer, where the user agrees to what it is sent and to what it answers. Time limits
+    /// stand still as for [`ask`](Self::ask).
+    fn sample(&self, wanted: Sample) -> BoxFuture<'_, Result<Sampled, Unsampled>>;
 
     /// Asks whether the call, which runs, may connect to a host; once for each host in a conversation. Time limits stand
     /// still as for [`ask`](Self::ask).

@@ -2,10 +2,14 @@
 //!
 //! The server is a script of the tests' own, see `mcp/fake.sh`; servers of others are in `peers`.
 
+mod events;
 mod input;
+mod library;
 mod peers;
+mod real;
 mod rounds;
 mod rude;
+mod sampling;
 mod workings;
 
 use std::path::{Path, PathBuf};

@@ -16,6 +16,7 @@ import { showMessages, showPast } from "./messages.js";
 import { money } from "./money.js";
 import { Operator } from "./operator.js";
 import { exchangeOf, find } from "./places.js";
+import { servedPrompts } from "./prompts.js";
 import { Waiting } from "./queue.js";
 import { Roles, lastWords, readJoined } from "./roles.js";
 import { Sessions } from "./sessions.js";
@@ -154,6 +155,12 @@ const sessions = new Sessions(byId("sessions"), ask, () => toggle("sessions", fa
   leave: () => moveTo(null),
 });
 const input = /** @type {HTMLTextAreaElement} */ (byId("input"));
+const prompts = servedPrompts((type, payload) => ask(type, payload), (text) => {
+  input.value = text;
+  returned = 0;
+  typed();
+  input.focus();
+});
 const attachments = new Attachments(byId("attached"), (text) => notice(text, "warning"));
 const scroll = byId("scroll");
 let follows = true;
@@ -385,7 +392,9 @@ function banner(...parts) {
 /** What this page wants of a session that it drives. @param {any} it */
 function wanted(it) {
   const showsTasks = it?.features?.includes("tasks") ?? false;
-  return { inputRequests: true, trustQuestions: true, ...(showsTasks && { layers: [...new Set([...it.layers, "tasks"])] }) };
+  const hearsServers = it?.features?.includes("mcp_prompts") ?? false;
+  const more = [...(showsTasks ? ["tasks"] : []), ...(hearsServers ? ["servers"] : [])];
+  return { inputRequests: true, trustQuestions: true, ...(more.length > 0 && { layers: [...new Set([...it.layers, ...more])] }) };
 }
 
 function take(/** @type {any} */ frame) {
@@ -411,6 +420,8 @@ function take(/** @type {any} */ frame) {
   if (type === "tool:port-open" && !isReplaying) portOpen(payload);
   if (type === "tool:background") portsClosed(payload.background);
   if (type === "session:notice") notice(payload.message, payload.severity);
+  if (type === "mcp:log" && !isReplaying) serverSays(payload);
+  if (type === "session:ready" || (type === "mcp:changed" && payload.lists.includes("prompts"))) void prompts.look(frame);
   if (type === "session:error" && payload.code === "replay_gap" && !isMoved) {
     notice("Some events were missed and are no longer kept; this is what the daemon remembers.", "warning");
   }
@@ -426,6 +437,13 @@ function take(/** @type {any} */ frame) {
     keep();
   }
   changed();
+}
+
+/** A line of a server's log that somebody may have to act on. */
+function serverSays(/** @type {any} */ { server, level, text, dropped }) {
+  if (["debug", "info", "notice"].includes(level)) return;
+  const before = dropped ? ` (${dropped} before it left out)` : "";
+  notice(`MCP server ${server} logs ${level}${before}: ${text.slice(0, 400)}`, level === "warning" ? "warning" : "error");
 }
 
 /** A question is over: that nobody answered it is said. */
@@ -556,9 +574,11 @@ function typed() {
   input.style.height = `${Math.min(input.scrollHeight + 2, window.innerHeight * 0.4)}px`;
 }
 
-function submit(/** @type {boolean} */ mayQueue) {
+async function submit(/** @type {boolean} */ mayQueue) {
   const text = input.value;
   const extras = attachments.parts;
+  const command = prompts.read(text);
+  if (command) return void (await usePrompt(text, command, mayQueue));
   if (!text.trim() && extras.length === 0) return;
   const isBusy = (conversationNow()?.state ?? "idle") !== "idle";
   if (!say(text, isBusy && !mayQueue ? "steer" : "queue", extras)) return;
@@ -566,6 +586,22 @@ function submit(/** @type {boolean} */ mayQueue) {
   input.value = "";
   returned = 0;
   typed();
+}
+
+/** Says what a prompt of an MCP server says. What was typed stays where that fails. @param {string} text @param {any} command @param {boolean} mayQueue */
+async function usePrompt(text, command, mayQueue) {
+  try {
+    const { content } = await ask("mcp:use-prompt", command);
+    const isBusy = (conversationNow()?.state ?? "idle") !== "idle";
+    if (input.value !== text || !say("", isBusy && !mayQueue ? "steer" : "queue", [...content, ...attachments.parts])) return;
+    attachments.clear();
+    input.value = "";
+    returned = 0;
+    typed();
+    prompts.offer("");
+  } catch (error) {
+    complain(error);
+  }
 }
 
 /** An id that no other send has. */
@@ -589,17 +625,18 @@ function say(text, whenBusy, extras = []) {
 
 byId("composer").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
   event.preventDefault();
-  submit(/** @type {any} */ (event.submitter)?.value === "queue");
+  void submit(/** @type {any} */ (event.submitter)?.value === "queue");
 });
 input.addEventListener("input", () => {
   returned = 0;
   typed();
+  prompts.offer(input.value);
 });
 input.addEventListener("keydown", (event) => {
   // Enter that ends a composition of characters belongs to the input method.
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
     event.preventDefault();
-    submit(event.altKey);
+    void submit(event.altKey);
   }
 });
 input.addEventListener("paste", (event) => {

@@ -10,6 +10,9 @@ import { exposed } from "./visible.js";
 /** What the daemon says of a field that does not fit. */
 const MISFIT = /^field `content`: `(.+?)` (.*?)(?:; the question stays open)?$/s;
 
+/** What sends a yes, where the model is asked in the place of the user. @type {Record<string, string>} */
+const SENDS = { sampling: "Ask the model", sampledAnswer: "Give the answer" };
+
 export class Inputs {
   /**
    * @param {HTMLElement} element
@@ -58,13 +61,14 @@ export class Inputs {
   #draw(/** @type {any} */ request) {
     this.isSending = false;
     this.deadline = new Deadline(() => this.skew);
-    this.title = el("h2", { id: "asked-title", tabindex: "-1" }, "The MCP server ", el("code", {}, exposed(request.server)), " asks");
+    const asksModel = request.purpose !== undefined;
+    this.title = el("h2", { id: "asked-title", tabindex: "-1" }, "The MCP server ", el("code", {}, exposed(request.server)), asksModel ? " asks the model" : " asks");
     this.more = el("span", { class: "more" });
     this.problem = el("p", { class: "problem", role: "alert", id: "asked-problem", hidden: true });
     this.form = request.mode === "form" ? new Form(request.requestedSchema, this.drafts.get(request.requestId), (draft) => this.drafts.set(request.requestId, draft)) : null;
     const page = this.form ? null : pageOf(request.url);
     const send = this.form
-      ? el("button", { type: "submit", class: "primary", id: "asked-send" }, "Send")
+      ? el("button", { type: "submit", class: "primary", id: "asked-send" }, SENDS[request.purpose] ?? "Send")
       : page && el("a", { class: "primary button", id: "asked-open", href: page.href, target: "_blank", rel: "noopener noreferrer", onclick: () => this.#open(request), onauxclick: (/** @type {MouseEvent} */ event) => event.button === 1 && this.#open(request) }, `Open ${page.host}`);
     this.buttons = el(
       "div",
@@ -85,7 +89,7 @@ export class Inputs {
           if (this.form) void this.#send(request, "accept", this.form.content());
         } },
         this.form ? this.form.element : place(page),
-        el("p", { class: "aside" }, this.form ? "These are the server's own words, which nobody vouches for. What you send goes to it alone." : "These are the server's own words, which nobody vouches for. What you do on that page does not pass through here."),
+        el("p", { class: "aside" }, asksModel ? "What is set in is the server's or the model's, which nobody vouches for." : this.form ? "These are the server's own words, which nobody vouches for. What you send goes to it alone." : "These are the server's own words, which nobody vouches for. What you do on that page does not pass through here."),
         el("div", { class: "foot" }, this.problem, this.buttons),
       ),
     );

@@ -1,14 +1,16 @@
-//! Questions that are about no call: whether more may be spent, and whether files may speak for the user. They are shown one after
-//! the other, and one after those about calls.
+//! Questions that wait for nothing but an answer: whether more may be spent, whether files may speak for the user, whether the
+//! model answers a server. They are shown one after the other, and after those whether a call may run.
 
-use super::{Action, Talk, Typing};
+use super::{Action, Talk, Typing, sampling};
 use crate::plain_text::style::{Piece, Style};
+use crate::plain_text::text::exposed;
 use crate::plain_text::{budget, trust};
-use crate::protocol::Command;
 use crate::protocol::budget::BudgetConfirm;
-use crate::protocol::command::Configure;
-use crate::protocol::event::Event;
+use crate::protocol::command::{Configure, Layer};
+use crate::protocol::event::{Event, Ready};
+use crate::protocol::input::ToolInputRequest;
 use crate::protocol::trust::TrustConfirm;
+use crate::protocol::{Command, MCP_PROMPTS};
 
 /// The most such questions that wait: one of money and one of files in each of a session's conversations that a person has in mind.
 const MAX_ASIDES: usize = 32;
@@ -20,6 +22,8 @@ pub(super) enum Aside {
     Money(BudgetConfirm),
     /// Whether files may speak for the user.
     Trust(TrustConfirm),
+    /// Whether the model answers a server.
+    Sampling(Box<ToolInputRequest>),
 }
 
 impl Aside {
@@ -27,7 +31,8 @@ impl Aside {
         match (self, other) {
             (Self::Money(one), Self::Money(other)) => one.request_id == other.request_id,
             (Self::Trust(one), Self::Trust(other)) => one.request_id == other.request_id,
-            (Self::Money(_), Self::Trust(_)) | (Self::Trust(_), Self::Money(_)) => false,
+            (Self::Sampling(one), Self::Sampling(other)) => one.request_id == other.request_id,
+            (Self::Money(_) | Self::Trust(_) | Self::Sampling(_), _) => false,
         }
     }
 
@@ -35,6 +40,10 @@ impl Aside {
         match self {
             Self::Money(confirm) => (budget::show(confirm), budget::prompt(confirm)),
             Self::Trust(confirm) => (trust::show(confirm), trust::PROMPT.to_owned()),
+            Self::Sampling(request) => (
+                sampling::show(request),
+                sampling::prompt(request).to_owned(),
+            ),
         }
     }
 
@@ -53,29 +62,32 @@ impl Aside {
             (Self::Trust(confirm), None) => {
                 Some(Command::ChatTrustApprove(trust::no(&confirm.request_id)))
             }
+            (Self::Sampling(request), line) => sampling::read(line, request),
         }
     }
 }
 
-/// Returns what has questions about files asked here.
-fn opening() -> Configure {
-    Configure {
-        trust_questions: Some(true),
-        ..Configure::default()
-    }
-}
-
-/// Returns whether a request says no more than that.
+/// Returns whether a request has such questions asked here.
 pub(super) fn is_opening(command: &Command) -> bool {
-    matches!(command, Command::SessionConfigure(configure) if *configure == opening())
+    matches!(command, Command::SessionConfigure(configure) if configure.trust_questions.is_some())
 }
 
 impl Talk {
-    /// Has the session ask about files, where somebody is there.
-    pub(super) fn want_trust(&mut self) {
-        if self.options.trusts {
-            self.request(Command::SessionConfigure(opening()));
+    /// Has the session ask, and say what MCP servers say by themselves, where somebody is there.
+    pub(super) fn want_trust(&mut self, ready: &Ready) {
+        if !self.options.trusts {
+            return;
         }
+        let mut layers = ready.layers.clone();
+        layers.push(Layer::Servers);
+        let knows_servers = ready.features.iter().any(|it| it == MCP_PROMPTS);
+        self.request(Command::SessionConfigure(Configure {
+            trust_questions: Some(true),
+            // What the model is asked in the user's place is answered here, and nothing else that servers ask.
+            input_requests: knows_servers.then_some(true),
+            layers: knows_servers.then_some(layers),
+            ..Configure::default()
+        }));
     }
 
     /// Takes an event about such a question.
@@ -83,15 +95,30 @@ impl Talk {
         match event {
             Event::ChatBudgetConfirm(confirm) => self.aside(Aside::Money((**confirm).clone())),
             Event::ChatTrustConfirm(confirm) => self.aside(Aside::Trust((**confirm).clone())),
+            Event::ChatToolInputRequest(it) if it.purpose.is_some() => {
+                self.aside(Aside::Sampling(it.clone()));
+            }
+            Event::ChatToolInputRequest(it) => {
+                let text = format!(
+                    "the MCP server {} asks for input, which this client does not show; it gets a no",
+                    exposed(&it.server)
+                );
+                self.say(Style::Yellow, text);
+                self.request(sampling::no(it));
+            }
+            Event::ChatToolInputResolved(it) => {
+                let is_it = |open: &Aside| matches!(open, Aside::Sampling(open) if open.request_id == it.request_id);
+                self.aside_settled(is_it, None);
+            }
             Event::ChatBudgetResolved(it) => {
                 let text = budget::settled(it);
                 let is_it = |open: &Aside| matches!(open, Aside::Money(open) if open.request_id == it.request_id);
-                self.aside_settled(is_it, text);
+                self.aside_settled(is_it, Some(text));
             }
             Event::ChatTrustResolved(it) => {
                 let text = trust::settled(it);
                 let is_it = |open: &Aside| matches!(open, Aside::Trust(open) if open.request_id == it.request_id);
-                self.aside_settled(is_it, text);
+                self.aside_settled(is_it, Some(text));
             }
             _ => {}
         }
@@ -140,14 +167,16 @@ impl Talk {
     }
 
     /// One is settled, by whomever. What was typed for it so far is dropped.
-    fn aside_settled(&mut self, is_it: impl Fn(&Aside) -> bool, text: String) {
+    fn aside_settled(&mut self, is_it: impl Fn(&Aside) -> bool, text: Option<String>) {
         let was_shown = self.typing == Typing::Aside && self.asides.front().is_some_and(&is_it);
         self.asides.retain(|open| !is_it(open));
         if was_shown {
             self.typing = Typing::Message;
             self.actions.push(Action::Forget);
         }
-        self.say(Style::Dim, text);
+        if let Some(text) = text {
+            self.say(Style::Dim, text);
+        }
         if was_shown {
             self.ask();
         }

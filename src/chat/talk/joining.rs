@@ -19,7 +19,8 @@ fn asking_for(send: Command, output: Option<OutputForm>) -> Command {
 
 impl Talk {
     pub(super) fn ready(&mut self, ready: &Ready) {
-        self.want_trust();
+        self.trust = Some(ready.trust_level);
+        self.want_trust(ready);
         if ready.resumed {
             self.say(Style::Dim, "connected again");
             // Its answer comes after everything that was missed; that of an earlier one does not.

@@ -8,7 +8,10 @@ use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 
 use super::super::settings::{McpServerSettings, McpSettings};
-use super::super::{HttpServer, McpConfig, McpServerConfig, McpTransport, NamedValue, StdioServer};
+use super::super::{
+    HttpServer, McpConfig, McpLogPolicy, McpServerConfig, McpTransport, NamedValue, SamplingPolicy,
+    StdioServer,
+};
 use super::findings::Findings;
 use crate::sandbox::is_metadata;
 
@@ -46,11 +49,14 @@ fn check_server(
     }
     let timeout = settings.timeout.map_or(CALL_TIMEOUT, |timeout| timeout.0);
     let safe_tools = settings.safe_tools.clone();
+    let (log, sampling) = (settings.log_level, settings.sampling);
     let transport = transport(name, settings, findings)?;
     Some(McpServerConfig {
         transport,
         safe_tools,
         timeout,
+        log,
+        sampling,
     })
 }
 
@@ -176,6 +182,8 @@ pub fn added_server(name: &str, mut transport: McpTransport) -> Result<McpServer
         transport,
         safe_tools: Vec::new(),
         timeout: CALL_TIMEOUT,
+        log: McpLogPolicy::default(),
+        sampling: SamplingPolicy::default(),
     })
 }
 

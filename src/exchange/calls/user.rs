@@ -17,10 +17,13 @@ use crate::exchange::{Exchange, NOTHING_ASKED, Unasked};
 use crate::message::{InputId, ToolCall};
 use crate::protocol::client_tools::HandedOut;
 use crate::protocol::event::{By, StateName};
-use crate::protocol::input::{InputMode, ToolInputRequest};
+use crate::protocol::input::{InputMode, InputPurpose, ToolInputRequest};
 use crate::runtime::Stopwatch;
 use crate::tool::Tool;
-use crate::tool::user::{AskUser, Form, Given, HandOut, HostVerdict, Returned, Wanted};
+use crate::tool::user::{
+    AskUser, Form, Given, HandOut, HostVerdict, Purpose, Returned, Sample, Sampled, Unsampled,
+    Wanted,
+};
 
 /// The user, as one running call sees them.
 pub(super) struct User<'a> {
@@ -61,6 +64,11 @@ impl User<'_> {
             mode,
             requested_schema,
             url,
+            purpose: match wanted.purpose {
+                Purpose::Input => None,
+                Purpose::Sampling => Some(InputPurpose::Sampling),
+                Purpose::SampledAnswer => Some(InputPurpose::SampledAnswer),
+            },
             expires_at: None,
         }
     }
@@ -100,6 +108,10 @@ impl AskUser for User<'_> {
             given
         }
         .boxed()
+    }
+
+    fn sample(&self, wanted: Sample) -> BoxFuture<'_, Result<Sampled, Unsampled>> {
+        self.sampled(wanted).boxed()
     }
 
     fn ask_host<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, HostVerdict> {

@@ -66,6 +66,8 @@ pub enum Layer {
     Status,
     /// What tasks do, besides what they ask; each event only where its own layer is wanted, too.
     Tasks,
+    /// `mcp:log` and `mcp:changed`: what MCP servers say by themselves.
+    Servers,
     /// Always on; accepted so that a client may name it.
     Exchange,
 }

@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 59] = [
+const EXAMPLES: [&str; 64] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:open","sessionId":"…"}"#,
@@ -60,6 +60,11 @@ const EXAMPLES: [&str; 59] = [
     r#"{"type":"mcp:remove","name":"time"}"#,
     r#"{"type":"mcp:read-resource","server":"docs","uri":"file:///a"}"#,
     r#"{"type":"mcp:get-prompt","server":"docs","name":"review"}"#,
+    r#"{"type":"mcp:list-resources","server":"docs"}"#,
+    r#"{"type":"mcp:list-prompts"}"#,
+    r#"{"type":"mcp:use-prompt","command":"docs:review","line":"src/a.rs"}"#,
+    r#"{"type":"mcp:subscribe","server":"docs","uri":"file:///a"}"#,
+    r#"{"type":"mcp:unsubscribe","server":"docs","uri":"file:///a"}"#,
 ];
 
 /// Lists every type of request with a frame that is valid for it.

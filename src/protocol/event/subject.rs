@@ -117,7 +117,15 @@ impl Event {
             | Self::McpAddResult(_)
             | Self::McpRemoveResult(_)
             | Self::McpReadResourceResult(_)
-            | Self::McpGetPromptResult(_) => Subject::Session,
+            | Self::McpGetPromptResult(_)
+            | Self::McpListResourcesResult(_)
+            | Self::McpListPromptsResult(_)
+            | Self::McpUsePromptResult(_)
+            | Self::McpSubscribeResult(_)
+            | Self::McpUnsubscribeResult(_)
+            | Self::McpResourceUpdated(_)
+            | Self::McpChanged(_)
+            | Self::McpLog(_) => Subject::Session,
         }
     }
 

@@ -20,7 +20,7 @@ tools() {
     local change=first
     [ -e "$directory/changed" ] && change=second
     printf '{"tools":['
-    for name in echo fail refuse progress slow die image structured ask form page script hasty environment demand insist sample leave; do
+    for name in echo fail refuse progress slow die image structured ask form page script hasty environment demand insist sample leave think picture flood insatiable; do
         tool "$name" "does $name"; printf ','
     done
     tool turns "the $change"
@@ -45,7 +45,13 @@ page() {
 demand() { result "{\"resultType\":\"input_required\"${1:+,\"inputRequests\":{$1\}},\"requestState\":\"$2\"}"; }
 who='"who":{"method":"elicitation/create","params":{"mode":"form","message":"your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}'
 pay='"pay":{"method":"elicitation/create","params":{"mode":"url","elicitationId":"e1","message":"please pay","url":"https://pay.example/order?7"}}'
-sample='"say":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}'
+sample='"say":{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"ready?"}}],"maxTokens":1}}'
+# Has the model answer, and notes what came of it.
+think() {
+    say "{\"jsonrpc\":\"2.0\",\"id\":904,\"method\":\"sampling/createMessage\",\"params\":{\"systemPrompt\":\"be terse\",\"messages\":[{\"role\":\"user\",\"content\":$1}],\"maxTokens\":50,\"includeContext\":\"allServers\"}}"
+    read -r answer; echo "$answer" >"$directory/answer"
+}
+words() { printf '{"type":"text","text":"%s"}' "$1"; }
 
 sick() {
     local deep=$schema
@@ -103,7 +109,15 @@ while IFS= read -r line; do
                 *) demand "$who,$pay" one ;;
             esac ;;
         *'"name":"insist"'*) echo "$line" >>"$directory/demands"; demand "$who" on ;;
-        *'"name":"sample"'*) demand "$sample" on ;;
+        *'"name":"sample"'*)
+            case $line in
+                *'"inputResponses"'*) echo "$line" >"$directory/sampled"; text 'sampled' ;;
+                *) demand "$sample" on ;;
+            esac ;;
+        *'"name":"think"'*) think "$(words 'what is the answer?')"; text 'thought' ;;
+        *'"name":"picture"'*) think '{"type":"image","data":"R0lGODlhAQABAAAAACw=","mimeType":"image/gif"}'; text 'thought' ;;
+        *'"name":"flood"'*) think "$(words "$(printf '%040000d' 7)")"; text 'thought' ;;
+        *'"name":"insatiable"'*) for _ in 1 2 3 4 5 6; do think "$(words 'again')"; done; text 'thought' ;;
         *'"name":"leave"'*) demand "$who" on; mkfifo "$directory/go" 2>/dev/null; read -r _ <"$directory/go"; exit 1 ;;
         *'"name":"hasty"'*) form; mkfifo "$directory/go" 2>/dev/null; read -r _ <"$directory/go"; text 'did without' ;;
         *'"result":'*) echo "$line" >"$directory/late" ;;

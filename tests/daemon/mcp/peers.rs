@@ -71,7 +71,7 @@ fn installed(
     }
 }
 
-fn npm() -> Option<&'static Path> {
+pub(super) fn npm() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| installed("npm", &NPM, |folder| npm_install(folder, &NPM)));
     folder.as_deref()
@@ -115,7 +115,7 @@ fn finish(command: &mut Command) -> Result<(), String> {
     }
 }
 
-fn everything(folder: &Path) -> PathBuf {
+pub(super) fn everything(folder: &Path) -> PathBuf {
     folder.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js")
 }
 

@@ -287,7 +287,7 @@ async fn an_endpoint_that_speaks_something_else_is_said() {
     let row = until_state(&mut client, "old", "restarting").await;
     let error = row["error"].as_str().unwrap();
     assert!(
-        error.contains("the older HTTP+SSE transport is not supported"),
+        error.contains("over the older HTTP+SSE transport"),
         "{error}"
     );
 }

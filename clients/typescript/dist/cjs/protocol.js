@@ -1,6 +1,6 @@
 "use strict";
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: cb32904788aaa246a151d0e1d9289d17cf65aa9113c7527e7be19ddf7ae8c30c
+// SHA-256 of it: 582a1d934b8b6924ff4fb1af07948c4af886fb818387216d4f2c973777070660
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role

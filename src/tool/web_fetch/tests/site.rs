@@ -11,7 +11,9 @@ use super::super::*;
 use crate::config::HostPort;
 use crate::message::Part;
 use crate::tool::testing::Surroundings;
-use crate::tool::user::{AskUser, Given, HandOut, HostVerdict, Returned, Wanted};
+use crate::tool::user::{
+    AskUser, Given, HandOut, HostVerdict, Returned, Sample, Sampled, Unsampled, Wanted,
+};
 
 /// What a path gets.
 #[derive(Clone)]
@@ -144,6 +146,10 @@ pub(super) struct Someone {
 }
 
 impl AskUser for Someone {
+    fn sample(&self, _: Sample) -> BoxFuture<'_, Result<Sampled, Unsampled>> {
+        unreachable!("no model is asked for a page")
+    }
+
     fn unable(&self) -> Option<String> {
         None
     }
