@@ -366,7 +366,7 @@ mod tests {
                 .await
                 .unwrap()
                 .show(None, &Samples::default())
-                .await
+                .await;
         };
         let (answer, ()) = tokio::join!(elicitations.ask(wanted()), shown);
         assert!(answer.err().unwrap().contains("nobody"));

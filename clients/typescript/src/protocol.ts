@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 582a1d934b8b6924ff4fb1af07948c4af886fb818387216d4f2c973777070660
+// SHA-256 of it: c05c9f46dabce80e1d8ad7d92460cf4cc8cbeaadc5fd1e1d34d4e119767477a7
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -33,7 +33,7 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
 }[K];
 
 /**
- * How much is done without asking the user.
+ * How much is done without asking the user, the least first.
  *
  * - `supervised`: Every call is asked for.
  * - `guided`: What can change something is asked for.
@@ -309,7 +309,8 @@ export type InstructionSource = "user" | "project";
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
- * - `store_unavailable`: What sessions are kept in does not answer now, or is another daemon's; the message says which.
+ * - `store_unavailable`: What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
+ * - `session_elsewhere`: Another daemon on the same database has the session; try again in a while.
  * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
@@ -346,6 +347,7 @@ export type SessionCode =
   | "too_many_tools"
   | "rate_limited"
   | "store_unavailable"
+  | "session_elsewhere"
   | "quota_exceeded"
   | "shutting_down"
   | "internal";
@@ -448,6 +450,13 @@ export type DangerLevel = "safe" | "warning" | "dangerous" | "blocked";
  * - `url`: On the page at `url`; what is given there does not pass through here.
  */
 export type InputMode = "form" | "url";
+/**
+ * What a question of a server is for that wants to know nothing of the user.
+ *
+ * - `sampling`: The model of the session is to answer what the message shows.
+ * - `sampledAnswer`: What the model has answered, which the message shows, is to go to the server.
+ */
+export type InputPurpose = "sampling" | "sampledAnswer";
 /**
  * What a cap is for.
  *
@@ -2785,6 +2794,11 @@ export interface Ready {
    * session began; absent where there are none.
    */
   instructions?: InstructionFile[];
+  /**
+   * Whether the socket's token is an operator's, who may ask what is below `/admin/`; with a number in the session, whether
+   * that of whoever began it is. Absent where it is not.
+   */
+  operator?: boolean;
 }
 /**
  * The folder the model works in.
@@ -3393,6 +3407,11 @@ export interface ToolInputRequest {
    * Of a page: its address, to be opened only when the user agrees, and shown whole before.
    */
   url?: string;
+  /**
+   * What it is for, where the server does not want to know something: then the words of `message` are the daemon's, and
+   * those of the server are set in, four spaces deep. The form has no fields then.
+   */
+  purpose?: InputPurpose;
   /**
    * When the question lapses, RFC 3339; absent where it never does.
    */

@@ -1,6 +1,6 @@
 "use strict";
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 582a1d934b8b6924ff4fb1af07948c4af886fb818387216d4f2c973777070660
+// SHA-256 of it: c05c9f46dabce80e1d8ad7d92460cf4cc8cbeaadc5fd1e1d34d4e119767477a7
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
