@@ -102,7 +102,8 @@ fn parts(path: &Path) -> impl Iterator<Item = PathBuf> + '_ {
         .map(|part| PathBuf::from(part.as_os_str()))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 
