@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::{Found, PathError, RootName, Roots};
 use crate::telemetry::Redactor;
-use crate::terminal_text::is_hidden;
+use crate::terminal_text::visible;
 
 /// The largest file of instructions, in bytes: more than anybody reads before saying yes.
 pub(crate) const MAX_BYTES: usize = 32 * 1024;
@@ -149,18 +149,6 @@ fn says_something(words: &Result<Words, String>) -> bool {
     words
         .as_ref()
         .map_or(true, |words| !words.text.trim().is_empty())
-}
-
-/// Escapes what would be invisible: nobody says yes to what cannot be seen.
-fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match is_hidden(letter) {
-            true => shown.extend(letter.escape_default()),
-            false => shown.push(letter),
-        }
-    }
-    shown
 }
 
 #[cfg(test)]

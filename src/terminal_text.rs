@@ -34,6 +34,18 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
+/// Escapes what would be invisible, or would change the order of what is seen: nobody says yes to what cannot be seen.
+pub(crate) fn visible(text: &str) -> String {
+    text.chars()
+        .fold(String::with_capacity(text.len()), |mut shown, letter| {
+            match is_hidden(letter) {
+                true => shown.extend(letter.escape_default()),
+                false => shown.push(letter),
+            }
+            shown
+        })
+}
+
 /// The text of a stream that comes in pieces, in memory that does not grow with it.
 #[derive(Default)]
 pub struct Screen {

@@ -21,7 +21,7 @@ use crate::permission::rule::{File, Key};
 use crate::sandbox::Pod;
 use crate::sandbox::paths::PathError;
 use crate::telemetry::Redactor;
-pub(crate) use diff::visible;
+pub(crate) use crate::terminal_text::visible;
 
 mod appraisal;
 pub mod background;

@@ -7,10 +7,11 @@ use std::path::{Component, Path};
 use serde::Deserialize;
 
 use super::own::of_own;
-use super::{Words, below, of_project, read_own, visible};
+use super::{Words, below, of_project, read_own};
 use crate::sandbox::deny::{self, Access};
 use crate::sandbox::paths::{Found, Roots};
 use crate::telemetry::Redactor;
+use crate::terminal_text::visible;
 
 /// The most skills of the user, and of a project: the model reads a line of each with every request. No further ones are read.
 const MAX_SKILLS: usize = 64;

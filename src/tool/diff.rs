@@ -8,7 +8,7 @@ use similar::{Algorithm, DiffTag, TextDiff};
 
 use super::listed::listed;
 use crate::message::CUT_DIFF;
-use crate::terminal_text::is_hidden;
+use crate::terminal_text::visible;
 
 /// Longest diff, in bytes; what is longer is cut with a line that says so.
 const MAX_DIFF_BYTES: usize = 64 * 1024;
@@ -78,19 +78,6 @@ fn bare_line_feed(old: &str, new: &str) -> bool {
     [old, new]
         .iter()
         .any(|text| text.matches('\n').count() != text.matches("\r\n").count())
-}
-
-/// Escapes what would be invisible, or would change the order of what is seen.
-pub(crate) fn visible(text: &str) -> String {
-    text.chars()
-        .fold(String::with_capacity(text.len()), |mut shown, letter| {
-            if is_hidden(letter) {
-                shown.extend(letter.escape_default());
-            } else {
-                shown.push(letter);
-            }
-            shown
-        })
 }
 
 /// Takes up to [`MAX_DIFF_BYTES`], then fails: two texts may be 40 MiB.
