@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 582a1d934b8b6924ff4fb1af07948c4af886fb818387216d4f2c973777070660
+// SHA-256 of it: ecf0b4fcdd29ccc9d6c2caaa376c7c470ce3d729350ec447b0ab2d32a3184178
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -448,6 +448,13 @@ export type DangerLevel = "safe" | "warning" | "dangerous" | "blocked";
  * - `url`: On the page at `url`; what is given there does not pass through here.
  */
 export type InputMode = "form" | "url";
+/**
+ * What a question of a server is for that wants to know nothing of the user.
+ *
+ * - `sampling`: The model of the session is to answer what the message shows.
+ * - `sampledAnswer`: What the model has answered, which the message shows, is to go to the server.
+ */
+export type InputPurpose = "sampling" | "sampledAnswer";
 /**
  * What a cap is for.
  *
@@ -3393,6 +3400,11 @@ export interface ToolInputRequest {
    * Of a page: its address, to be opened only when the user agrees, and shown whole before.
    */
   url?: string;
+  /**
+   * What it is for, where the server does not want to know something: then the words of `message` are the daemon's, and
+   * those of the server are set in, four spaces deep. The form has no fields then.
+   */
+  purpose?: InputPurpose;
   /**
    * When the question lapses, RFC 3339; absent where it never does.
    */

@@ -390,6 +390,13 @@ export type DangerLevel = "safe" | "warning" | "dangerous" | "blocked";
  */
 export type InputMode = "form" | "url";
 /**
+ * What a question of a server is for that wants to know nothing of the user.
+ *
+ * - `sampling`: The model of the session is to answer what the message shows.
+ * - `sampledAnswer`: What the model has answered, which the message shows, is to go to the server.
+ */
+export type InputPurpose = "sampling" | "sampledAnswer";
+/**
  * What a cap is for.
  *
  * - `task`: One task.
@@ -3301,6 +3308,11 @@ export interface ToolInputRequest {
      * Of a page: its address, to be opened only when the user agrees, and shown whole before.
      */
     url?: string;
+    /**
+     * What it is for, where the server does not want to know something: then the words of `message` are the daemon's, and
+     * those of the server are set in, four spaces deep. The form has no fields then.
+     */
+    purpose?: InputPurpose;
     /**
      * When the question lapses, RFC 3339; absent where it never does.
      */
