@@ -4,6 +4,7 @@ use super::*;
 
 mod composing;
 mod questions;
+mod servers;
 mod sessions;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
