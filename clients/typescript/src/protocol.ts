@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: ecf0b4fcdd29ccc9d6c2caaa376c7c470ce3d729350ec447b0ab2d32a3184178
+// SHA-256 of it: c05c9f46dabce80e1d8ad7d92460cf4cc8cbeaadc5fd1e1d34d4e119767477a7
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -33,7 +33,7 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
 }[K];
 
 /**
- * How much is done without asking the user.
+ * How much is done without asking the user, the least first.
  *
  * - `supervised`: Every call is asked for.
  * - `guided`: What can change something is asked for.
@@ -309,7 +309,8 @@ export type InstructionSource = "user" | "project";
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
- * - `store_unavailable`: What sessions are kept in does not answer now, or is another daemon's; the message says which.
+ * - `store_unavailable`: What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
+ * - `session_elsewhere`: Another daemon on the same database has the session; try again in a while.
  * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
@@ -346,6 +347,7 @@ export type SessionCode =
   | "too_many_tools"
   | "rate_limited"
   | "store_unavailable"
+  | "session_elsewhere"
   | "quota_exceeded"
   | "shutting_down"
   | "internal";
@@ -2792,6 +2794,11 @@ export interface Ready {
    * session began; absent where there are none.
    */
   instructions?: InstructionFile[];
+  /**
+   * Whether the socket's token is an operator's, who may ask what is below `/admin/`; with a number in the session, whether
+   * that of whoever began it is. Absent where it is not.
+   */
+  operator?: boolean;
 }
 /**
  * The folder the model works in.
