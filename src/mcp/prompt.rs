@@ -282,7 +282,7 @@ mod tests {
         assert!(arguments(&prompt(&two), &long, Map::new()).is_err());
     }
 
-    fn of(messages: Value) -> Result<Vec<Part>, Failure> {
+    fn of(messages: &Value) -> Result<Vec<Part>, Failure> {
         let redactor = Redactor::default();
         redactor.add("hunter2-hunter2");
         let result = serde_json::from_value(json!({ "messages": messages })).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn messages_are_the_users_words_and_resources_are_not() {
         const PIXEL: &str = "R0lGODlhAQABAAAAACw=";
-        let parts = of(json!([
+        let parts = of(&json!([
             {"role": "user", "content": {"type": "text", "text": "\u{1b}[31mReview\u{1b}[0m hunter2-hunter2"}},
             {"role": "user", "content": {"type": "resource", "resource": {"uri": "a://b", "text": "x".repeat(5_000)}}},
             {"role": "user", "content": {"type": "image", "data": PIXEL, "mimeType": "image/png"}},
@@ -327,7 +327,7 @@ mod tests {
             json!([text("x".repeat(MAX_TEXT + 1))]),
             json!(vec![text("x".to_owned()); MAX_MESSAGES + 1]),
         ] {
-            assert!(matches!(of(messages), Err(Failure::Unfit(_))));
+            assert!(matches!(of(&messages), Err(Failure::Unfit(_))));
         }
     }
 }

@@ -17,6 +17,9 @@ use super::{AUTONOMOUS, until_state};
 use crate::support::provider::Turn;
 use crate::support::{Daemon, Provider, eventually};
 
+/// The most messages that wait for a stream.
+const MESSAGES: usize = 64;
+
 /// A server of the older transport.
 #[derive(Clone, Default)]
 struct Old(Arc<Mutex<Inner>>);
@@ -25,7 +28,7 @@ struct Old(Arc<Mutex<Inner>>);
 struct Inner {
     /// The address that it names.
     endpoint: String,
-    stream: Option<mpsc::UnboundedSender<String>>,
+    stream: Option<mpsc::Sender<String>>,
     /// How often its stream was opened, and with which header.
     opened: Vec<Option<String>>,
     posted: Vec<Value>,
@@ -36,7 +39,7 @@ struct Inner {
 type Events = Sse<stream::BoxStream<'static, Result<Event, Infallible>>>;
 
 async fn open(State(old): State<Old>, headers: HeaderMap) -> Events {
-    let (sender, receiver) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::channel(MESSAGES);
     let mut inner = old.0.lock().unwrap();
     let token = headers
         .get("x-token")
@@ -46,7 +49,7 @@ async fn open(State(old): State<Old>, headers: HeaderMap) -> Events {
     let first = Event::default().event("endpoint").data(&inner.endpoint);
     let messages = stream::unfold(
         receiver,
-        async |mut receiver: mpsc::UnboundedReceiver<String>| {
+        async |mut receiver: mpsc::Receiver<String>| {
             let message = receiver.recv().await?;
             Some((Event::default().event("message").data(message), receiver))
         },
