@@ -1,6 +1,6 @@
 "use strict";
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: ecf0b4fcdd29ccc9d6c2caaa376c7c470ce3d729350ec447b0ab2d32a3184178
+// SHA-256 of it: fd6de0e9fe2a7bd2d94186805e03e01ab1f57c9b3c34ad6079a30af8593b1eb8
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
