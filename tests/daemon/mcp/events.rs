@@ -83,7 +83,7 @@ async fn take(
     };
     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
     let sender = inner.stream.as_ref().unwrap();
-    sender.send(answer.to_string()).unwrap();
+    sender.try_send(answer.to_string()).unwrap();
     StatusCode::ACCEPTED
 }
 
