@@ -52,10 +52,10 @@ pub use self::reading::{KeyState, Reading, Readings, concerns};
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
     ClientToolsConfig, CompactionConfig, Detached, EXPLORE, ExposePolicy, FileReadConfig,
-    GitPolicy, HookConfig, HookPoint, HookTarget, InstructionsTrust, LogConfig, NativeCompaction,
-    OnFailure, OnReach, ProviderBudget, SandboxPolicy, ServerConfig, SessionConfig, SkipApproval,
-    StoreSync, TasksConfig, Unattended, Unpriced, WebFetchConfig, WebSearchConfig, WebhookEvent,
-    WebhooksConfig,
+    GitPolicy, HookConfig, HookPoint, HookTarget, HttpServer, InstructionsTrust, LogConfig,
+    NativeCompaction, OnFailure, OnReach, ProviderBudget, SandboxPolicy, ServerConfig,
+    SessionConfig, SignInConfig, SkipApproval, StoreSync, TasksConfig, TokenStore, Unattended,
+    Unpriced, WebFetchConfig, WebSearchConfig, WebhookEvent, WebhooksConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -418,6 +418,10 @@ pub struct McpConfig {
     pub servers: BTreeMap<String, McpServerConfig>,
     /// Whether a client may add and remove servers.
     pub allow_runtime_add: bool,
+    /// Where sign-ins are kept.
+    pub tokens: TokenStore,
+    /// The folder for those that are kept in files; `None` where the user has none.
+    pub tokens_folder: Option<PathBuf>,
 }
 
 /// One MCP server.
@@ -439,7 +443,11 @@ impl McpServerConfig {
             McpTransport::Http(server) => &server.headers,
         };
         let secrets = values.iter().map(|(name, value)| value.secrets(name));
-        secrets.flatten().collect()
+        let client = match &self.transport {
+            McpTransport::Stdio(_) => None,
+            McpTransport::Http(server) => server.auth.client_secret.clone(),
+        };
+        secrets.flatten().chain(client).collect()
     }
 }
 
@@ -487,13 +495,4 @@ pub struct StdioServer {
     pub read_only: Vec<PathBuf>,
     /// Whether it runs in the sandbox.
     pub sandbox: SandboxPolicy,
-}
-
-/// An MCP server that is an endpoint.
-#[derive(Clone, Debug, Default)]
-pub struct HttpServer {
-    /// The endpoint.
-    pub url: String,
-    /// Extra headers.
-    pub headers: BTreeMap<String, NamedValue>,
 }

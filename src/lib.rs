@@ -82,6 +82,7 @@ pub mod terminal_text;
 pub mod token;
 pub mod units;
 pub mod users;
+mod vault;
 mod webhooks;
 
 pub mod chat;

@@ -1,11 +1,20 @@
 //! Which notices of the daemon a user is told, where there are several. Pure.
 
 use crate::message::Notice;
+use crate::notices::News;
 use crate::users::Grant;
 
 /// The store does not take what is said, and takes it again.
 pub(super) const STORE_FAILED: &str = "store_failed";
 const STORE_HEALED: &str = "store_healed";
+
+/// Returns what somebody is told of news: a sign-in is for operators, since whoever does it does it for all.
+pub(super) fn news(grant: &Grant, news: News) -> Option<News> {
+    match news {
+        News::Notice(notice) => to(grant, notice).map(News::Notice),
+        News::SignIn(asked) => grant.is_operator.then_some(News::SignIn(asked)),
+    }
+}
 
 /// Returns what somebody is told of a notice: an operator all of it, others what is about their own sessions, without the names
 /// of files and servers.

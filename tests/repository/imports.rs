@@ -16,7 +16,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &["secret", "terminal_text"],
         "takes what it needs as arguments; knows what secrets look like, also with colours in them",
     ),
-    ("notices", &["message"], ""),
+    (
+        "notices",
+        &["message", "protocol"],
+        "`protocol` for the event that names a page to sign in at",
+    ),
     (
         "document",
         &["message", "runtime"],
@@ -48,6 +52,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "token",
         &["config", "http", "message", "protocol", "users"],
         "what a token says becomes what its user may; `http` for keys that have an address",
+    ),
+    (
+        "vault",
+        &["config", "sandbox"],
+        "the daemon's own secrets; `sandbox` for a folder that its user alone can enter",
     ),
     ("packed", &[], "texts of the program"),
     ("process", &[], "runs before anything else"),
@@ -156,6 +165,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "telemetry",
             "terminal_text",
             "tool",
+            "vault",
         ],
         "`permission` for what a call is recognised by, `protocol` for a server's row of `mcp:list`, `telemetry` for the redactor",
     ),
@@ -251,6 +261,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "server",
         &[
             "acp",
+            "mcp",
             "connection",
             "session",
             "protocol",
@@ -262,7 +273,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "token",
             "users",
         ],
-        "`store` for the figure of its log of changes",
+        "`store` for the figure of its log of changes, `mcp` for the answers of pages at which somebody signed in",
     ),
     (
         "ready",

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 34011ce6da31145d85f045bc65d593e429653e1147c42f74fa6ceb35c7b64741
+// SHA-256 of it: c3a00def856499c6365cc1e25d716184535cb87f5e15fe4f1fa322e20df60745
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -727,10 +727,11 @@ export type RevertOutcome = "reverted" | "partly" | "left";
  * - `starting`: It was started and has not answered yet.
  * - `ready`: It serves.
  * - `restarting`: It failed and is started again after a while.
+ * - `signIn`: It asks its user to sign in.
  * - `failed`: It failed for good.
  * - `stopped`: It was stopped or removed.
  */
-export type McpState = "starting" | "ready" | "restarting" | "failed" | "stopped";
+export type McpState = "starting" | "ready" | "restarting" | "signIn" | "failed" | "stopped";
 /**
  * A client's own id of a request, given back in its answer.
  */
@@ -968,6 +969,14 @@ export interface Commands {
    * Removes an MCP server.
    */
   "mcp:remove": McpName;
+  /**
+   * Says where to sign in at an MCP server, or takes what the page there answered.
+   */
+  "mcp:auth": McpAuth;
+  /**
+   * Forgets the sign-in at an MCP server.
+   */
+  "mcp:sign-out": McpSignOut;
   /**
    * Reads a resource of an MCP server.
    */
@@ -2146,6 +2155,32 @@ export interface McpName {
   name: string;
 }
 /**
+ * Payload of `mcp:auth`: a server alone to be told where to sign in, or what the page there answered.
+ */
+export interface McpAuth {
+  /**
+   * Which server.
+   */
+  server: string;
+  /**
+   * The address that the page led to, pasted.
+   */
+  url?: string | null;
+  /**
+   * The code, where the page shows nothing but that.
+   */
+  code?: string | null;
+}
+/**
+ * Payload of `mcp:sign-out`.
+ */
+export interface McpSignOut {
+  /**
+   * Which server.
+   */
+  server: string;
+}
+/**
  * Payload of `mcp:read-resource`.
  */
 export interface McpReadResource {
@@ -2553,6 +2588,18 @@ export interface Events {
    * Answers `mcp:remove`.
    */
   "mcp:remove-result": McpServer;
+  /**
+   * An MCP server asks its user to sign in.
+   */
+  "mcp:auth-required": McpAuthRequired;
+  /**
+   * Answers `mcp:auth`.
+   */
+  "mcp:auth-result": McpAuthState;
+  /**
+   * Answers `mcp:sign-out`.
+   */
+  "mcp:sign-out-result": McpServer;
   /**
    * Answers `mcp:read-resource`, as the server gave it.
    */
@@ -5838,4 +5885,54 @@ export interface McpServer {
    * What went wrong, with the end of its standard error.
    */
   error?: string;
+}
+/**
+ * Payload of `mcp:auth-required`: to be shown with `host`, and the address opened only where the user says so.
+ */
+export interface McpAuthRequired {
+  /**
+   * The MCP server.
+   */
+  server: string;
+  /**
+   * The page to open in a browser. It is `https`, or `http` on the daemon's own machine.
+   */
+  url: string;
+  /**
+   * The host of that page, with its port where that is unusual: where the user is about to sign in.
+   */
+  host: string;
+  /**
+   * The rights that are asked for, as the server names them.
+   */
+  scopes: string[];
+  /**
+   * Whether somebody is signed in already and the server wants more rights.
+   */
+  more?: boolean;
+  /**
+   * The host of the sign-in before, where it was another one: the server names another authorization server now.
+   */
+  wasAt?: string;
+  /**
+   * When the sign-in is over, RFC 3339.
+   */
+  expiresAt: string;
+}
+/**
+ * Payload of `mcp:auth-result`.
+ */
+export interface McpAuthState {
+  /**
+   * Which server.
+   */
+  server: string;
+  /**
+   * Whether somebody is signed in now.
+   */
+  signedIn: boolean;
+  /**
+   * Where to sign in, as in `mcp:auth-required`; absent where that is done.
+   */
+  asked?: McpAuthRequired;
 }
