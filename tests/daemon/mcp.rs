@@ -6,6 +6,7 @@ mod input;
 mod peers;
 mod rounds;
 mod rude;
+mod sign_in;
 mod workings;
 
 use std::path::{Path, PathBuf};
