@@ -50,7 +50,7 @@ pub use self::hosts::{
 };
 pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::mcp::{
-    HttpServer, McpConfig, McpLogPolicy, McpServerConfig, McpTransport, SamplingPolicy, StdioServer,
+    McpConfig, McpLogPolicy, McpServerConfig, McpTransport, SamplingPolicy, StdioServer,
 };
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
@@ -58,10 +58,10 @@ pub use self::reading::{KeyState, Reading, Readings, concerns};
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, BudgetConfig, ChatConfig,
     ClientToolsConfig, CompactionConfig, Detached, EXPLORE, ExposePolicy, FileReadConfig,
-    GitPolicy, HookConfig, HookPoint, HookTarget, InstructionsTrust, LogConfig, NativeCompaction,
-    OnFailure, OnReach, ProviderBudget, SandboxPolicy, ServerConfig, SessionConfig, SkipApproval,
-    StoreSync, TasksConfig, Unattended, Unpriced, WebFetchConfig, WebSearchConfig, WebhookEvent,
-    WebhooksConfig,
+    GitPolicy, HookConfig, HookPoint, HookTarget, HttpServer, InstructionsTrust, LogConfig,
+    NativeCompaction, OnFailure, OnReach, ProviderBudget, SandboxPolicy, ServerConfig,
+    SessionConfig, SignInConfig, SkipApproval, StoreSync, TasksConfig, TokenStore, Unattended,
+    Unpriced, WebFetchConfig, WebSearchConfig, WebhookEvent, WebhooksConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};

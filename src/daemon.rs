@@ -142,6 +142,7 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
     });
     let signals = catch_signals()?;
     let listener = bound.listen()?;
+    daemon.mcp.listens_at(address);
     let shown_token = made_up.then(|| token.expose_secret().to_owned());
     let line = ReadyLine::new(address, shown_token, config.server.console);
     let ready_file = options.ready_file.as_ref();
@@ -421,6 +422,11 @@ fn build(
         redactor: options.redactor.clone(),
         output_cap: config.tools.output_cap,
         notices: notices.clone(),
+        sign_ins: Arc::new(files::sign_ins(
+            &config.mcp,
+            own.exec().ok().map(|exec| &**exec.roots()),
+        )),
+        user: String::new(),
     };
     let providers = Providers::new(config);
     let sources = options.sources.clone();

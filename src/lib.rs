@@ -83,6 +83,7 @@ pub mod terminal_text;
 pub mod token;
 pub mod units;
 pub mod users;
+mod vault;
 mod webhooks;
 
 pub mod chat;

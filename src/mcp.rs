@@ -24,6 +24,7 @@ mod prompt;
 mod roots;
 mod sampling;
 mod server;
+mod sign_in;
 mod sse;
 mod subscriptions;
 mod tool;
@@ -31,6 +32,7 @@ mod transport;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,7 +46,8 @@ use crate::config::McpServerConfig;
 use crate::http::Clients;
 use crate::message::SessionId;
 use crate::notices::Notices;
-use crate::protocol::answer::McpServer;
+use crate::protocol::answer::{McpAuthState, McpServer};
+use crate::protocol::event::McpAuthRequired;
 use crate::telemetry::Redactor;
 use crate::tool::Registry;
 use crate::tool::exec::Exec;
@@ -54,6 +57,9 @@ use audience::Audience;
 pub use audience::Ear;
 pub use launch::Launcher;
 use server::{Handle, Server};
+pub(crate) use sign_in::CALLBACK;
+pub use sign_in::{Answer, SignIns};
+use sign_in::{Demand, SignIn};
 
 /// The most servers at once.
 const MAX_SERVERS: usize = 100;
@@ -74,6 +80,10 @@ pub struct Context {
     pub output_cap: usize,
     /// Where all sessions are notified.
     pub notices: Notices,
+    /// What is signed in to.
+    pub sign_ins: Arc<SignIns>,
+    /// Whose sign-ins they are; empty for the daemon's own.
+    pub user: String,
 }
 
 /// The MCP servers of the daemon.
@@ -99,6 +109,8 @@ pub struct Own {
     pub exec: Option<Exec>,
     /// Where the session alone is notified.
     pub notices: Notices,
+    /// Whose the session is.
+    pub user: String,
 }
 
 struct Running {
@@ -207,6 +219,7 @@ impl Mcp {
             registry,
             exec,
             notices,
+            user,
         } = own;
         let is_free = |name: &String| {
             !servers.contains_key(name) && !all.contains_key(&(owner.clone(), name.clone()))
@@ -226,6 +239,8 @@ impl Mcp {
             redactor: self.context.redactor.clone(),
             output_cap: self.context.output_cap,
             notices,
+            sign_ins: Arc::clone(&self.context.sign_ins),
+            user,
         };
         let stop = self.stop.child_token();
         let (server, handle) = Server::new(
@@ -280,6 +295,90 @@ impl Mcp {
             // What went wrong before is over.
             error: None,
             ..handle.row()
+        })
+    }
+
+    /// Takes where the daemon listens: pages where somebody signs in send their answer there.
+    pub fn listens_at(&self, address: SocketAddr) {
+        let ip = match address.ip() {
+            // Whoever opened the page has the daemon on this machine, or another `redirect`.
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        };
+        let origin = format!("http://{}", SocketAddr::new(ip, address.port()));
+        self.context.sign_ins.listens_at(&origin);
+    }
+
+    /// Takes what a page answered; returns the server's name.
+    ///
+    /// # Errors
+    ///
+    /// Where no sign-in waits for it, or it leads to no tokens.
+    pub async fn answered(&self, answer: Answer) -> Result<String, McpError> {
+        self.context.sign_ins.answered(answer).await
+    }
+
+    /// Begins a sign-in, or takes what somebody pasted of its end; of a server of this session alone before the daemon's.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such server, it does not sign in, or it fails.
+    pub async fn sign_in(
+        &self,
+        owner: &SessionId,
+        server: &str,
+        code: Option<String>,
+        url: Option<&str>,
+    ) -> Result<McpAuthState, McpError> {
+        let sign_in = self.sign_in_of(owner, server)?;
+        let said = |why: String| McpError(format!("the MCP server `{server}`: {why}"));
+        let asked = match (&code, url) {
+            (None, None) => Some(sign_in.begin(Demand::default()).await.map_err(said)?),
+            _ => {
+                sign_in.pasted(code, url).await.map_err(said)?;
+                None
+            }
+        };
+        Ok(McpAuthState {
+            server: server.to_owned(),
+            signed_in: asked.is_none(),
+            asked,
+        })
+    }
+
+    /// Forgets the sign-in at a server, which is connected to anew; returns its row.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such server, or it does not sign in.
+    pub async fn sign_out(&self, owner: &SessionId, server: &str) -> Result<McpServer, McpError> {
+        self.sign_in_of(owner, server)?.sign_out().await;
+        let handle = self.handle_of(owner, server)?;
+        handle.reconnect();
+        Ok(handle.row())
+    }
+
+    /// Lists what users are asked now by the daemon's own servers.
+    pub fn asked(&self) -> Vec<McpAuthRequired> {
+        let servers = self.servers.lock();
+        let sign_ins = servers.values().filter_map(|it| it.handle.sign_in.as_ref());
+        sign_ins.filter_map(|sign_in| sign_in.asks()).collect()
+    }
+
+    fn handle_of(&self, owner: &SessionId, server: &str) -> Result<Handle, McpError> {
+        let own = self.own.lock();
+        let own = own.get(&(owner.clone(), server.to_owned())).cloned();
+        let all = || Some(self.servers.lock().get(server)?.handle.clone());
+        own.or_else(all).ok_or_else(|| self.unknown(server))
+    }
+
+    fn sign_in_of(&self, owner: &SessionId, server: &str) -> Result<Arc<SignIn>, McpError> {
+        let sign_in = self.handle_of(owner, server)?.sign_in;
+        sign_in.ok_or_else(|| {
+            McpError(format!(
+                "nobody signs in at the MCP server `{server}`: it is a program, or its `headers` hold an Authorization"
+            ))
         })
     }
 

@@ -4,6 +4,7 @@ use outrigger_store::User;
 use tokio::sync::broadcast;
 
 use crate::message::{Notice, SessionId, Severity};
+use crate::protocol::event::{Event, McpAuthRequired};
 
 /// Notices that a session may be behind; older ones it misses.
 const BACKLOG: usize = 64;
@@ -24,11 +25,29 @@ pub enum To {
     User(User),
 }
 
-/// A notice, and whom it is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What sessions are told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// Something that is no conversation's error.
+    Notice(Notice),
+    /// An MCP server that asks its user to sign in.
+    SignIn(McpAuthRequired),
+}
+
+impl From<News> for Event {
+    fn from(news: News) -> Self {
+        match news {
+            News::Notice(notice) => Self::SessionNotice(notice),
+            News::SignIn(asked) => Self::McpAuthRequired(asked),
+        }
+    }
+}
+
+/// News, and whom they are for.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Addressed {
     to: To,
-    notice: Notice,
+    news: News,
 }
 
 impl Addressed {
@@ -38,24 +57,35 @@ impl Addressed {
         session: &SessionId,
         user: &User,
         is_operator: bool,
-    ) -> Option<Notice> {
-        let Self { to, notice } = self;
+    ) -> Option<News> {
+        let Self { to, news } = self;
         let (is_for, others) = match &to {
             To::Operators => (is_operator, None),
             To::Everybody(others) => (true, Some(*others)),
             To::Session(of, others) => (is_operator || of == session, Some(*others)),
             To::User(of) => (of == user, None),
         };
-        let message = match others {
-            Some(others) if !is_operator => others.to_owned(),
-            _ => notice.message,
+        let news = match (news, others) {
+            (News::Notice(notice), Some(others)) if !is_operator => News::Notice(Notice {
+                message: others.to_owned(),
+                ..notice
+            }),
+            (news, _) => news,
         };
-        is_for.then_some(Notice { message, ..notice })
+        is_for.then_some(news)
     }
 
-    /// Returns it where it was sent to one session alone.
-    pub(crate) fn of_session(self) -> Notice {
-        self.notice
+    /// Returns them where they were sent to one session alone.
+    pub(crate) fn of_session(self) -> News {
+        self.news
+    }
+
+    /// Returns the sign-in that somebody is asked for, where they are that.
+    pub(crate) fn sign_in(&self) -> Option<&McpAuthRequired> {
+        match &self.news {
+            News::SignIn(asked) => Some(asked),
+            News::Notice(_) => None,
+        }
     }
 }
 
@@ -76,13 +106,25 @@ impl Notices {
             Severity::Info => tracing::info!(code, "{message}"),
             Severity::Warning | Severity::Error => tracing::warn!(code, "{message}"),
         }
-        let notice = Notice {
+        let news = News::Notice(Notice {
             severity,
             code: code.to_owned(),
             message,
-        };
+        });
         // Nobody may be connected.
-        drop(self.0.send(Addressed { to, notice }));
+        drop(self.0.send(Addressed { to, news }));
+    }
+
+    /// Sends that a server asks its user to sign in, and logs at whose page. The address in it is for the user alone.
+    pub fn sign_in(&self, asked: McpAuthRequired) {
+        tracing::info!(
+            server = asked.server,
+            host = asked.host,
+            "an MCP server asks to sign in"
+        );
+        // Whoever does it does it for all.
+        let (to, news) = (To::Operators, News::SignIn(asked));
+        drop(self.0.send(Addressed { to, news }));
     }
 
     /// Receives what is sent from now on.
@@ -116,9 +158,12 @@ mod tests {
                     code: "store_failed".to_owned(),
                     message: "/secret/path".to_owned(),
                 };
-                let to = to.clone();
-                let said = Addressed { to, notice }.said_in(session, user, is_operator);
-                said.map(|it| it.message)
+                let (to, news) = (to.clone(), News::Notice(notice));
+                let said = Addressed { to, news }.said_in(session, user, is_operator);
+                match said {
+                    Some(News::Notice(notice)) => Some(notice.message),
+                    _ => None,
+                }
             };
             let found = [
                 said(&other, &User::default(), true),

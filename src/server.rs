@@ -6,6 +6,7 @@
 
 mod admin;
 pub(crate) mod auth;
+mod callback;
 mod console;
 mod relay;
 mod routes;

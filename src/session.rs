@@ -307,6 +307,7 @@ impl Session {
         if !is_restored {
             self.say_at_begin();
         }
+        self.say_where_to_sign_in(&mut notices);
         let feed = Arc::clone(&self.feed);
         loop {
             // Before the look, so that nothing that changes after it is missed.
@@ -337,14 +338,14 @@ impl Session {
                 }
                 // One that came too fast to be read is missed; `mcp:list` has how things stand.
                 notice = notices.recv() => {
-                    if let Some(notice) = notice.ok().and_then(|it| self.said(it)) {
-                        self.shared.events.emit(Event::SessionNotice(notice));
+                    if let Some(news) = notice.ok().and_then(|it| self.said(it)) {
+                        self.shared.events.emit(news.into());
                     }
                     continue;
                 }
                 notice = own_notices.recv() => {
-                    if let Ok(notice) = notice.map(Addressed::of_session) {
-                        self.shared.events.emit(Event::SessionNotice(notice));
+                    if let Ok(news) = notice.map(Addressed::of_session) {
+                        self.shared.events.emit(news.into());
                     }
                     continue;
                 }

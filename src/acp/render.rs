@@ -151,6 +151,7 @@ impl Renderer {
             }
             Event::ChatCompaction(compaction) => self.compact(compaction),
             Event::SessionNotice(notice) => self.told(notice),
+            Event::McpAuthRequired(asked) => vec![Self::sign_in(asked)],
             Event::SessionError(error) => self.notice("error", &error.message, None),
             _ => Vec::new(),
         }

@@ -103,7 +103,10 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
     let session = session(settings.session, &mut providers, findings);
     let project = project::check(&settings.project, findings);
     let mut tools = tools(settings.tools, findings);
+    let kept = store.as_ref().and_then(|it| it.place.file());
+    let mcp = mcp::check(settings.mcp, kept.and_then(Path::parent), findings);
     let own = [
+        (mcp.tokens_folder.clone(), "the sign-ins at MCP servers"),
         (
             audit.as_ref().map(|audit| audit.path.clone()),
             "the audit log",
@@ -128,7 +131,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         budget: settings.budget,
         providers,
         tools,
-        mcp: mcp::check(settings.mcp, findings),
+        mcp,
         workflows,
         log: settings.log,
         audit,

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::{NamedValue, SandboxPolicy};
+use super::{HttpServer, NamedValue, SandboxPolicy, TokenStore};
 
 /// MCP servers.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +17,10 @@ pub struct McpConfig {
     pub servers: BTreeMap<String, McpServerConfig>,
     /// Whether a client may add and remove servers.
     pub allow_runtime_add: bool,
+    /// Where sign-ins are kept.
+    pub tokens: TokenStore,
+    /// The folder for those that are kept in files; `None` where the user has none.
+    pub tokens_folder: Option<PathBuf>,
 }
 
 /// One MCP server.
@@ -42,7 +46,11 @@ impl McpServerConfig {
             McpTransport::Http(server) => &server.headers,
         };
         let secrets = values.iter().map(|(name, value)| value.secrets(name));
-        secrets.flatten().collect()
+        let client = match &self.transport {
+            McpTransport::Stdio(_) => None,
+            McpTransport::Http(server) => server.auth.client_secret.clone(),
+        };
+        secrets.flatten().chain(client).collect()
     }
 }
 
@@ -90,15 +98,6 @@ pub struct StdioServer {
     pub read_only: Vec<PathBuf>,
     /// Whether it runs in the sandbox.
     pub sandbox: SandboxPolicy,
-}
-
-/// An MCP server that is an endpoint.
-#[derive(Clone, Debug, Default)]
-pub struct HttpServer {
-    /// The endpoint.
-    pub url: String,
-    /// Extra headers.
-    pub headers: BTreeMap<String, NamedValue>,
 }
 
 /// Whether a server may have the model of a session answer something.

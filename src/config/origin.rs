@@ -50,7 +50,8 @@ pub(crate) fn is_secret(path: &[&str]) -> bool {
         | ["server", "approver_token" | "observer_token"]
         | ["providers", _, "headers", ..]
         | ["telemetry", "otlp", "headers", ..]
-        | ["mcp", "servers", _, "env" | "headers", ..] => true,
+        | ["mcp", "servers", _, "env" | "headers", ..]
+        | ["mcp", "servers", _, "auth", "client_secret"] => true,
         _ => false,
     }
 }

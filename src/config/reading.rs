@@ -130,6 +130,12 @@ fn secrets(config: &Config) -> BTreeMap<String, SecretString> {
             let path = ["mcp", "servers", name, part, variable];
             add(&path, value.expose_secret());
         }
+        if let McpTransport::Http(server) = &server.transport
+            && let Some(secret) = &server.auth.client_secret
+        {
+            let path = ["mcp", "servers", name, "auth", "client_secret"];
+            add(&path, secret.expose_secret());
+        }
     }
     for (name, value) in config.otlp.iter().flat_map(|it| &it.headers) {
         add(

@@ -14,14 +14,14 @@ use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
 use super::sections::{
-    AuthSettings, ClusterSettings, Dollars, ProjectConfig, Reserve, Secret, StoreSettings,
-    TelemetrySettings, Turns, word,
+    AuthSettings, ClusterSettings, Dollars, ProjectConfig, Reserve, Secret, SignInSettings,
+    StoreSettings, TelemetrySettings, Turns, word,
 };
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
     CompactionConfig, FileReadConfig, HookPoint, LogConfig, McpLogPolicy, OnFailure,
-    SamplingPolicy, SandboxPolicy, ServerConfig, SessionConfig, TasksConfig, WebFetchConfig,
-    WebSearchConfig, WebhooksConfig,
+    SamplingPolicy, SandboxPolicy, ServerConfig, SessionConfig, TasksConfig, TokenStore,
+    WebFetchConfig, WebSearchConfig, WebhooksConfig,
 };
 use crate::message::{DangerLevel, Money, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Share, Size, Span, Timeout};
@@ -273,6 +273,10 @@ pub(crate) struct ToolSwitch {
 pub(crate) struct McpSettings {
     /// Whether a client may add and remove servers.
     pub(crate) allow_runtime_add: bool,
+    /// Where tokens of servers that ask to sign in are kept: `auto` for the system's keyring where there is one (macOS, Windows),
+    /// else a file that only you may read; `file`, or `memory` for until the daemon ends.
+    #[serde(deserialize_with = "word")]
+    pub(crate) tokens: TokenStore,
     /// Servers by name. In a JSON file, `mcpServers` is read as this.
     pub(crate) servers: BTreeMap<String, McpServerSettings>,
 }
@@ -293,6 +297,8 @@ pub(crate) struct McpServerSettings {
     pub(crate) url: Option<String>,
     /// Headers added to each request to `url`: texts, or `{value = "…", secret = true}`. None is shown.
     pub(crate) headers: BTreeMap<String, NamedValue>,
+    /// How the daemon signs in at `url`, where that asks for it.
+    pub(crate) auth: SignInSettings,
     /// Whether the server is used. Default: true.
     pub(crate) enabled: Option<bool>,
     /// Tools of it that only read, so that they need no approval under `guided`.

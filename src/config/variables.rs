@@ -175,8 +175,9 @@ fn is_key_file(path: &mut [String]) -> bool {
     };
     let parents = parents.iter().map(String::as_str);
     let named: Vec<&str> = parents.chain([stem.as_str()]).collect();
-    let may_be_in_file =
-        stem.ends_with("api_key") || matches!(named[..], ["store", "url"] | ["cluster", "secret"]);
+    let may_be_in_file = stem.ends_with("api_key")
+        || stem == "client_secret"
+        || matches!(named[..], ["store", "url"] | ["cluster", "secret"]);
     if !may_be_in_file || !is_secret(&named) {
         return false;
     }

@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use secrecy::ExposeSecret as _;
 
 use crate::audit::Audit;
-use crate::config::{AuditConfig, ClusterConfig, Config, StoreConfig, StorePlace, StoreSync};
+use crate::config::{
+    AuditConfig, ClusterConfig, Config, McpConfig, StoreConfig, StorePlace, StoreSync,
+};
+use crate::mcp::SignIns;
 use crate::message::{SessionId, Severity};
 use crate::notices::{NOT_SAFE, Notices, To};
 use crate::protocol::event::SessionUpdated;
@@ -24,7 +27,9 @@ pub(super) fn own(config: &Config) -> Vec<(PathBuf, &'static str)> {
     let audit = audit.map(|it| (it.path.as_path(), "the audit log"));
     let store = config.store.iter().filter_map(|it| it.place.file());
     let store = store.map(|path| (path, "the store of sessions"));
-    let files = audit.chain(store);
+    let tokens = config.mcp.tokens_folder.iter();
+    let tokens = tokens.map(|folder| (folder.as_path(), "the sign-ins at MCP servers"));
+    let files = audit.chain(store).chain(tokens);
     files.map(|(path, what)| (real_path(path), what)).collect()
 }
 
@@ -34,6 +39,22 @@ fn is_reached(file: &Path, roots: Option<&Roots>) -> bool {
     let real = real_path(file);
     let own = [RootName::Project, RootName::Central];
     roots.is_some_and(|roots| own.iter().any(|root| real.starts_with(roots.path(*root))))
+}
+
+/// Returns where sign-ins at MCP servers are kept; in memory alone where tools would reach the folder.
+pub(super) fn sign_ins(config: &McpConfig, roots: Option<&Roots>) -> SignIns {
+    let folder = config.tokens_folder.clone();
+    let folder = folder.filter(|folder| {
+        let reached = is_reached(folder, roots);
+        if reached {
+            let shown = folder.display();
+            tracing::warn!(
+                "sign-ins at MCP servers last until the daemon ends: tools could read {shown}"
+            );
+        }
+        !reached
+    });
+    SignIns::new(config.tokens, folder)
 }
 
 /// Opens the audit log, where no tool reaches it: commands may change what is in the roots.

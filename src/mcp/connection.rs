@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::Context;
 use super::client::Client;
 use super::intake::Intake;
+use super::sign_in::{Authorized, SignIn};
 use super::sse;
 use super::transport::{Counted, Paced};
 use super::wire;
@@ -99,15 +100,17 @@ pub(super) async fn connect(
     transport: &McpTransport,
     context: &Context,
     client: &Client,
+    sign_in: Option<&Arc<SignIn>>,
     older: bool,
 ) -> Result<Connection, Problem> {
     match transport {
         McpTransport::Stdio(server) => stdio(name, server, context, client, older).await,
         McpTransport::Http(server) => {
-            let connected = match http(name, server, context, client, older).await {
+            let to = (server, sign_in);
+            let connected = match http(name, to, context, client, older).await {
                 // A server of the older era may refuse the newer's first request in any way.
                 Err(problem) if !older && !problem.is_final => {
-                    http(name, server, context, client, true).await
+                    http(name, to, context, client, true).await
                 }
                 other => other,
             };
@@ -200,7 +203,7 @@ fn ended(exit: Exit) -> String {
 
 async fn http(
     name: &str,
-    server: &HttpServer,
+    (server, sign_in): (&HttpServer, Option<&Arc<SignIn>>),
     context: &Context,
     client: &Client,
     older: bool,
@@ -217,12 +220,17 @@ async fn http(
         client: http,
         intake: Arc::clone(&intake),
     };
-    let transport = StreamableHttpClientTransport::with_client(paced, config);
+    let authorized = Authorized {
+        inner: paced,
+        sign_in: sign_in.cloned(),
+    };
+    let transport = StreamableHttpClientTransport::with_client(authorized, config);
     match greet(client, transport, older, Arc::clone(&intake)).await {
         Ok(service) => Ok(Connection::new(service, None, Tail::default(), intake)),
         Err(Refusal::Answered(problem)) => Err(problem),
         Err(Refusal::Broken(error)) if error.is_authorization_required() => Err(Problem::lasting(
-            "the server asks for authorization; put a token into its `headers` (OAuth in the browser is not supported)",
+            // With a sign-in of its own, the user is asked instead.
+            "the server does not take the Authorization of its `headers`; without one there, it is signed in to",
         )),
         Err(Refusal::Broken(error)) => Err(Problem::passing(words(&error))),
     }

@@ -21,6 +21,7 @@ use super::elicitation::Elicitations;
 use super::hint;
 use super::lists::{self, Lists};
 use super::roots::Roots;
+use super::sign_in::{self, Hurdle, SignIn};
 use super::subscriptions::Subscriptions;
 use super::tool::McpTool;
 use crate::config::{McpServerConfig, McpTransport, SamplingPolicy};
@@ -68,6 +69,8 @@ pub(super) struct Handle {
     is_withdrawn: Arc<Mutex<bool>>,
     /// Where its tools go.
     registry: Arc<Registry>,
+    /// How it is signed in at; `None` for a program, and where a header of the operator's answers.
+    pub(super) sign_in: Option<Arc<SignIn>>,
 }
 
 /// Whether calls can be made.
@@ -129,7 +132,21 @@ impl Server {
             config.log,
             redactor.clone(),
         );
+        let sign_in = match &config.transport {
+            McpTransport::Stdio(_) => None,
+            McpTransport::Http(server) => {
+                let parts = sign_in::Parts {
+                    user: &context.user,
+                    all: &context.sign_ins,
+                    clients: &context.clients,
+                    notices: &context.notices,
+                    redactor: &context.redactor,
+                };
+                SignIn::of(&name, server, &parts)
+            }
+        };
         let handle = Handle {
+            sign_in,
             registry: Arc::clone(registry),
             voice,
             subscriptions: Subscriptions::default(),
@@ -167,6 +184,13 @@ impl Server {
             if began.elapsed() >= STEADY {
                 failures = 0;
             }
+            if let Some((sign_in, hurdle)) = self.kept_out() {
+                failures = 0;
+                match self.sign_in(sign_in, hurdle).await {
+                    Some(()) => continue,
+                    None => break,
+                }
+            }
             failures += 1;
             older ^= !was_up;
             if problem.is_final || failures >= MAX_FAILURES {
@@ -186,6 +210,41 @@ impl Server {
         self.handle.row.lock().state = McpState::Stopped;
     }
 
+    /// What the server wants of its user, where that is why it was lost.
+    fn kept_out(&self) -> Option<(&Arc<SignIn>, Hurdle)> {
+        let sign_in = self.handle.sign_in.as_ref()?;
+        Some((sign_in, sign_in.take_hurdle()?))
+    }
+
+    /// Waits until somebody has signed in; `None` where the server was stopped meanwhile.
+    async fn sign_in(&self, sign_in: &Arc<SignIn>, hurdle: Hurdle) -> Option<()> {
+        let mut done = sign_in.done();
+        done.mark_unchanged();
+        let stop = &self.handle.stop;
+        self.withdraw();
+        let begun = match hurdle {
+            Hurdle::Ask(demand) => stop.run_until_cancelled(sign_in.begin(demand)).await?,
+            Hurdle::InVain(why) => Err(why),
+        };
+        match begun {
+            Ok(asked) => {
+                let why = format!("sign in at {}; `mcp:auth` has the page", asked.host);
+                self.failed(McpState::SignIn, &why);
+                self.link.send_replace(Link::Down(why));
+                let name = &self.handle.name;
+                let message = format!("the MCP server `{name}` waits until somebody has signed in");
+                self.notify(Severity::Info, "mcp_sign_in", message);
+            }
+            // By hand it can be tried again.
+            Err(why) => self.fail(&format!("{why}; `mcp:auth` tries it again")),
+        }
+        let signed_in = stop.run_until_cancelled(done.changed()).await?;
+        self.link.send_replace(Link::Waiting);
+        let mut row = self.handle.row.lock();
+        (row.state, row.error) = (McpState::Starting, None);
+        signed_in.ok()
+    }
+
     /// One life of the server: why it ended and whether there was a connection; `None` where it was
     /// stopped.
     async fn live(&self, older: bool) -> Option<(Problem, bool)> {
@@ -203,8 +262,13 @@ impl Server {
         // Those of the connection before are answered; its numbers come again.
         self.handle.followers.lock().await.clear();
         let transport = &self.handle.config.transport;
+        let sign_in = self.handle.sign_in.as_ref();
+        if let Some(sign_in) = sign_in {
+            sign_in.set_up(false);
+        }
+        let name = &self.handle.name;
         let connecting =
-            connection::connect(&self.handle.name, transport, &self.context, &client, older);
+            connection::connect(name, transport, &self.context, &client, sign_in, older);
         let patient = async {
             tokio::pin!(connecting);
             tokio::select! {
@@ -257,6 +321,9 @@ impl Server {
                 },
             }
             if is_first {
+                if let Some(sign_in) = &self.handle.sign_in {
+                    sign_in.set_up(true);
+                }
                 self.link.send_replace(Link::Up(life.clone()));
                 is_first = false;
             }
@@ -376,6 +443,10 @@ impl Server {
             Some(hint) => format!("{why}\n{hint}"),
             None => why.to_owned(),
         };
+        self.fail(why);
+    }
+
+    fn fail(&self, why: &str) {
         let why = self.context.redactor.redact(why).into_owned();
         self.withdraw();
         self.failed(McpState::Failed, &why);
@@ -440,6 +511,13 @@ impl Handle {
     /// Returns what the server has besides tools.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.lock())
+    }
+
+    /// Ends the connection that there is, so that another one is made.
+    pub(super) fn reconnect(&self) {
+        if let Link::Up(life) = &*self.link.borrow() {
+            life.broken.cancel();
+        }
     }
 
     /// Returns the server's row of `mcp:list`.

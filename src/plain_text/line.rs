@@ -6,8 +6,8 @@ use crate::message::ConversationId;
 use crate::permission::Remember;
 use crate::protocol::Command;
 use crate::protocol::command::{
-    ApprovalList, ApprovalRevoke, ChatCompact, ChatHistory, ChatSend, Configure, Empty, ModelList,
-    WhenBusy,
+    ApprovalList, ApprovalRevoke, ChatCompact, ChatHistory, ChatSend, Configure, Empty, McpAuth,
+    McpSignOut, ModelList, WhenBusy,
 };
 
 /// What `/help` says of the commands that both have.
@@ -17,6 +17,8 @@ pub(crate) const COMMANDS: &str = "\
 /trust LEVEL      supervised, guided or autonomous
 /history          what the daemon remembers of this conversation
 /compact [WORDS]  have the model see a summary of it; the words are for whoever writes it
+/sign-in SERVER   where to sign in at an MCP server; with the address that the page led to behind it, the end of that
+/sign-out SERVER  forget the sign-in
 /approvals        answers that are remembered, each with its id
 /revoke ID        forget one, or all of a scope: conversation, session, project, always";
 
@@ -64,6 +66,13 @@ impl Line {
                 }),
                 Err(_) => Self::Wrong("/trust takes supervised, guided or autonomous".to_owned()),
             },
+            ("sign-in" | "sign-out", "") => {
+                Self::Wrong(format!("/{word} takes the name of an MCP server"))
+            }
+            ("sign-in", argument) => Self::Ask(Command::McpAuth(sign_in(argument))),
+            ("sign-out", server) => Self::Ask(Command::McpSignOut(McpSignOut {
+                server: server.to_owned(),
+            })),
             ("approvals", "") => Self::Ask(Command::ApprovalList(ApprovalList::default())),
             ("revoke", "") => {
                 Self::Wrong("/revoke takes an id of /approvals, or a scope".to_owned())
@@ -76,6 +85,18 @@ impl Line {
 
 fn configure(wanted: Configure) -> Line {
     Line::Ask(Command::SessionConfigure(wanted))
+}
+
+/// Reads a server's name, and behind it what its page answered: an address, or the code alone.
+fn sign_in(argument: &str) -> McpAuth {
+    let (server, answer) = first_word(argument);
+    let is_address = answer.contains(['?', '&']);
+    let answer = |wanted: bool| (wanted && !answer.is_empty()).then(|| answer.to_owned());
+    McpAuth {
+        server: server.to_owned(),
+        url: answer(is_address),
+        code: answer(!is_address),
+    }
 }
 
 fn compact(words: &str) -> ChatCompact {
@@ -164,6 +185,39 @@ mod tests {
             (
                 "/trust",
                 wrong("/trust takes supervised, guided or autonomous"),
+            ),
+            (
+                "/sign-in docs",
+                Line::Ask(Command::McpAuth(McpAuth {
+                    server: "docs".to_owned(),
+                    ..McpAuth::default()
+                })),
+            ),
+            (
+                "/sign-in docs  http://127.0.0.1:1/oauth/callback?code=c&state=s",
+                Line::Ask(Command::McpAuth(McpAuth {
+                    server: "docs".to_owned(),
+                    url: Some("http://127.0.0.1:1/oauth/callback?code=c&state=s".to_owned()),
+                    code: None,
+                })),
+            ),
+            (
+                "/sign-in docs c0de",
+                Line::Ask(Command::McpAuth(McpAuth {
+                    server: "docs".to_owned(),
+                    url: None,
+                    code: Some("c0de".to_owned()),
+                })),
+            ),
+            (
+                "/sign-out docs",
+                Line::Ask(Command::McpSignOut(McpSignOut {
+                    server: "docs".to_owned(),
+                })),
+            ),
+            (
+                "/sign-in",
+                wrong("/sign-in takes the name of an MCP server"),
             ),
             (
                 "/approvals",

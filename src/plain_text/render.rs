@@ -2,6 +2,7 @@
 
 mod answers;
 mod servers;
+mod sign_in;
 
 use serde_json::Value;
 
@@ -102,6 +103,9 @@ impl Screen {
             Event::ChatError(error) => problem(&error.message, error.hint.as_deref()),
             Event::SessionError(error) => problem(&error.message, None),
             Event::SessionNotice(notice) => vec![remark(notice)],
+            Event::McpAuthRequired(asked) => sign_in::asked(asked),
+            Event::McpAuthResult(it) => sign_in::answered(it),
+            Event::McpSignOutResult(it) => vec![sign_in::out(it)],
             Event::ChatCompactResult(it) => compacting(it.state).into_iter().collect(),
             Event::ChatHistoryResult(history) => answers::history(history),
             Event::ModelListResult(models) => answers::models(models),

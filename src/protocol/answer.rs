@@ -366,6 +366,19 @@ pub struct McpServer {
     pub error: Option<String>,
 }
 
+/// Payload of `mcp:auth-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpAuthState {
+    /// Which server.
+    pub server: String,
+    /// Whether somebody is signed in now.
+    pub signed_in: bool,
+    /// Where to sign in, as in `mcp:auth-required`; absent where that is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<super::event::McpAuthRequired>,
+}
+
 /// How an MCP server is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -377,6 +390,8 @@ pub enum McpState {
     Ready,
     /// It failed and is started again after a while.
     Restarting,
+    /// It asks its user to sign in.
+    SignIn,
     /// It failed for good.
     Failed,
     /// It was stopped or removed.

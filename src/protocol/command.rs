@@ -35,7 +35,7 @@ pub use configure::{Configure, Layer};
 pub use examples::examples;
 pub use files::{FilesChanges, FilesRevert};
 pub use history::{ChatCompact, ChatHistory, CompactMode, HistoryView};
-pub use mcp::{McpAdd, McpGetPrompt, McpName, McpReadResource};
+pub use mcp::{McpAdd, McpAuth, McpGetPrompt, McpName, McpReadResource, McpSignOut};
 pub use providers::{ProviderConfigure, ProviderName};
 pub use ran::{ExportFormat, MetricsRequest, Scope, ToolExport, ToolHistory};
 pub use sessions::{
@@ -218,6 +218,12 @@ pub enum Command {
     /// Removes an MCP server.
     #[serde(rename = "mcp:remove")]
     McpRemove(McpName),
+    /// Says where to sign in at an MCP server, or takes what the page there answered.
+    #[serde(rename = "mcp:auth")]
+    McpAuth(McpAuth),
+    /// Forgets the sign-in at an MCP server.
+    #[serde(rename = "mcp:sign-out")]
+    McpSignOut(McpSignOut),
     /// Reads a resource of an MCP server.
     #[serde(rename = "mcp:read-resource")]
     McpReadResource(McpReadResource),

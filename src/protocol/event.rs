@@ -5,6 +5,7 @@
 
 mod compaction;
 mod end;
+mod mcp;
 mod session;
 mod stream;
 mod subject;
@@ -37,6 +38,7 @@ pub use compaction::{
     CompactionTrigger,
 };
 pub use end::{AnswerOutput, ChatError, StopReason, StreamEnd};
+pub use mcp::McpAuthRequired;
 pub use session::{
     Landlock, Project, Ready, ReadyProvider, Sandbox, SandboxLimit, SandboxLimits, SessionError,
     SessionUpdated,
@@ -339,6 +341,15 @@ pub enum Event {
     /// Answers `mcp:remove`.
     #[serde(rename = "mcp:remove-result")]
     McpRemoveResult(answer::McpServer),
+    /// An MCP server asks its user to sign in.
+    #[serde(rename = "mcp:auth-required")]
+    McpAuthRequired(McpAuthRequired),
+    /// Answers `mcp:auth`.
+    #[serde(rename = "mcp:auth-result")]
+    McpAuthResult(answer::McpAuthState),
+    /// Answers `mcp:sign-out`.
+    #[serde(rename = "mcp:sign-out-result")]
+    McpSignOutResult(answer::McpServer),
     /// Answers `mcp:read-resource`, as the server gave it.
     #[serde(rename = "mcp:read-resource-result")]
     McpReadResourceResult(Map<String, Value>),

@@ -21,12 +21,14 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::admin;
 use super::auth::Denied;
+use super::callback;
 use super::console;
 use super::relay;
 use super::waiting::Place;
 use super::{Peer, Shared};
 use crate::acp;
 use crate::connection::{self, LastActivity, UpgradeOptions};
+use crate::mcp;
 use crate::message::SessionId;
 use crate::packed::{self, Packed};
 use crate::protocol::SUBPROTOCOL;
@@ -65,6 +67,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         ));
     let from_here = Router::new()
         .route("/readyz", get(ready))
+        .route(mcp::CALLBACK, get(callback::callback))
         .route("/schema.json", get(protocol_schema))
         .route("/asyncapi.json", get(protocol_asyncapi))
         .merge(with_token)

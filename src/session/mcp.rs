@@ -5,13 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use secrecy::ExposeSecret as _;
+use tokio::sync::broadcast::Receiver;
 
 use super::Session;
 use super::roles::not_an_operator;
-use crate::config::{self, HttpServer, McpServerConfig, McpTransport, NamedValue, StdioServer};
+use crate::config::{
+    self, HttpServer, McpServerConfig, McpTransport, NamedValue, SignInConfig, StdioServer,
+};
 use crate::mcp::{self, Ear, McpError, Reach};
+use crate::notices::Addressed;
 use crate::protocol::answer::{McpServer, McpServers};
-use crate::protocol::command::{McpAdd, McpGetPrompt, McpReadResource};
+use crate::protocol::command::{McpAdd, McpAuth, McpGetPrompt, McpReadResource};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::mcp::{McpListPrompts, McpListResources, McpResourceName, McpUsePrompt};
 use crate::protocol::{RequestId, SessionCode};
@@ -60,6 +64,7 @@ impl Session {
             registry: Arc::clone(&self.tools_of_tasks),
             exec: workspace.exec().ok().cloned(),
             notices: self.own_notices.clone(),
+            user: grant.user.as_str().to_owned(),
         };
         let added = self.daemon.mcp.add_own(&name, server, own);
         added.map_err(|problem| refused(&problem))
@@ -94,7 +99,8 @@ impl Session {
             }
             (None, Some(url)) if args.is_empty() && env.is_empty() => {
                 let headers = secret(headers);
-                McpTransport::Http(HttpServer { url, headers })
+                let auth = SignInConfig::default();
+                McpTransport::Http(HttpServer { url, headers, auth })
             }
             _ => {
                 let needed = "give `command`, with `args` and `env`, or `url`, with `headers`";
@@ -116,6 +122,43 @@ impl Session {
         let daemon = Arc::clone(&self.daemon);
         self.answer_later(id, async move {
             answered(daemon.mcp.remove(&name).await.map(Event::McpRemoveResult))
+        });
+    }
+
+    /// Tells a session that begins what MCP servers ask of operators already.
+    pub(super) fn say_where_to_sign_in(&self, notices: &mut Receiver<Addressed>) {
+        let asked = match self.grant.is_operator {
+            true => self.daemon.mcp.asked(),
+            false => Vec::new(),
+        };
+        // One that was begun since this session listens is among the news as well.
+        while let Ok(news) = notices.try_recv() {
+            let is_said = news.sign_in().is_some_and(|it| asked.contains(it));
+            let news = self.said(news).filter(|_| !is_said);
+            news.into_iter()
+                .for_each(|news| self.shared.events.emit(news.into()));
+        }
+        for asked in asked {
+            self.shared.events.emit(Event::McpAuthRequired(asked));
+        }
+    }
+
+    /// Says where to sign in at a server, or takes what the page there answered.
+    pub(super) fn sign_in(&self, wanted: McpAuth, id: Option<&RequestId>) {
+        let (daemon, owner) = (Arc::clone(&self.daemon), self.shared.id.clone());
+        self.answer_later(id, async move {
+            let McpAuth { server, url, code } = wanted;
+            let signed = daemon.mcp.sign_in(&owner, &server, code, url.as_deref());
+            answered(signed.await.map(Event::McpAuthResult))
+        });
+    }
+
+    /// Forgets the sign-in at a server.
+    pub(super) fn sign_out(&self, server: String, id: Option<&RequestId>) {
+        let (daemon, owner) = (Arc::clone(&self.daemon), self.shared.id.clone());
+        self.answer_later(id, async move {
+            let out = daemon.mcp.sign_out(&owner, &server).await;
+            answered(out.map(Event::McpSignOutResult))
         });
     }
 

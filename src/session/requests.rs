@@ -99,6 +99,8 @@ impl Session {
             Command::McpList(_) => Ok(self.list_servers(is_operator)),
             Command::McpAdd(wanted) => self.add_server(wanted),
             Command::McpRemove(wanted) => return self.remove_server(wanted.name, id),
+            Command::McpAuth(wanted) => return self.sign_in(wanted, id),
+            Command::McpSignOut(wanted) => return self.sign_out(wanted.server, id),
             Command::McpReadResource(wanted) => return self.read_resource(wanted, id),
             Command::McpGetPrompt(wanted) => return self.get_prompt(wanted, id),
             Command::McpListResources(wanted) => self.list_resources(&wanted),

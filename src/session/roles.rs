@@ -88,6 +88,8 @@ fn is_for_operators(command: &Command) -> bool {
             | Command::WorkflowPut(_)
             | Command::McpAdd(_)
             | Command::McpRemove(_)
+            | Command::McpAuth(_)
+            | Command::McpSignOut(_)
     )
 }
 

@@ -22,7 +22,7 @@ use judge::judge;
 
 use super::log::ReadResult;
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, TokenStore};
 use crate::conversation::testing::{CONFIG, Finish, Move, Scripted, finishes, moves, tools};
 use crate::exchange::memory::RulesOfUsers;
 use crate::mcp::{self, Mcp};
@@ -85,6 +85,8 @@ fn no_servers(tasks: &TaskTracker) -> Mcp {
         redactor: crate::telemetry::Redactor::default(),
         output_cap: 1,
         notices: Notices::default(),
+        sign_ins: Arc::new(mcp::SignIns::new(TokenStore::Memory, None)),
+        user: String::new(),
     };
     Mcp::new(context, tasks.clone())
 }

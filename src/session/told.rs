@@ -2,12 +2,12 @@
 
 use super::Session;
 use crate::message::{Notice, Severity};
-use crate::notices::{Addressed, NOT_SAFE};
+use crate::notices::{Addressed, NOT_SAFE, News};
 use crate::store::AnyStore;
 
 impl Session {
-    /// Returns what is said here of a notice of the daemon.
-    pub(super) fn said(&self, notice: Addressed) -> Option<Notice> {
+    /// Returns what is said here of news of the daemon.
+    pub(super) fn said(&self, notice: Addressed) -> Option<News> {
         let grant = &self.grant;
         notice.said_in(&self.shared.id, &grant.user, grant.is_operator)
     }

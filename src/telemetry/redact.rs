@@ -60,6 +60,12 @@ impl Redactor {
         known.add(secret.trim());
     }
 
+    /// Looks no more for a secret that is over, such as a token that was renewed.
+    pub fn remove(&self, secret: &str) {
+        let mut known = self.known.write();
+        known.remove(secret.trim());
+    }
+
     /// Returns the text with each secret replaced by `[redacted]`; borrowed where there is none.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redact_counted(text).0
@@ -218,6 +224,18 @@ impl Known {
             self.count += 1;
             same.push(form);
             same.sort_by_key(|form| std::cmp::Reverse(form.bytes().len()));
+        }
+    }
+
+    fn remove(&mut self, secret: &str) {
+        for form in forms::of(secret) {
+            let first = form.bytes().first().copied().map(usize::from);
+            let Some(same) = first.and_then(|first| self.forms.get_mut(first)) else {
+                continue;
+            };
+            let before = same.len();
+            same.retain(|it| *it != form);
+            self.count -= before - same.len();
         }
     }
 

@@ -16,7 +16,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &["secret", "terminal_text"],
         "takes what it needs as arguments; knows what secrets look like, also with colours in them",
     ),
-    ("notices", &["message"], ""),
+    (
+        "notices",
+        &["message", "protocol"],
+        "`protocol` for the event that names a page to sign in at",
+    ),
     (
         "document",
         &["message", "runtime"],
@@ -53,6 +57,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "address",
         &[],
         "addresses of daemons, for whoever is given one",
+    ),
+    (
+        "vault",
+        &["config", "sandbox"],
+        "the daemon's own secrets; `sandbox` for a folder that its user alone can enter",
     ),
     ("packed", &[], "texts of the program"),
     ("process", &[], "runs before anything else"),
@@ -169,6 +178,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "telemetry",
             "terminal_text",
             "tool",
+            "vault",
         ],
         "`permission` for what a call is recognised by, `protocol` for a server's row of `mcp:list`, `telemetry` for the redactor",
     ),
@@ -273,6 +283,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "server",
         &[
             "acp",
+            "mcp",
             "connection",
             "session",
             "protocol",
@@ -284,7 +295,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "users",
             "http",
         ],
-        "`http` for the way to other daemons of the cluster",
+        "`http` for the way to other daemons of the cluster, `mcp` for the answers of pages at which somebody signed in",
     ),
     (
         "ready",

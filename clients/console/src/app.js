@@ -21,6 +21,7 @@ import { Waiting } from "./queue.js";
 import { Roles, lastWords, readJoined } from "./roles.js";
 import { Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
+import { SignIns } from "./signin.js";
 import { drafts, readToken, store, trimmed } from "./store.js";
 import { trust } from "./trust.js";
 import { exposed } from "./visible.js";
@@ -334,6 +335,8 @@ function complain(/** @type {any} */ error) {
   notice(error.message, "error");
 }
 
+const signIns = new SignIns(notice, ask, complain);
+
 /** What is said of the ports of each command. @type {Map<string, Map<number, HTMLElement>>} */
 const portRows = new Map();
 
@@ -422,6 +425,9 @@ function take(/** @type {any} */ frame) {
   if (type === "session:notice") notice(payload.message, payload.severity);
   if (type === "mcp:log" && !isReplaying) serverSays(payload);
   if (type === "session:ready" || (type === "mcp:changed" && payload.lists.includes("prompts"))) void prompts.look(frame);
+  if (type === "session:notice" && payload.code.startsWith("mcp_")) void signIns.changed().catch(() => {});
+  if (type === "session:ready" && !isReplaying) void signIns.look().catch(() => {});
+  if (type === "mcp:auth-required" && !isReplaying) signIns.asked(payload);
   if (type === "session:error" && payload.code === "replay_gap" && !isMoved) {
     notice("Some events were missed and are no longer kept; this is what the daemon remembers.", "warning");
   }

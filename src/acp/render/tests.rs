@@ -329,3 +329,20 @@ fn notices_and_compactions_are_for_who_announced_them() {
         }
     }
 }
+
+#[test]
+fn every_client_shows_where_to_sign_in() {
+    let asked = json!({"server": "docs", "url": "https://login.example/a", "host": "login.example",
+        "scopes": [], "wasAt": "old.example", "expiresAt": "2026-11-27T12:00:00.000Z"});
+    let shown = updates(&mut renderer(json!({})), "mcp:auth-required", &asked);
+    assert_eq!(shown[0]["sessionUpdate"], "agent_message_chunk");
+    let text = shown[0]["content"]["text"].as_str().unwrap();
+    for words in [
+        "`docs`",
+        "**login.example**",
+        "old.example",
+        "<https://login.example/a>",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+}

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Renderer;
 use super::updates::ended;
 use crate::message::{Money, Notice, Severity, ToolId};
-use crate::protocol::event::{Compaction, CompactionPhase, Context, StreamEnd};
+use crate::protocol::event::{Compaction, CompactionPhase, Context, McpAuthRequired, StreamEnd};
 use crate::protocol::word;
 
 impl Renderer {
@@ -70,6 +70,22 @@ impl Renderer {
             Severity::Error => "error",
         };
         self.notice(severity, &notice.message, None)
+    }
+
+    /// Says where to sign in at an MCP server: as a message, which every client shows.
+    pub(super) fn sign_in(asked: &McpAuthRequired) -> Value {
+        let McpAuthRequired {
+            server, host, url, ..
+        } = asked;
+        let before = asked
+            .was_at
+            .as_ref()
+            .map(|before| format!(" (it was {before} before; make sure that this is meant)"));
+        let before = before.unwrap_or_default();
+        let text = format!(
+            "*The MCP server `{server}` asks you to sign in at* **{host}**{before}*:* <{url}>\n\n"
+        );
+        Self::say(&text)
     }
 
     pub(super) fn notice(

@@ -5,6 +5,7 @@ use super::{Action, Talk, Typing};
 use crate::plain_text::line::{COMMANDS, Line, first_word};
 use crate::plain_text::style::Style;
 use crate::plain_text::text::one_line;
+use crate::protocol::Command;
 
 /// Lines that wait until what runs is over: more than a person has in mind.
 const WAITING: usize = 16;
@@ -90,6 +91,10 @@ impl Talk {
         match Line::read(line) {
             Line::Empty => {}
             Line::Help | Line::Quit => self.message(line),
+            // What runs may wait for just that.
+            Line::Ask(command @ (Command::McpAuth(_) | Command::McpSignOut(_))) => {
+                self.request(command);
+            }
             _ if self.waiting.len() == WAITING => {
                 self.say(Style::Red, format!("{WAITING} lines wait already; this one is not sent, the arrow up brings it back"));
             }

@@ -19,7 +19,7 @@ const READ_WRITE: [&str; 3] = ["tools", "bash", "read_write"];
 pub(super) fn check(
     bash: &mut BashConfig,
     project: &Projects,
-    logs: [(Option<PathBuf>, &'static str); 2],
+    logs: [(Option<PathBuf>, &'static str); 3],
     findings: &mut Findings<'_>,
 ) {
     let mut taken = Taken {
@@ -144,7 +144,7 @@ impl Taken {
 /// Lists what the daemon keeps and what it is told by, as paths without links.
 fn own(
     project: &Projects,
-    logs: [(Option<PathBuf>, &'static str); 2],
+    logs: [(Option<PathBuf>, &'static str); 3],
     findings: &Findings<'_>,
 ) -> Vec<(PathBuf, &'static str)> {
     let sources = findings.sources;

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 
+use super::super::sections::{Secret, SignInSettings};
 use super::super::settings::{McpServerSettings, McpSettings};
 use super::super::{
     HttpServer, McpConfig, McpLogPolicy, McpServerConfig, McpTransport, NamedValue, SamplingPolicy,
-    StdioServer,
+    SignInConfig, StdioServer,
 };
 use super::findings::Findings;
 use crate::sandbox::is_metadata;
@@ -20,8 +22,16 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest name of a server, in bytes: it is a part of its tools' names.
 const MAX_NAME_BYTES: usize = 64;
 
+/// The folder for sign-ins, beside the store of sessions.
+const TOKENS: &str = "mcp-sign-ins";
+
 /// Checks `[mcp]`; servers that are switched off are left out unchecked.
-pub(super) fn check(settings: McpSettings, findings: &mut Findings<'_>) -> McpConfig {
+/// `store` is the folder of what else is kept.
+pub(super) fn check(
+    settings: McpSettings,
+    store: Option<&Path>,
+    findings: &mut Findings<'_>,
+) -> McpConfig {
     let servers = settings
         .servers
         .into_iter()
@@ -34,6 +44,10 @@ pub(super) fn check(settings: McpSettings, findings: &mut Findings<'_>) -> McpCo
     McpConfig {
         servers,
         allow_runtime_add: settings.allow_runtime_add,
+        tokens: settings.tokens,
+        tokens_folder: store
+            .or(findings.sources.state.as_deref())
+            .map(|folder| folder.join(TOKENS)),
     }
 }
 
@@ -74,7 +88,7 @@ fn transport(
         || !settings.read_write.is_empty()
         || !settings.read_only.is_empty();
     let problem = match (&settings.command, &settings.url) {
-        (Some(command), None) if settings.headers.is_empty() => {
+        (Some(command), None) if settings.headers.is_empty() && !has_auth(&settings.auth) => {
             if command.trim().is_empty() {
                 findings.refuse(&["mcp", "servers", name, "command"], "must not be empty");
             }
@@ -97,17 +111,78 @@ fn transport(
                     settings.headers,
                     findings,
                 ),
+                auth: sign_in(name, settings.auth, findings),
             }));
         }
         (None, None) => "needs `command` (a program) or `url` (an endpoint)",
         (Some(_), Some(_)) => "has `command` and `url`; only one of them is allowed",
-        (Some(_), None) => "`headers` go with `url`, not with `command`",
+        (Some(_), None) => "`headers` go with `url`, not with `command`, and so does `auth`",
         (None, Some(_)) => {
             "`args`, `env`, `cwd` and what a program may reach go with `command`, not with `url`"
         }
     };
     findings.refuse(&path, problem);
     None
+}
+
+fn has_auth(auth: &SignInSettings) -> bool {
+    auth.client_id.is_some()
+        || auth.client_secret.is_some()
+        || auth.client_metadata_url.is_some()
+        || auth.redirect.is_some()
+        || !auth.scopes.is_empty()
+        || !auth.hosts.is_empty()
+}
+
+/// Checks `[mcp.servers.NAME.auth]`.
+fn sign_in(name: &str, settings: SignInSettings, findings: &mut Findings<'_>) -> SignInConfig {
+    let path = |key: &'static str| ["mcp", "servers", name, "auth", key];
+    if settings.client_secret.is_some() && settings.client_id.is_none() {
+        findings.refuse(
+            &path("client_secret"),
+            "needs `client_id`, whose secret it is",
+        );
+    }
+    if let Some(url) = &settings.client_metadata_url
+        && let Some(parsed) = findings.url(&path("client_metadata_url"), url)
+        && (parsed.scheme() != "https" || parsed.path() == "/")
+    {
+        let message = "has to be https, with a path: authorization servers read it";
+        findings.refuse(&path("client_metadata_url"), message);
+    }
+    if let Some(redirect) = &settings.redirect
+        && let Some(parsed) = findings.url(&path("redirect"), redirect)
+        && parsed.scheme() != "https"
+        && !crate::http::is_loopback(&parsed)
+    {
+        let message = "has to be https, or http on this machine";
+        findings.refuse(&path("redirect"), message);
+    }
+    let is_scope = |scope: &String| {
+        let is_letter = |letter: char| letter.is_ascii_graphic() && !matches!(letter, '"' | '\\');
+        !scope.is_empty() && scope.chars().all(is_letter)
+    };
+    if !settings.scopes.iter().all(is_scope) {
+        findings.refuse(
+            &path("scopes"),
+            "each is one word of ASCII letters and signs",
+        );
+    }
+    if settings
+        .hosts
+        .iter()
+        .any(|host| host.contains(['/', '@']) || host.is_empty())
+    {
+        findings.refuse(&path("hosts"), "hosts alone, such as sso.example.org");
+    }
+    SignInConfig {
+        client_id: settings.client_id,
+        client_secret: settings.client_secret.map(|Secret(secret)| secret),
+        client_metadata_url: settings.client_metadata_url,
+        scopes: settings.scopes,
+        redirect: settings.redirect,
+        hosts: settings.hosts,
+    }
 }
 
 fn stdio(name: &str, settings: McpServerSettings, findings: &mut Findings<'_>) -> StdioServer {

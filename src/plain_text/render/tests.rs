@@ -427,3 +427,30 @@ fn answers_about_the_daemon_are_lines() {
         "p, its own model, guided, workflow w\n",
     );
 }
+
+#[test]
+fn where_to_sign_in_is_said_with_its_host() {
+    let asked = |more: Value| -> Event {
+        let mut payload = json!({"server": "docs", "url": "https://login.example/a?b=c", "host": "login.example",
+            "scopes": ["read"], "expiresAt": "2026-11-27T12:00:00.000Z"});
+        for (key, value) in more.as_object().unwrap() {
+            payload[key] = value.clone();
+        }
+        serde_json::from_value(json!({"type": "mcp:auth-required", "payload": payload})).unwrap()
+    };
+    let (answer, all) = shown(false, &[asked(json!({}))]);
+    assert_eq!(answer, "");
+    let first = "the MCP server docs asks you to sign in at login.example:\n  rights: read\n  https://login.example/a?b=c\n";
+    assert!(all.starts_with(first), "{all}");
+    assert!(all.contains("type /sign-in docs and its address"), "{all}");
+    let (_, all) = shown(
+        false,
+        &[asked(json!({"more": true, "wasAt": "old.example"}))],
+    );
+    for words in ["wants more rights", "it was old.example before"] {
+        assert!(all.contains(words), "{all}");
+    }
+    // What a server names itself is no control of the terminal.
+    let (_, all) = shown(false, &[asked(json!({"server": "a\u{1b}[2Jb"}))]);
+    assert!(!all.contains('\u{1b}'), "{all:?}");
+}

@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 64] = [
+const EXAMPLES: [&str; 66] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:open","sessionId":"…"}"#,
@@ -58,6 +58,8 @@ const EXAMPLES: [&str; 64] = [
     r#"{"type":"mcp:list"}"#,
     r#"{"type":"mcp:add","name":"time","command":"mcp-server-time"}"#,
     r#"{"type":"mcp:remove","name":"time"}"#,
+    r#"{"type":"mcp:auth","server":"docs"}"#,
+    r#"{"type":"mcp:sign-out","server":"docs"}"#,
     r#"{"type":"mcp:read-resource","server":"docs","uri":"file:///a"}"#,
     r#"{"type":"mcp:get-prompt","server":"docs","name":"review"}"#,
     r#"{"type":"mcp:list-resources","server":"docs"}"#,

@@ -45,6 +45,34 @@ pub struct McpName {
     pub name: String,
 }
 
+/// Payload of `mcp:auth`: a server alone to be told where to sign in, or what the page there answered.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpAuth {
+    /// Which server.
+    pub server: String,
+    /// The address that the page led to, pasted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The code, where the page shows nothing but that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+impl std::fmt::Debug for McpAuth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpAuth")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Payload of `mcp:sign-out`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpSignOut {
+    /// Which server.
+    pub server: String,
+}
+
 /// Payload of `mcp:read-resource`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpReadResource {

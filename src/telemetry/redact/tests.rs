@@ -279,3 +279,19 @@ proptest! {
         drop(redactor().redact(&text));
     }
 }
+
+#[test]
+fn a_secret_that_is_over_is_looked_for_no_more_and_leaves_its_room() {
+    let redactor = Redactor::default();
+    redactor.add("a-token-that-stays");
+    let before = redactor.known.read().count;
+    for number in 0..1_000 {
+        let token = format!("a-token-of-an-hour-{number}");
+        redactor.add(&token);
+        assert_eq!(redactor.redact(&token), MASK);
+        redactor.remove(&token);
+        assert_eq!(redactor.redact(&token), token);
+    }
+    assert_eq!(redactor.known.read().count, before);
+    assert_eq!(redactor.redact("a-token-that-stays"), MASK);
+}

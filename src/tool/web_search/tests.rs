@@ -13,6 +13,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::message::Part;
+use crate::notices::News;
 use crate::tool::testing::Surroundings;
 
 type Answers = Arc<Mutex<VecDeque<(u16, &'static str, String)>>>;
@@ -210,7 +211,9 @@ async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
         assert!(warning.contains("search.formats") && warning.ends_with("brave was asked instead"));
         assert!(text(&output).contains(warning));
     }
-    let notice = received.try_recv().unwrap().of_session();
+    let News::Notice(notice) = received.try_recv().unwrap().of_session() else {
+        unreachable!()
+    };
     assert_eq!(notice.code, "search_backend_down");
     assert!(notice.message.contains("search.formats"), "{notice:?}");
     assert!(received.try_recv().is_err());

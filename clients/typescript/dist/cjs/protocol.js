@@ -1,6 +1,6 @@
 "use strict";
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c05c9f46dabce80e1d8ad7d92460cf4cc8cbeaadc5fd1e1d34d4e119767477a7
+// SHA-256 of it: c3a00def856499c6365cc1e25d716184535cb87f5e15fe4f1fa322e20df60745
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role

@@ -56,6 +56,17 @@ fn what_needs_no_turn_does_not_wait() {
     story.check(&["quit true"]);
 }
 
+/// A call may wait for just that.
+#[test]
+fn a_sign_in_does_not_wait_for_what_runs() {
+    let mut story = busy();
+    story.line(Some(
+        "/sign-in docs http://127.0.0.1:1/oauth/callback?code=c&state=s",
+    ));
+    story.line(Some("/sign-out docs"));
+    story.check(&["c2 mcp:auth", "c3 mcp:sign-out"]);
+}
+
 #[test]
 fn a_cancel_drops_what_waits() {
     let mut story = busy();

@@ -1,0 +1,275 @@
+//! An HTTP client that answers a server's demands: with the token that there is, with a new one, or by asking the user.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, ServerJsonRpcMessage};
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+
+use super::begin::Demand;
+use super::tokens::NoOther;
+use super::{Hurdle, OPEN_FOR, SignIn};
+use crate::mcp::transport::Paced;
+
+/// How the SDK says that a server wants a token and does not say how to get one.
+const BARE: &str = "HTTP 401";
+
+type Error = StreamableHttpError<reqwest::Error>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+
+/// The client of one connection.
+#[derive(Clone)]
+pub(in crate::mcp) struct Authorized {
+    pub(in crate::mcp) inner: Paced,
+    /// `None` where the operator's own header answers.
+    pub(in crate::mcp) sign_in: Option<Arc<SignIn>>,
+}
+
+/// What a server demands; its words, which may be none.
+enum Wanted {
+    Token(String),
+    More(String),
+}
+
+impl From<Wanted> for Demand {
+    fn from(wanted: Wanted) -> Self {
+        let is_more = matches!(wanted, Wanted::More(_));
+        let (Wanted::Token(words) | Wanted::More(words)) = wanted;
+        Self {
+            challenge: Some(words),
+            is_more,
+        }
+    }
+}
+
+fn wanted(error: &Error) -> Option<Wanted> {
+    match error {
+        StreamableHttpError::AuthRequired(error) => {
+            Some(Wanted::Token(error.www_authenticate_header.clone()))
+        }
+        StreamableHttpError::UnexpectedServerResponse(said) if said.starts_with(BARE) => {
+            Some(Wanted::Token(String::new()))
+        }
+        StreamableHttpError::InsufficientScope(error) => {
+            let words = &error.www_authenticate_header;
+            // Anything else that is forbidden stays so.
+            words
+                .contains("insufficient_scope")
+                .then(|| Wanted::More(words.clone()))
+        }
+        _ => None,
+    }
+}
+
+fn refused(why: String) -> Error {
+    StreamableHttpError::UnexpectedServerResponse(why.into())
+}
+
+/// Why a request has no answer.
+enum Fault {
+    /// The way to the server, or its own words.
+    Http(Error),
+    /// What is between: the connection is as good as before.
+    Refused(String),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Http(error)
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Http(error) => error,
+            Fault::Refused(why) => refused(why),
+        }
+    }
+}
+
+impl Authorized {
+    /// Sends a request with the token there is, and once more with another one where the server wants that.
+    async fn call<T, F>(&self, waits: bool, send: impl Fn(Option<String>) -> F) -> Result<T, Fault>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let Some(sign_in) = &self.sign_in else {
+            return Ok(send(None).await?);
+        };
+        let token = sign_in.token().await.map_err(Fault::Refused)?;
+        let mut error = match send(token.clone()).await {
+            Ok(answer) => {
+                token.iter().for_each(|token| sign_in.taken(token));
+                return Ok(answer);
+            }
+            Err(error) => error,
+        };
+        if let (Some(Wanted::Token(_)), Some(token)) = (wanted(&error), &token)
+            && let Some(other) = sign_in.another(token).await.map_err(Fault::Refused)?
+        {
+            error = match send(Some(other.clone())).await {
+                Ok(answer) => {
+                    sign_in.taken(&other);
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+        }
+        let Some(demand) = wanted(&error) else {
+            return Err(error.into());
+        };
+        if !sign_in.is_up.load(Ordering::Relaxed) {
+            return Err(sign_in.note(demand).await.into());
+        }
+        if !waits {
+            return Err(error.into());
+        }
+        // The call's own time limit is mostly shorter, and the sign-in goes on without it.
+        let mut done = sign_in.done();
+        done.mark_unchanged();
+        sign_in.ask(demand).await.map_err(Fault::Refused)?;
+        let signed_in = tokio::time::timeout(OPEN_FOR, done.changed()).await;
+        if !matches!(signed_in, Ok(Ok(()))) {
+            let why = "nobody has signed in as the server wants it";
+            return Err(Fault::Refused(why.to_owned()));
+        }
+        let token = sign_in.token().await.map_err(Fault::Refused)?;
+        match send(token.clone()).await {
+            Ok(answer) => {
+                token.iter().for_each(|token| sign_in.taken(token));
+                Ok(answer)
+            }
+            Err(error) if matches!(wanted(&error), Some(Wanted::More(_))) => {
+                let why = "the server forbids this also after somebody has signed in for it";
+                Err(Fault::Refused(why.to_owned()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl SignIn {
+    /// Keeps what is wanted for whoever looks why there is no connection; returns what the request has failed with.
+    async fn note(&self, wanted: Wanted) -> Error {
+        if let Some(why) = self.in_vain(&wanted).await {
+            return refused(self.is_in_vain(why));
+        }
+        let demand = Demand::from(wanted);
+        let words = demand.challenge.clone().unwrap_or_default();
+        *self.hurdle.lock() = Some(Hurdle::Ask(demand));
+        StreamableHttpError::AuthRequired(AuthRequiredError::new(words))
+    }
+
+    /// The same of what no sign-in helps.
+    fn is_in_vain(&self, why: String) -> String {
+        if !self.is_up.load(Ordering::Relaxed) {
+            *self.hurdle.lock() = Some(Hurdle::InVain(why.clone()));
+        }
+        why
+    }
+
+    async fn ask(self: &Arc<Self>, wanted: Wanted) -> Result<(), String> {
+        match self.in_vain(&wanted).await {
+            Some(why) => Err(why),
+            None => self.begin(wanted.into()).await.map(drop),
+        }
+    }
+
+    /// Returns another token than one that the server does not take; `None` where somebody has to sign in.
+    async fn another(&self, refused: &str) -> Result<Option<String>, String> {
+        match self.instead_of(refused).await {
+            Ok(token) => Ok(token),
+            Err(NoOther::Passing(why)) => Err(why),
+            Err(NoOther::InVain(why)) => Err(self.is_in_vain(why)),
+        }
+    }
+
+    /// Why it is of no use to ask the user for more: it was given already.
+    async fn in_vain(&self, wanted: &Wanted) -> Option<String> {
+        let Wanted::More(words) = wanted else {
+            return None;
+        };
+        let wanted = self.wanted(words);
+        self.has(&wanted).await.then(|| {
+            format!(
+                "the server forbids this for want of the rights {:?}, which were granted already",
+                wanted.join(" ")
+            )
+        })
+    }
+}
+
+impl StreamableHttpClient for Authorized {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let request = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let called = self.call(request.is_some(), |own| {
+            let (uri, message, session) = (uri.clone(), message.clone(), session.clone());
+            let token = own.or_else(|| token.clone());
+            self.inner
+                .post_message(uri, message, session, token, headers.clone())
+        });
+        let sign_in = self.sign_in.as_ref();
+        let is_up = sign_in.is_some_and(|it| it.is_up.load(Ordering::Relaxed));
+        match (called.await, request) {
+            // An answer to this request, so that the connection with the others goes on.
+            (Err(Fault::Refused(why)), Some(id)) if is_up => {
+                let error = ErrorData::internal_error(why, None);
+                let answer = ServerJsonRpcMessage::error(error, Some(id));
+                Ok(StreamableHttpPostResponse::Json(answer, None))
+            }
+            (called, _) => Ok(called?),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<(), Error> {
+        let own = match &self.sign_in {
+            Some(sign_in) => sign_in.token().await.ok().flatten(),
+            None => None,
+        };
+        let token = own.or(token);
+        self.inner
+            .delete_session(uri, session, token, headers)
+            .await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<BoxedSseResponse, Error> {
+        let called = self.call(false, |own| {
+            let (uri, session, last) = (uri.clone(), session.clone(), last.clone());
+            let token = own.or_else(|| token.clone());
+            self.inner
+                .get_stream(uri, session, last, token, headers.clone())
+        });
+        Ok(called.await?)
+    }
+}

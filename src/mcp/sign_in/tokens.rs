@@ -1,0 +1,297 @@
+//! Tokens while they last: read, renewed where they came from, forgotten.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use oauth2::basic::BasicErrorResponseType;
+use oauth2::http::{Method, Request, Response, header};
+use oauth2::{
+    AuthType, ClientId, ClientSecret, RefreshToken, RequestTokenError, TokenResponse as _, TokenUrl,
+};
+use reqwest::Url;
+
+use super::SignIn;
+use super::record::{Record, Tokens};
+use super::web::{Web, plain};
+use crate::mcp::connection::bounded;
+
+/// Longest that a token may last, in seconds: what says more is not believed.
+const LONGEST: u64 = 10 * 365 * 24 * 60 * 60;
+
+/// What is held for one server.
+#[derive(Default)]
+pub(super) struct Held {
+    is_loaded: bool,
+    record: Option<Record>,
+    /// The one before, whose tokens may still be on their way.
+    before: Option<Record>,
+    /// Whether the server has taken the access token since somebody signed in.
+    is_taken: bool,
+}
+
+/// Why there is no new token.
+enum Refused {
+    /// For good: somebody has to sign in.
+    Over,
+    /// This time.
+    Passing(String),
+}
+
+/// Why there is no token in the place of another; reads as a sentence.
+pub(super) enum NoOther {
+    /// This time.
+    Passing(String),
+    /// Whatever is done here.
+    InVain(String),
+}
+
+impl Held {
+    async fn load(&mut self, of: &SignIn) {
+        if std::mem::replace(&mut self.is_loaded, true) {
+            return;
+        }
+        self.record = of.kept().await;
+        if let Some(record) = &self.record {
+            of.learn(record);
+            self.is_taken = true;
+        }
+    }
+
+    /// Returns what is known of the sign-in, over or not.
+    pub(super) async fn record(&mut self, of: &SignIn) -> Option<Record> {
+        self.load(of).await;
+        self.record.clone()
+    }
+
+    /// Takes what a sign-in brought.
+    pub(super) async fn put(&mut self, record: Record, of: &SignIn) {
+        self.is_loaded = true;
+        self.is_taken = false;
+        of.keep(&record).await;
+        self.replace(Some(record), of);
+    }
+
+    /// Forgets everything; returns what it was.
+    pub(super) async fn forget(&mut self, of: &SignIn) -> Option<Record> {
+        self.load(of).await;
+        of.all.vault.remove(&of.name()).await;
+        let record = self.record.clone();
+        self.replace(None, of);
+        record
+    }
+
+    /// The secrets of the two last ones are looked for in texts; what was before is over.
+    fn replace(&mut self, record: Option<Record>, of: &SignIn) {
+        let last = std::mem::replace(&mut self.record, record);
+        if let Some(old) = std::mem::replace(&mut self.before, last) {
+            of.unlearn(&old);
+        }
+        // What both have counts on.
+        for record in self.before.iter().chain(&self.record) {
+            of.learn(record);
+        }
+    }
+
+    fn access(&self) -> Option<&str> {
+        let tokens = self.record.as_ref()?.tokens.as_ref()?;
+        Some(&tokens.access)
+    }
+
+    /// Renews the tokens, or takes those that another daemon has renewed.
+    async fn renew(&mut self, of: &SignIn) -> Result<(), Refused> {
+        let mine = self.access().map(str::to_owned);
+        // Of several daemons of one user the first to renew has the only refresh token that still counts.
+        if let Some(record) = of.kept().await {
+            let tokens = record.tokens.as_ref();
+            let is_newer = tokens.is_some_and(|tokens| {
+                Some(&tokens.access) != mine.as_ref() && !tokens.is_over(Timestamp::now())
+            });
+            if is_newer {
+                self.replace(Some(record), of);
+                return Ok(());
+            }
+        }
+        let Some(record) = self.record.clone() else {
+            return Err(Refused::Over);
+        };
+        let outcome = refreshed(&record, &of.web).await;
+        let (tokens, outcome) = match outcome {
+            Ok(tokens) => (Some(tokens), Ok(())),
+            Err(Refused::Over) => (None, Err(Refused::Over)),
+            Err(passing) => return Err(passing),
+        };
+        let record = Record { tokens, ..record };
+        of.keep(&record).await;
+        self.replace(Some(record), of);
+        outcome
+    }
+}
+
+impl SignIn {
+    /// Returns the access token, renewed where it is as good as over; `None` where somebody has to sign in.
+    ///
+    /// An error says why it could not be renewed this time.
+    pub(super) async fn token(&self) -> Result<Option<String>, String> {
+        let mut held = self.held.lock().await;
+        held.load(self).await;
+        let tokens = held.record.as_ref().and_then(|it| it.tokens.as_ref());
+        let now = Timestamp::now();
+        let lasts = tokens
+            .and_then(|it| it.ends)
+            .is_none_or(|ends| ends > now.as_second());
+        if tokens.is_some_and(|tokens| tokens.is_over(now)) {
+            match held.renew(self).await {
+                Ok(()) => {}
+                Err(Refused::Over) => return Ok(None),
+                // What is left of it is used up.
+                Err(Refused::Passing(_)) if lasts => {}
+                Err(Refused::Passing(why)) => return Err(self.redactor.redact(&why).into_owned()),
+            }
+        }
+        Ok(held.access().map(str::to_owned))
+    }
+
+    /// Returns what takes the place of a token that the server does not take; `None` where somebody has to sign in.
+    pub(super) async fn instead_of(&self, refused: &str) -> Result<Option<String>, NoOther> {
+        let mut held = self.held.lock().await;
+        match held.access() {
+            Some(access) if access != refused => return Ok(Some(access.to_owned())),
+            None => return Ok(None),
+            Some(_) => {}
+        }
+        if !held.is_taken {
+            let record = held.record.as_ref();
+            let host = record.map_or("the authorization server", |record| &record.host);
+            return Err(NoOther::InVain(format!(
+                "the server does not take the token that {host} has just issued for it; that is for whoever runs the two to mend: they may not agree on the audience or the issuer"
+            )));
+        }
+        match held.renew(self).await {
+            Ok(()) => Ok(held.access().map(str::to_owned)),
+            Err(Refused::Over) => Ok(None),
+            Err(Refused::Passing(why)) => {
+                Err(NoOther::Passing(self.redactor.redact(&why).into_owned()))
+            }
+        }
+    }
+
+    /// Notes that the server takes a token.
+    pub(super) fn taken(&self, token: &str) {
+        // While tokens are renewed this one has been taken before.
+        let Ok(mut held) = self.held.try_lock() else {
+            return;
+        };
+        if held.access() == Some(token) {
+            held.is_taken = true;
+        }
+    }
+
+    /// Whether all of these rights were granted already.
+    pub(super) async fn has(&self, scopes: &[String]) -> bool {
+        let held = self.held.lock().await;
+        let tokens = held.record.as_ref().and_then(|it| it.tokens.as_ref());
+        tokens.is_some_and(|tokens| scopes.iter().all(|scope| tokens.scopes.contains(scope)))
+    }
+}
+
+/// When something ends that lasts this long from now.
+pub(super) fn ends(lasts: Duration) -> i64 {
+    let lasts = i64::try_from(lasts.as_secs().min(LONGEST)).unwrap_or_default();
+    Timestamp::now().as_second().saturating_add(lasts)
+}
+
+/// Has tokens renewed by whoever issued them.
+async fn refreshed(record: &Record, web: &Web) -> Result<Tokens, Refused> {
+    let tokens = record.tokens.as_ref();
+    let old = tokens.and_then(|tokens| Some((tokens, tokens.refresh.clone()?)));
+    let Some((tokens, refresh)) = old else {
+        return Err(Refused::Over);
+    };
+    let endpoint = TokenUrl::new(record.token_endpoint.clone());
+    let endpoint = endpoint.map_err(|error| Refused::Passing(error.to_string()))?;
+    let mut client = oauth2::basic::BasicClient::new(ClientId::new(record.client.id.clone()))
+        .set_token_uri(endpoint);
+    if let Some(secret) = &record.client.secret {
+        client = client.set_client_secret(ClientSecret::new(secret.clone()));
+    }
+    if record.secret_in_body {
+        client = client.set_auth_type(AuthType::RequestBody);
+    }
+    let refresh = RefreshToken::new(refresh);
+    let asked = client
+        .exchange_refresh_token(&refresh)
+        .add_extra_param("resource", &record.resource)
+        .request_async(web)
+        .await;
+    let issued = match asked {
+        Ok(issued) => issued,
+        Err(RequestTokenError::ServerResponse(answer))
+            if matches!(
+                answer.error(),
+                BasicErrorResponseType::InvalidGrant
+                    | BasicErrorResponseType::InvalidClient
+                    | BasicErrorResponseType::UnauthorizedClient
+            ) =>
+        {
+            return Err(Refused::Over);
+        }
+        Err(error) => {
+            let why = bounded(&plain(&error));
+            return Err(Refused::Passing(format!(
+                "the token could not be renewed: {why}"
+            )));
+        }
+    };
+    let granted = issued.scopes().map(|scopes| {
+        let scopes = scopes.iter().map(|scope| scope.to_string());
+        scopes.collect()
+    });
+    let newer = issued.refresh_token();
+    Ok(Tokens {
+        access: issued.access_token().secret().clone(),
+        // One that does not rotate counts on.
+        refresh: Some(newer.map_or(refresh.secret(), |it| it.secret()).clone()),
+        ends: issued.expires_in().map(ends),
+        scopes: granted.unwrap_or_else(|| tokens.scopes.clone()),
+    })
+}
+
+/// Tells whoever issued tokens that they are over. What comes of it changes nothing here.
+pub(super) async fn revoke(record: &Record, web: &Web) {
+    let (Some(endpoint), Some(tokens)) = (&record.revocation_endpoint, &record.tokens) else {
+        return;
+    };
+    // With the refresh token all of its access tokens end.
+    let (token, hint) = match &tokens.refresh {
+        Some(refresh) => (refresh, "refresh_token"),
+        None => (&tokens.access, "access_token"),
+    };
+    let Ok(mut form) = Url::parse("http://localhost/") else {
+        return;
+    };
+    let client = &record.client;
+    let secret = client.secret.as_deref();
+    let pairs = [
+        ("token", Some(token.as_str())),
+        ("token_type_hint", Some(hint)),
+        ("client_id", Some(client.id.as_str())),
+        ("client_secret", secret),
+    ];
+    let pairs = pairs
+        .iter()
+        .filter_map(|(name, value)| Some((name, (*value)?)));
+    form.query_pairs_mut().extend_pairs(pairs);
+    let body = form.query().unwrap_or_default().as_bytes().to_vec();
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(endpoint)
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(body);
+    let Ok(request) = request else { return };
+    let asked = web.ask(request).await;
+    match asked.as_ref().map(Response::status) {
+        Ok(status) if status.is_success() => {}
+        Ok(status) => tracing::info!(%status, "tokens were not taken back"),
+        Err(why) => tracing::info!(why, "tokens were not taken back"),
+    }
+}
