@@ -47,13 +47,10 @@ async fn open(State(old): State<Old>, headers: HeaderMap) -> Events {
     inner.opened.push(token);
     inner.stream = Some(sender);
     let first = Event::default().event("endpoint").data(&inner.endpoint);
-    let messages = stream::unfold(
-        receiver,
-        async |mut receiver: mpsc::Receiver<String>| {
-            let message = receiver.recv().await?;
-            Some((Event::default().event("message").data(message), receiver))
-        },
-    );
+    let messages = stream::unfold(receiver, async |mut receiver: mpsc::Receiver<String>| {
+        let message = receiver.recv().await?;
+        Some((Event::default().event("message").data(message), receiver))
+    });
     Sse::new(
         stream::once(async { first })
             .chain(messages)
