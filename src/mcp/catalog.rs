@@ -2,6 +2,7 @@
 //!
 //! All of it is text of others: on one line, without controls and secrets, and bounded entry by entry and in sum.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -126,9 +127,10 @@ impl Page {
         if !(1..=MAX_PAGE).contains(&limit) {
             return Err(format!("field `limit` must be 1 to {MAX_PAGE}"));
         }
-        let mark = of
-            .iter()
-            .fold(0_u64, |sum, catalog| sum.wrapping_add(catalog.version));
+        let mut mark = DefaultHasher::new();
+        of.iter()
+            .for_each(|catalog| catalog.version.hash(&mut mark));
+        let mark = mark.finish();
         let start = match cursor {
             None => 0,
             Some(cursor) => {
