@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c3a00def856499c6365cc1e25d716184535cb87f5e15fe4f1fa322e20df60745
+// SHA-256 of it: 27ea5533577c626ac17081758147c11757f8ac6502528b801254a2a750bc41ac
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role

@@ -26,7 +26,7 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
     };
 }[K];
 /**
- * How much is done without asking the user.
+ * How much is done without asking the user, the least first.
  *
  * - `supervised`: Every call is asked for.
  * - `guided`: What can change something is asked for.
@@ -51,9 +51,10 @@ export type ApprovalPolicy = "deny_all" | "ask" | "auto_approve_safe" | "allow_a
  * - `sessions`: `session:updated`: what changes about kept sessions, this one and others.
  * - `status`: `session:status-changed`: how the session stands, in one word.
  * - `tasks`: What tasks do, besides what they ask; each event only where its own layer is wanted, too.
+ * - `servers`: `mcp:log` and `mcp:changed`: what MCP servers say by themselves.
  * - `exchange`: Always on; accepted so that a client may name it.
  */
-export type Layer = "stream" | "state" | "message" | "sessions" | "status" | "tasks" | "exchange";
+export type Layer = "stream" | "state" | "message" | "sessions" | "status" | "tasks" | "servers" | "exchange";
 /**
  * Names a session: 22 characters of base64url, not guessable.
  */
@@ -298,12 +299,13 @@ export type InstructionSource = "user" | "project";
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
  * - `rate_limited`: Too many requests.
- * - `store_unavailable`: What sessions are kept in does not answer now, or is another daemon's; the message says which.
+ * - `store_unavailable`: What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
+ * - `session_elsewhere`: Another daemon on the same database has the session; try again in a while.
  * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
  */
-export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | "unsupported_frame" | "approval_not_found" | "rule_not_found" | "input_not_found" | "budget_not_found" | "trust_not_found" | "not_queued" | "tool_not_found" | "conversation_not_found" | "conversation_busy" | "session_not_found" | "replay_gap" | "provider_not_found" | "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "mcp_error" | "forbidden" | "config_invalid" | "too_many_tools" | "rate_limited" | "store_unavailable" | "quota_exceeded" | "shutting_down" | "internal";
+export type SessionCode = "invalid_json" | "invalid_payload" | "unknown_type" | "unsupported_frame" | "approval_not_found" | "rule_not_found" | "input_not_found" | "budget_not_found" | "trust_not_found" | "not_queued" | "tool_not_found" | "conversation_not_found" | "conversation_busy" | "session_not_found" | "replay_gap" | "provider_not_found" | "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "mcp_error" | "forbidden" | "config_invalid" | "too_many_tools" | "rate_limited" | "store_unavailable" | "session_elsewhere" | "quota_exceeded" | "shutting_down" | "internal";
 /**
  * How bad a [`Notice`] is.
  *
@@ -388,6 +390,13 @@ export type DangerLevel = "safe" | "warning" | "dangerous" | "blocked";
  * - `url`: On the page at `url`; what is given there does not pass through here.
  */
 export type InputMode = "form" | "url";
+/**
+ * What a question of a server is for that wants to know nothing of the user.
+ *
+ * - `sampling`: The model of the session is to answer what the message shows.
+ * - `sampledAnswer`: What the model has answered, which the message shows, is to go to the server.
+ */
+export type InputPurpose = "sampling" | "sampledAnswer";
 /**
  * What a cap is for.
  *
@@ -641,6 +650,27 @@ export type RevertOutcome = "reverted" | "partly" | "left";
  */
 export type McpState = "starting" | "ready" | "restarting" | "signIn" | "failed" | "stopped";
 /**
+ * A list of an MCP server.
+ *
+ * - `tools`: Its tools.
+ * - `resources`: Its resources and their templates.
+ * - `prompts`: Its prompts.
+ */
+export type McpListName = "tools" | "resources" | "prompts";
+/**
+ * How bad a server calls something, as RFC 5424 has it.
+ *
+ * - `debug`: For whoever works on the server.
+ * - `info`: What it does.
+ * - `notice`: Something worth a look.
+ * - `warning`: It goes on, but not as it should.
+ * - `error`: Something failed.
+ * - `critical`: A part of it failed.
+ * - `alert`: Somebody has to act.
+ * - `emergency`: It is of no use any more.
+ */
+export type McpLogLevel = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
+/**
  * A client's own id of a request, given back in its answer.
  */
 export type RequestId = string | number;
@@ -892,6 +922,26 @@ export interface Commands {
      * Gets a prompt of an MCP server.
      */
     "mcp:get-prompt": McpGetPrompt;
+    /**
+     * Lists the resources of an MCP server.
+     */
+    "mcp:list-resources": McpListResources;
+    /**
+     * Lists the prompts of MCP servers.
+     */
+    "mcp:list-prompts": McpListPrompts;
+    /**
+     * Gets a prompt as what a user says.
+     */
+    "mcp:use-prompt": McpUsePrompt;
+    /**
+     * Asks to be told when a resource changes.
+     */
+    "mcp:subscribe": McpResourceName;
+    /**
+     * Asks to be told no more.
+     */
+    "mcp:unsubscribe": McpResourceName;
 }
 /**
  * Payload of `session:configure`; what is absent stays as it is.
@@ -2120,6 +2170,73 @@ export interface McpGetPrompt {
     };
 }
 /**
+ * Payload of `mcp:list-resources`.
+ */
+export interface McpListResources {
+    /**
+     * Which server.
+     */
+    server: string;
+    /**
+     * The most entries, 1 to 200; 100 where it is absent.
+     */
+    limit?: number | null;
+    /**
+     * Where to go on: `nextCursor` of the page before.
+     */
+    cursor?: string | null;
+}
+/**
+ * Payload of `mcp:list-prompts`.
+ */
+export interface McpListPrompts {
+    /**
+     * Which server; all of them where it is absent.
+     */
+    server?: string | null;
+    /**
+     * The most entries, 1 to 200; 100 where it is absent.
+     */
+    limit?: number | null;
+    /**
+     * Where to go on: `nextCursor` of the page before.
+     */
+    cursor?: string | null;
+}
+/**
+ * Payload of `mcp:use-prompt`: a prompt as what a user says.
+ */
+export interface McpUsePrompt {
+    /**
+     * `command` of the prompt, with or without its slash.
+     */
+    command: string;
+    /**
+     * What the user typed behind it: its arguments in their order, or `NAME=VALUE`. Quotes hold words together; the last
+     * argument takes all that is left.
+     */
+    line?: string;
+    /**
+     * Arguments by name, in the place of a line or besides it.
+     */
+    arguments?: {
+        [k: string]: unknown;
+    };
+}
+/**
+ * Payload of `mcp:subscribe` and `mcp:unsubscribe`, and of what answers them.
+ */
+export interface McpResourceName {
+    /**
+     * Which server.
+     */
+    server: string;
+    /**
+     * Which resource.
+     */
+    uri: string;
+}
+/**
  * What a client gets: the payload of each type of event or answer.
  */
 export interface Events {
@@ -2519,6 +2636,38 @@ export interface Events {
     "mcp:get-prompt-result": {
         [k: string]: unknown;
     };
+    /**
+     * Answers `mcp:list-resources`.
+     */
+    "mcp:list-resources-result": McpResources;
+    /**
+     * Answers `mcp:list-prompts`.
+     */
+    "mcp:list-prompts-result": McpPrompts;
+    /**
+     * Answers `mcp:use-prompt`.
+     */
+    "mcp:use-prompt-result": McpPromptContent;
+    /**
+     * Answers `mcp:subscribe`.
+     */
+    "mcp:subscribe-result": McpResourceName;
+    /**
+     * Answers `mcp:unsubscribe`.
+     */
+    "mcp:unsubscribe-result": McpResourceName;
+    /**
+     * A resource that the session follows may be another one than before.
+     */
+    "mcp:resource-updated": McpResourceName;
+    /**
+     * Lists of an MCP server are others than before.
+     */
+    "mcp:changed": McpChanged;
+    /**
+     * A line of an MCP server's log.
+     */
+    "mcp:log": McpLog;
 }
 /**
  * Payload of `session:ready`.
@@ -2598,6 +2747,11 @@ export interface Ready {
      * session began; absent where there are none.
      */
     instructions?: InstructionFile[];
+    /**
+     * Whether the socket's token is an operator's, who may ask what is below `/admin/`; with a number in the session, whether
+     * that of whoever began it is. Absent where it is not.
+     */
+    operator?: boolean;
 }
 /**
  * The folder the model works in.
@@ -3207,6 +3361,11 @@ export interface ToolInputRequest {
      * Of a page: its address, to be opened only when the user agrees, and shown whole before.
      */
     url?: string;
+    /**
+     * What it is for, where the server does not want to know something: then the words of `message` are the daemon's, and
+     * those of the server are set in, four spaces deep. The form has no fields then.
+     */
+    purpose?: InputPurpose;
     /**
      * When the question lapses, RFC 3339; absent where it never does.
      */
@@ -5843,4 +6002,197 @@ export interface McpAuthState {
      * Where to sign in, as in `mcp:auth-required`; absent where that is done.
      */
     asked?: McpAuthRequired;
+}
+/**
+ * Payload of `mcp:list-resources-result`: a page of both lists, resources first.
+ */
+export interface McpResources {
+    /**
+     * Which server.
+     */
+    server: string;
+    /**
+     * What can be read.
+     */
+    resources: McpResource[];
+    /**
+     * What addresses can be made of.
+     */
+    templates: McpResourceTemplate[];
+    /**
+     * Whether the server tells when a resource changes (`mcp:subscribe`).
+     */
+    canSubscribe: boolean;
+    /**
+     * Where the next page begins; absent at the end.
+     */
+    nextCursor?: string;
+}
+/**
+ * A resource of an MCP server.
+ */
+export interface McpResource {
+    /**
+     * Its address, for `mcp:read-resource`.
+     */
+    uri: string;
+    /**
+     * Its name for programs.
+     */
+    name: string;
+    /**
+     * Its name for people.
+     */
+    title?: string;
+    /**
+     * What it is.
+     */
+    description?: string;
+    /**
+     * Its media type.
+     */
+    mimeType?: string;
+    /**
+     * Its size in bytes.
+     */
+    size?: number;
+}
+/**
+ * A template of addresses of resources.
+ */
+export interface McpResourceTemplate {
+    /**
+     * The template, as RFC 6570 has it.
+     */
+    uriTemplate: string;
+    /**
+     * Its name for programs.
+     */
+    name: string;
+    /**
+     * Its name for people.
+     */
+    title?: string;
+    /**
+     * What it is for.
+     */
+    description?: string;
+    /**
+     * The media type of what it leads to.
+     */
+    mimeType?: string;
+}
+/**
+ * Payload of `mcp:list-prompts-result`: a page.
+ */
+export interface McpPrompts {
+    /**
+     * The prompts.
+     */
+    prompts: McpPrompt[];
+    /**
+     * Where the next page begins; absent at the end.
+     */
+    nextCursor?: string;
+}
+/**
+ * A prompt of an MCP server.
+ */
+export interface McpPrompt {
+    /**
+     * Which server.
+     */
+    server: string;
+    /**
+     * Its name for programs.
+     */
+    name: string;
+    /**
+     * What a user types for it, behind a slash: `SERVER:PROMPT`, without spaces.
+     */
+    command: string;
+    /**
+     * Its name for people.
+     */
+    title?: string;
+    /**
+     * What it is for.
+     */
+    description?: string;
+    /**
+     * What it takes, in the order of a command line.
+     */
+    arguments?: McpPromptArgument[];
+}
+/**
+ * What a prompt takes.
+ */
+export interface McpPromptArgument {
+    /**
+     * Its name.
+     */
+    name: string;
+    /**
+     * What it is.
+     */
+    description?: string;
+    /**
+     * Whether it has to be given.
+     */
+    required: boolean;
+}
+/**
+ * Payload of `mcp:use-prompt-result`.
+ */
+export interface McpPromptContent {
+    /**
+     * Which server.
+     */
+    server: string;
+    /**
+     * Which prompt.
+     */
+    name: string;
+    /**
+     * What it says, to be sent as `content` of `chat:send`.
+     */
+    content: Part[];
+}
+/**
+ * Payload of `mcp:changed`: lists of a server are others than before.
+ */
+export interface McpChanged {
+    /**
+     * Which server.
+     */
+    server: string;
+    /**
+     * Which lists.
+     */
+    lists: McpListName[];
+}
+/**
+ * Payload of `mcp:log`: a line of a server's log.
+ */
+export interface McpLog {
+    /**
+     * Which server said it.
+     */
+    server: string;
+    /**
+     * How bad the server calls it.
+     */
+    level: McpLogLevel;
+    /**
+     * Which part of the server said it.
+     */
+    logger?: string;
+    /**
+     * What it said: text, or JSON of what is no text; cut at 4 KiB.
+     */
+    text: string;
+    /**
+     * How many lines before this one came too fast and were left out; absent where none were.
+     */
+    dropped?: number;
 }
