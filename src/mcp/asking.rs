@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::audience::Ear;
 use super::catalog::{Catalog, Page};
-use super::server::{Handle, Link};
+use super::handle::{Handle, Link};
 use super::subscriptions::{MAX_OF_SESSION, MAX_URI};
 use super::{Failure, Mcp, McpError, content, prompt};
 use crate::config::McpTransport;

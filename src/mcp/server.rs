@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rmcp::service::{Peer, RoleClient};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +17,7 @@ use super::catalog::Catalog;
 use super::client::{Client, Followers, set_log_level};
 use super::connection::{self, Connection, Problem};
 use super::elicitation::Elicitations;
+use super::handle::{Handle, Life, Link};
 use super::hint;
 use super::lists::{self, Lists};
 use super::roots::Roots;
@@ -29,7 +29,7 @@ use crate::message::{SessionId, Severity};
 use crate::notices::To;
 use crate::protocol::answer::{McpServer, McpState};
 use crate::protocol::mcp::McpListName;
-use crate::tool::{Registry, Tool};
+use crate::tool::Tool;
 
 /// Starts in a row that may fail before the server is given up.
 const MAX_FAILURES: u32 = 5;
@@ -48,48 +48,6 @@ const GATHER_OF_RESTLESS: Duration = Duration::from_secs(10);
 
 /// How often it may do so in one life before it is taken for that.
 const CHANGES: u32 = 20;
-
-/// A way to a server.
-#[derive(Clone)]
-pub(super) struct Handle {
-    pub(super) name: Arc<str>,
-    pub(super) config: Arc<McpServerConfig>,
-    pub(super) link: watch::Receiver<Link>,
-    pub(super) followers: Followers,
-    pub(super) elicitations: Elicitations,
-    pub(super) stop: CancellationToken,
-    pub(super) voice: Voice,
-    pub(super) subscriptions: Subscriptions,
-    pub(super) roots: Roots,
-    /// What it has besides tools.
-    catalog: Arc<Mutex<Arc<Catalog>>>,
-    /// Its row of `mcp:list`.
-    row: Arc<Mutex<McpServer>>,
-    /// Whether it has no tools any more, whatever it still says. Held while they are put where the model sees them.
-    is_withdrawn: Arc<Mutex<bool>>,
-    /// Where its tools go.
-    registry: Arc<Registry>,
-    /// How it is signed in at; `None` for a program, and where a header of the operator's answers.
-    pub(super) sign_in: Option<Arc<SignIn>>,
-}
-
-/// Whether calls can be made.
-#[derive(Clone, Debug)]
-pub(super) enum Link {
-    /// Not now, but soon.
-    Waiting,
-    Up(Life),
-    /// Not any more, for this reason.
-    Down(String),
-}
-
-/// One connection to the server.
-#[derive(Clone, Debug)]
-pub(super) struct Life {
-    pub(super) peer: Peer<RoleClient>,
-    /// Cancelled by a call that found it broken. Its own, so that no call ends the connection after it.
-    pub(super) broken: CancellationToken,
-}
 
 pub(super) struct Server {
     handle: Handle,
@@ -477,65 +435,5 @@ impl Server {
         let mut row = self.handle.row.lock();
         row.state = state;
         row.error = Some(why.to_owned());
-    }
-}
-
-impl Handle {
-    /// Replaces its tools, unless it was ended.
-    fn show(&self, tools: Vec<Arc<dyn Tool>>) {
-        self.replace(&self.is_withdrawn.lock(), tools);
-    }
-
-    /// Ends the server. Its tools are gone when this returns, so that another one may have its name at once.
-    pub(super) fn end(&self) {
-        self.stop.cancel();
-        let mut is_withdrawn = self.is_withdrawn.lock();
-        self.replace(&is_withdrawn, Vec::new());
-        *is_withdrawn = true;
-    }
-
-    fn replace(&self, is_withdrawn: &bool, tools: Vec<Arc<dyn Tool>>) {
-        if !*is_withdrawn {
-            self.registry.replace(&format!("mcp:{}", self.name), tools);
-        }
-    }
-
-    /// Replaces what it has besides tools; returns which lists are others than before.
-    fn put(&self, catalog: Catalog) -> Vec<McpListName> {
-        let mut known = self.catalog.lock();
-        let changes = catalog.changes(&known);
-        *known = Arc::new(catalog);
-        changes
-    }
-
-    /// Returns what the server has besides tools.
-    pub(super) fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.lock())
-    }
-
-    /// Ends the connection that there is, so that another one is made.
-    pub(super) fn reconnect(&self) {
-        if let Link::Up(life) = &*self.link.borrow() {
-            life.broken.cancel();
-        }
-    }
-
-    /// Returns the server's row of `mcp:list`.
-    pub(super) fn row(&self) -> McpServer {
-        self.row.lock().clone()
-    }
-
-    /// Waits for a connection.
-    pub(super) async fn life(&self) -> Result<Life, String> {
-        let mut link = self.link.clone();
-        let settled = link
-            .wait_for(|link| !matches!(link, Link::Waiting))
-            .await
-            .map(|link| link.clone());
-        match settled {
-            Ok(Link::Up(life)) => Ok(life),
-            Ok(Link::Down(why)) => Err(why),
-            Ok(Link::Waiting) | Err(_) => Err("it was stopped".to_owned()),
-        }
     }
 }

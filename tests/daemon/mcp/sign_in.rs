@@ -288,7 +288,11 @@ async fn the_transcript_of_the_page_is_what_comes() {
     client.ask(paste).await;
     until_state(&mut client, "docs", "ready").await;
     let page = include_str!("../../../docs/mcp.md");
-    let lines = page.lines().filter_map(|line| line.strip_prefix("    < "));
+    let section = page
+        .split("\n## ")
+        .find(|it| it.starts_with("Servers that ask you"));
+    let lines = section.unwrap().lines();
+    let lines = lines.filter_map(|line| line.strip_prefix("    < "));
     let shown: Vec<Value> = lines
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
