@@ -78,7 +78,10 @@ impl Attached {
                 // To begin one anew may have what waits in it run.
                 false => Ok(sessions.find(&resume.session_id)),
             };
-            let session = session.map_err(Unopened::Problem)?.ok_or_else(unknown)?;
+            let Some(session) = session.map_err(Unopened::Problem)? else {
+                let elsewhere = sessions.elsewhere(&resume.session_id).await;
+                return Err(elsewhere.map_or_else(unknown, Unopened::Problem));
+            };
             // One that ends just now is opened anew, where it is kept.
             if let Some(entered) = session.enter(entrance).await {
                 break (session, entered?);

@@ -22,6 +22,9 @@ use crate::users::{Grant, User};
 /// What the subprotocol that carries a token begins with.
 pub(super) const BEARER_PROTOCOL: &str = "bearer.";
 
+/// Where sockets are asked for.
+const SOCKETS: &str = "/ws";
+
 pub(crate) struct Gate {
     /// Tokens with what their sockets may do at most.
     tokens: Vec<(SocketRole, SecretString)>,
@@ -144,6 +147,8 @@ impl Gate {
     /// Returns what another daemon of the cluster grants, which passes a socket on to the session that it asks for.
     fn of_cluster(&self, uri: &Uri, headers: &HeaderMap) -> Option<Grant> {
         let pass = single(headers, &PASS).ok()??;
+        // It is for a socket, and for nothing else.
+        (uri.path() == SOCKETS).then_some(())?;
         let asked = axum::extract::Query::<Session>::try_from_uri(uri).ok()?;
         self.passes.as_ref()?.read(&asked.0.session, pass)
     }

@@ -10,7 +10,7 @@ use axum::http::header::{
     SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -18,6 +18,7 @@ use reqwest::Url;
 
 use super::Shared;
 use crate::message::SessionId;
+use crate::protocol::roles::SocketRole;
 use crate::users::Grant;
 
 /// What a daemon of the cluster says of the socket that it passes on.
@@ -35,11 +36,19 @@ pub(super) async fn pass_on(
     parts: &mut Parts,
 ) -> Option<Response> {
     let passes = shared.gate.passes()?;
-    if parts.headers.contains_key(PASS) || shared.daemon.draining.is_cancelled() {
+    let is_here = parts.headers.contains_key(PASS) || shared.daemon.draining.is_cancelled();
+    // What is no request for a socket must not have the other daemon make room for one.
+    if is_here || !wants_socket(parts) {
         return None;
     }
     let sessions = Arc::clone(&shared.sessions).of(Arc::clone(grant));
     let address = sessions.address_of(session).await?;
+    // Served there, it counts here all the same: taken before the other daemon makes room for it.
+    let place = Arc::clone(&shared.sockets).try_acquire_owned().ok()?;
+    let among_guests = match grant.role {
+        SocketRole::Driver => None,
+        _ => Some(Arc::clone(&shared.guests).try_acquire_owned().ok()?),
+    };
     let pass = passes.write(session.as_str(), grant)?;
     let url = target(&address, &parts.uri)?;
     let client = shared.peers.get(url.as_str(), None).await.ok()?;
@@ -57,13 +66,15 @@ pub(super) async fn pass_on(
     let answer = match tokio::time::timeout(ANSWER, request.send()).await {
         Ok(Ok(answer)) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => answer,
         answer => {
-            let status = answer.map(|it| it.map(|it| it.status()));
-            tracing::warn!(%session, address, ?status, "a socket could not be passed on");
+            let why = match answer {
+                Ok(Ok(answer)) => answer.status().to_string(),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "it does not answer".to_owned(),
+            };
+            tracing::warn!(%session, address, why, "a socket could not be passed on");
             return None;
         }
     };
-    // Another socket is served there, and none here: it counts all the same.
-    let place = Arc::clone(&shared.sockets).try_acquire_owned().ok()?;
     let from = parts.extensions.remove::<OnUpgrade>()?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -78,19 +89,35 @@ pub(super) async fn pass_on(
     tracing::debug!(%session, address, "a socket is passed on");
     let (stop, grant) = (shared.stop.clone(), Arc::clone(grant));
     shared.daemon.tasks.spawn(async move {
-        let _place = place;
-        let (Ok(from), Ok(mut to)) = tokio::join!(from, answer.upgrade()) else {
+        let _places = (place, among_guests);
+        let (Ok(from), Ok(to)) = tokio::join!(from, answer.upgrade()) else {
             return;
         };
-        let mut from = TokioIo::new(from);
+        let (mut said, mut client) = tokio::io::split(TokioIo::new(from));
+        let (mut answered, mut daemon) = tokio::io::split(to);
         tokio::select! {
-            // It ends with either side.
-            _ = tokio::io::copy_bidirectional(&mut from, &mut to) => {}
+            // It ends with either side: neither waits for the other one to close, too.
+            _ = tokio::io::copy(&mut said, &mut daemon) => {}
+            _ = tokio::io::copy(&mut answered, &mut client) => {}
             _ = grant.over() => {}
             () = stop.cancelled() => {}
         }
     });
     Some(response)
+}
+
+/// Returns whether a request asks for a WebSocket, as the daemon that has the session will look.
+fn wants_socket(parts: &Parts) -> bool {
+    let has = |name: &HeaderName, wanted: &str| {
+        let value = parts.headers.get(name).and_then(|it| it.to_str().ok());
+        let mut words = value.into_iter().flat_map(|it| it.split(','));
+        words.any(|word| word.trim().eq_ignore_ascii_case(wanted))
+    };
+    parts.method == Method::GET
+        && has(&CONNECTION, "upgrade")
+        && has(&UPGRADE, "websocket")
+        && has(&SEC_WEBSOCKET_VERSION, "13")
+        && parts.extensions.get::<OnUpgrade>().is_some()
 }
 
 /// Returns where a request goes at another daemon: without the token.

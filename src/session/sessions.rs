@@ -129,7 +129,8 @@ impl UserSessions {
         let ready = daemon.ready(id, &workspace, &self.grant);
         let ready = ready.await;
         let held = self.kept().map(|it| it.hold(ready.session_id.as_str()));
-        let handle = self.begin(workspace, ready, held, None)?;
+        let tenure = daemon.tenure.now();
+        let handle = self.begin(workspace, ready, (held, tenure), None)?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }
@@ -141,7 +142,7 @@ impl UserSessions {
         &self,
         workspace: Arc<Workspace>,
         ready: Ready,
-        held: Option<Held>,
+        (held, tenure): (Option<Held>, CancellationToken),
         mut restored: Option<Restored>,
     ) -> Result<Handle, NoSession> {
         let (inbox, messages) = mpsc::channel(INBOX);
@@ -161,7 +162,7 @@ impl UserSessions {
             executions,
             inbox,
             spare: Arc::default(),
-            tenure: all.daemon.tenure.now(),
+            tenure,
             ended: CancellationToken::new(),
         };
         {
@@ -220,6 +221,8 @@ impl UserSessions {
             }
             live.ended.cancelled().await;
         }
+        // Taken before it is asked for: it may be lost while it is read.
+        let tenure = daemon.tenure.now();
         let held = store.hold(id.as_str());
         let opened = tenure::open(&store, id).await;
         let opened = opened.map_err(|error| {
@@ -252,7 +255,7 @@ impl UserSessions {
             epoch: restored.epoch,
             ..ready.await
         };
-        let handle = self.begin(workspace, ready, Some(held), Some(restored))?;
+        let handle = self.begin(workspace, ready, (Some(held), tenure), Some(restored))?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::UserSessions;
+use super::kept::failed;
 use crate::message::SessionId;
 use crate::protocol::SessionCode;
 use crate::protocol::event::SessionError;
@@ -92,6 +93,14 @@ impl UserSessions {
             SessionCode::SessionElsewhere => true,
             SessionCode::StoreUnavailable => self.daemon().services.config().cluster.is_some(),
             _ => false,
+        }
+    }
+
+    /// Returns that another daemon has a session, where that is so.
+    pub(crate) async fn elsewhere(&self, id: &SessionId) -> Option<SessionError> {
+        match self.kept()?.is_here(id.as_str()).await {
+            Err(error @ store::Error::Elsewhere { .. }) => Some(failed(&error)),
+            _ => None,
         }
     }
 

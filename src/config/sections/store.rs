@@ -21,8 +21,8 @@ pub(crate) struct StoreSettings {
     /// The file, outside the project and its central storage; one daemon at a time has it. Empty for
     /// `outrigger/outrigger.db` in the user's folder for state (`~/.local/state`, on macOS `~/Library/Application Support`).
     pub(crate) path: PathBuf,
-    /// A database of PostgreSQL instead of the file: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, which one daemon at a time
-    /// has. What leaves the machine is encrypted, and the server's certificate looked at, unless it ends with
+    /// A database of PostgreSQL instead of the file: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, which several daemons may
+    /// have (`[cluster]`). What leaves the machine is encrypted, and the server's certificate looked at, unless it ends with
     /// `?sslmode=disable`; `sslrootcert=FILE` names authorities.
     /// `OUTRIGGER_STORE__URL_FILE` names a file that holds it. Empty for the file.
     #[serde(with = "Secret")]

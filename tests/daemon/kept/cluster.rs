@@ -87,6 +87,12 @@ async fn a_socket_that_comes_to_another_daemon_gets_to_its_session() {
     // It was not begun anew: it is the same one.
     assert_eq!(passed_on.seen[0]["payload"]["epoch"], 1);
     assert_eq!(first.closed().await, 4001);
+    // What asks for no socket throws nobody out there.
+    let asked = format!(
+        "/ws?session={session}&takeOver=1 HTTP/1.1\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\nX-Rest:"
+    );
+    let answer = get(&two, &asked, &two.token).await;
+    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
     talk(&mut passed_on, &cluster.provider, "again").await;
     let expected = said(&[
         ("user", "hello"),

@@ -86,7 +86,7 @@ pub(super) struct Asked {
     /// Those of them that a process had which is gone, by their keys.
     pub(super) left_behind: Vec<i64>,
     /// Those that another one has.
-    pub(super) elsewhere: Vec<(String, Error)>,
+    pub(super) elsewhere: Vec<(String, User, Error)>,
 }
 
 impl Lease {
@@ -218,7 +218,7 @@ impl Lease {
                 url: row.try_get(6)?,
                 left: Duration::from_millis(u64::try_from(left_ms).unwrap_or(0)),
             };
-            asked.elsewhere.push((wanted.id, elsewhere));
+            asked.elsewhere.push((wanted.id, wanted.user, elsewhere));
         }
         let removed = self.remove(client, &over).await?;
         free.extend(over.extract_if(.., |it| removed.contains(&it.had_by)));
@@ -229,7 +229,7 @@ impl Lease {
                 url: None,
                 left: Duration::ZERO,
             };
-            (it.id, elsewhere)
+            (it.id, it.user, elsewhere)
         });
         asked.elsewhere.extend(unsure);
         Ok(asked)

@@ -320,6 +320,7 @@ impl Writer {
             let trouble = match self.write(self.backlog.len().min(BATCH)).await {
                 Ok((jobs, refused)) => {
                     self.settle(jobs, &refused);
+                    gave_way = 0;
                     continue;
                 }
                 Err(Trouble::GivesWay(_)) if gave_way < GIVES_WAY => {

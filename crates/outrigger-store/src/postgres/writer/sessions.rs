@@ -23,7 +23,7 @@ impl Writer {
             .transact(async |Within { client, lease, days }| {
                 let asked = lease.ask(client, &[(user, session)]).await?;
                 broken_off(client, &asked.left_behind, days).await?;
-                if let Some((_, elsewhere)) = asked.elsewhere.into_iter().next() {
+                if let Some((.., elsewhere)) = asked.elsewhere.into_iter().next() {
                     return Ok(Err(elsewhere));
                 }
                 sees::by(client, Some(user), sees::Until::End).await?;

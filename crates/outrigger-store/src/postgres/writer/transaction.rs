@@ -181,9 +181,9 @@ async fn enter(
     let wanted: Vec<(&User, &str)> = wanted.into_iter().collect();
     let asked = lease.ask(client, &wanted).await?;
     broken_off(client, &asked.left_behind, days).await?;
-    for (session, elsewhere) in &asked.elsewhere {
+    for (session, user, elsewhere) in &asked.elsewhere {
         let theirs = jobs.iter().enumerate();
-        let theirs = theirs.filter(|(_, job)| job.session == *session);
+        let theirs = theirs.filter(|(_, job)| job.session == *session && job.user == *user);
         skipped.extend(theirs.map(|(index, _)| (index, elsewhere.clone())));
     }
     Ok((skipped, asked))
