@@ -182,11 +182,7 @@ async fn converse(
     // A send that is taken is placed in the state; the next round runs it.
     loop {
         if cancel.is_cancelled() {
-            if mailbox.state.is_held {
-                // It waits on in the store.
-                mailbox.state.queue.clear();
-            }
-            return mailbox.state.drop_waiting(context);
+            return mailbox.state.leave(context);
         }
         if let Some(compact) = mailbox.state.compact.take() {
             compaction::run(mailbox, context, compact).await;

@@ -412,6 +412,14 @@ impl ActorState {
         })
     }
 
+    /// Ends with the session's process, which is nobody's wish: what is kept of the queue waits on in the store.
+    pub(super) fn leave(&mut self, context: &Context) {
+        if context.session.journal.is_on() {
+            self.queue.retain(|send| send.execute.is_some());
+        }
+        self.drop_waiting(context);
+    }
+
     pub(super) fn drop_waiting(&mut self, context: &Context) {
         if let Some(next) = self.next.take() {
             drop_next(context, next);

@@ -161,7 +161,16 @@ async fn an_exchange_that_was_broken_off_ends_and_its_calls_say_what_is_known() 
 }
 
 #[tokio::test]
-async fn what_waited_waits_on_until_the_user_says_something() {
+async fn what_waited_at_a_kill_waits_on_until_the_user_says_something() {
+    what_waited_waits_on(async |daemon: Daemon| daemon.after_kill().await).await;
+}
+
+#[tokio::test]
+async fn what_waited_at_an_end_in_order_waits_on_until_the_user_says_something() {
+    what_waited_waits_on(async |daemon: Daemon| daemon.after_end().await).await;
+}
+
+async fn what_waited_waits_on(end: impl AsyncFnOnce(Daemon) -> Daemon) {
     let provider = Provider::start().await;
     let (turn, mut pause) = Turn::paused(
         &[json!({"content": "a"})],
@@ -178,7 +187,7 @@ async fn what_waited_waits_on_until_the_user_says_something() {
     first.send(queued.clone()).await;
     let sent = first.until("chat:send-result").await;
     assert_eq!(sent["payload"]["state"], "queued");
-    let daemon = daemon.after_kill().await;
+    let daemon = end(daemon).await;
     let mut second = resume(&daemon, &session, 0).await;
     let waits = second.until("chat:queued").await;
     assert_eq!(waits["payload"]["content"], "two", "{waits}");
