@@ -353,10 +353,17 @@ fn millis(duration: Duration) -> i64 {
 }
 
 /// Returns how this process is called to others where it has no name.
+#[cfg(unix)]
 fn unnamed() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let host = host.or_else(|| std::env::var("HOSTNAME").ok());
-    let host = host.or_else(|| std::env::var("COMPUTERNAME").ok());
+    let machine = rustix::system::uname();
+    let host = machine.nodename().to_string_lossy();
+    format!("the process {} on {host}", std::process::id())
+}
+
+/// Returns how this process is called to others where it has no name.
+#[cfg(not(unix))]
+fn unnamed() -> String {
+    let host = std::env::var("COMPUTERNAME").ok();
     let host = host.unwrap_or_else(|| "an unnamed machine".to_owned());
-    format!("the process {} on {}", std::process::id(), host.trim())
+    format!("the process {} on {host}", std::process::id())
 }

@@ -11,7 +11,7 @@ use super::super::lease::{Asked, Lease, Lost};
 use super::super::op;
 use super::super::server::{described, gives_way, is_refusal};
 use super::sessions::broken_off;
-use super::{Doubt, Writer};
+use super::{Doubt, GIVES_WAY, Writer};
 use crate::queue::{FOLLOWS, Waiting, follows};
 use crate::{Change, Error, User};
 
@@ -110,10 +110,23 @@ impl Writer {
         }
     }
 
-    /// Does some work in a transaction of its own.
+    /// Does some work in a transaction of its own; again, where it has to give way.
     pub(super) async fn transact<T>(
         &mut self,
-        work: impl AsyncFnOnce(Within<'_>) -> Result<T, tokio_postgres::Error>,
+        work: impl AsyncFn(Within<'_>) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Trouble> {
+        for _ in 0..GIVES_WAY {
+            match self.transact_once(&work).await {
+                Err(Trouble::GivesWay(_)) => {}
+                done => return done,
+            }
+        }
+        self.transact_once(&work).await
+    }
+
+    async fn transact_once<T>(
+        &mut self,
+        work: &impl AsyncFn(Within<'_>) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Trouble> {
         let Some(client) = &self.client else {
             return Err(Trouble::Failing("it is not connected".to_owned()));
