@@ -275,10 +275,7 @@ async fn greet(
     intake: Arc<Intake>,
 ) -> Result<Service, Refusal> {
     let answered = |message| Err(Refusal::Answered(Problem::passing(message)));
-    let transport = Counted {
-        inner,
-        intake: Arc::clone(&intake),
-    };
+    let transport = Counted::new(inner, Arc::clone(&intake));
     let serving = client
         .clone()
         .serve_with_lifecycle(transport, lifecycle(older));
@@ -342,7 +339,7 @@ fn answer(error: &ClientInitializeError) -> Option<String> {
     }
 }
 
-fn lifecycle(older: bool) -> ClientLifecycleMode {
+pub(super) fn lifecycle(older: bool) -> ClientLifecycleMode {
     if older {
         return ClientLifecycleMode::Initialize;
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, GetExtensions as _, JsonRpcMessage, RequestId,
+};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
@@ -17,8 +19,47 @@ use super::intake::Intake;
 
 /// A transport whose server's own requests are counted.
 pub(super) struct Counted<T> {
-    pub(super) inner: T,
-    pub(super) intake: Arc<Intake>,
+    inner: T,
+    intake: Arc<Intake>,
+    /// The request that asks whether the server speaks the newer protocol.
+    probe: Option<RequestId>,
+    /// The same, once it was given up for the older handshake: what answers it then comes too late.
+    given_up: Option<RequestId>,
+}
+
+impl<T> Counted<T> {
+    pub(super) fn new(inner: T, intake: Arc<Intake>) -> Self {
+        Self {
+            inner,
+            intake,
+            probe: None,
+            given_up: None,
+        }
+    }
+
+    /// Looks at what is sent for the probe and its end.
+    ///
+    /// A server that takes longer to start than the SDK waits for the probe answers it after `initialize` was sent. The SDK
+    /// takes the next answer for that of `initialize`, whichever it is, and fails.
+    fn follow(&mut self, item: &TxJsonRpcMessage<RoleClient>) {
+        let JsonRpcMessage::Request(sent) = item else {
+            return;
+        };
+        match &sent.request {
+            ClientRequest::DiscoverRequest(_) => self.probe = Some(sent.id.clone()),
+            ClientRequest::InitializeRequest(_) => self.given_up = self.probe.take(),
+            _ => {}
+        }
+    }
+
+    fn is_late(&self, message: &RxJsonRpcMessage<RoleClient>) -> bool {
+        let id = match message {
+            JsonRpcMessage::Response(answer) => Some(&answer.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        id.is_some() && id == self.given_up.as_ref()
+    }
 }
 
 impl<T: Transport<RoleClient>> Transport<RoleClient> for Counted<T> {
@@ -28,6 +69,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Counted<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.follow(&item);
         let is_answer = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
         let open = is_answer.then(|| self.intake.answer());
         let sent = self.inner.send(item);
@@ -40,6 +82,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Counted<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let mut message = self.inner.receive().await?;
+        while self.is_late(&message) {
+            message = self.inner.receive().await?;
+        }
         if let JsonRpcMessage::Request(request) = &mut message {
             // Dropped by the SDK when the request is answered or withdrawn.
             let open = self.intake.request();

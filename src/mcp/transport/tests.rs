@@ -8,7 +8,10 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::time::Instant;
 
+use serde_json::json;
+
 use super::*;
+use crate::mcp::connection::lifecycle;
 use crate::mcp::wire;
 
 /// A client that answers pings, or never gets to it.
@@ -54,10 +57,8 @@ async fn pinged(answering: bool, reads: bool) -> Result<usize, String> {
     let server = pings(theirs, input, reads, 1_000);
     let client = async {
         let output = wire::follow(output, Arc::clone(&intake));
-        let transport = Counted {
-            inner: AsyncRwTransport::new_client(output, stdin),
-            intake: Arc::clone(&intake),
-        };
+        let inner = AsyncRwTransport::new_client(output, stdin);
+        let transport = Counted::new(inner, Arc::clone(&intake));
         let lifecycle = ClientLifecycleMode::Initialize;
         let serving = Answering(answering).serve_with_lifecycle(transport, lifecycle);
         let _service = serving.await.unwrap();
@@ -103,4 +104,45 @@ async fn events_over_http_are_paced_as_lines_are() {
     let elapsed = began.elapsed();
     assert!(elapsed > Duration::from_secs(4), "{elapsed:?}");
     assert!(taken < 20_000, "{taken}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_slow_to_start_is_greeted_all_the_same() {
+    let (mut theirs, output) = tokio::io::duplex(4096);
+    let (stdin, input) = tokio::io::duplex(4096);
+    let server = async move {
+        let mut input = BufReader::new(input).lines();
+        // It reads nothing before both requests are there, and answers each in turn, as programs do.
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        for answer in [
+            json!({"error": {"code": -32601, "message": "Method not found"}}),
+            json!({"result": {
+                "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "slow", "version": "1"},
+            }}),
+        ] {
+            let line = input.next_line().await.unwrap().unwrap();
+            let request: serde_json::Value = serde_json::from_str(&line).unwrap();
+            let mut answer = answer;
+            answer["jsonrpc"] = json!("2.0");
+            answer["id"] = request["id"].clone();
+            theirs
+                .write_all(format!("{answer}\n").as_bytes())
+                .await
+                .unwrap();
+        }
+        // The end of its input is the end of the client.
+        while input.next_line().await.unwrap().is_some() {}
+    };
+    let client = async {
+        let intake = Intake::of("s");
+        let output = wire::follow(output, Arc::clone(&intake));
+        let transport = Counted::new(AsyncRwTransport::new_client(output, stdin), intake);
+        let lifecycle = lifecycle(false);
+        let serving = Answering(true).serve_with_lifecycle(transport, lifecycle);
+        let service = serving.await.unwrap();
+        let info = service.peer().peer_info().unwrap();
+        info.server_info.as_ref().unwrap().name.clone()
+    };
+    let (name, ()) = tokio::join!(client, server);
+    assert_eq!(name, "slow");
 }
