@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use oauth2::basic::BasicErrorResponseType;
 use oauth2::http::{Method, Request, Response, header};
 use oauth2::{
     AuthType, ClientId, ClientSecret, RefreshToken, RequestTokenError, TokenResponse as _, TokenUrl,
 };
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
 
 use super::SignIn;
@@ -99,17 +102,9 @@ impl Held {
 
     /// Renews the tokens, or takes those that another daemon has renewed.
     async fn renew(&mut self, of: &SignIn) -> Result<(), Refused> {
-        let mine = self.access().map(str::to_owned);
         // Of several daemons of one user the first to renew has the only refresh token that still counts.
-        if let Some(record) = of.kept().await {
-            let tokens = record.tokens.as_ref();
-            let is_newer = tokens.is_some_and(|tokens| {
-                Some(&tokens.access) != mine.as_ref() && !tokens.is_over(Timestamp::now())
-            });
-            if is_newer {
-                self.replace(Some(record), of);
-                return Ok(());
-            }
+        if self.takes_newer(of).await {
+            return Ok(());
         }
         let Some(record) = self.record.clone() else {
             return Err(Refused::Over);
@@ -117,6 +112,8 @@ impl Held {
         let outcome = refreshed(&record, &of.web).await;
         let (tokens, outcome) = match outcome {
             Ok(tokens) => (Some(tokens), Ok(())),
+            // Another one may have been first while this one asked.
+            Err(Refused::Over) if self.takes_newer(of).await => return Ok(()),
             Err(Refused::Over) => (None, Err(Refused::Over)),
             Err(passing) => return Err(passing),
         };
@@ -124,6 +121,21 @@ impl Held {
         of.keep(&record).await;
         self.replace(Some(record), of);
         outcome
+    }
+
+    /// Takes the tokens that another daemon has kept since, where there are some; returns whether.
+    async fn takes_newer(&mut self, of: &SignIn) -> bool {
+        let Some(record) = of.kept().await else {
+            return false;
+        };
+        let tokens = record.tokens.as_ref();
+        let is_newer = tokens.is_some_and(|tokens| {
+            Some(tokens.access.as_str()) != self.access() && !tokens.is_over(Timestamp::now())
+        });
+        if is_newer {
+            self.replace(Some(record), of);
+        }
+        is_newer
     }
 }
 
@@ -271,22 +283,31 @@ pub(super) async fn revoke(record: &Record, web: &Web) {
     };
     let client = &record.client;
     let secret = client.secret.as_deref();
+    let in_body = secret.filter(|_| record.secret_in_body);
+    let in_header = secret.filter(|_| !record.secret_in_body);
     let pairs = [
         ("token", Some(token.as_str())),
         ("token_type_hint", Some(hint)),
-        ("client_id", Some(client.id.as_str())),
-        ("client_secret", secret),
+        // The header names the client, too.
+        (
+            "client_id",
+            in_header.is_none().then_some(client.id.as_str()),
+        ),
+        ("client_secret", in_body),
     ];
     let pairs = pairs
         .iter()
         .filter_map(|(name, value)| Some((name, (*value)?)));
     form.query_pairs_mut().extend_pairs(pairs);
     let body = form.query().unwrap_or_default().as_bytes().to_vec();
-    let request = Request::builder()
+    let mut request = Request::builder()
         .method(Method::POST)
         .uri(endpoint)
-        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-        .body(body);
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+    if let Some(secret) = in_header {
+        request = request.header(header::AUTHORIZATION, basic(&client.id, secret));
+    }
+    let request = request.body(body);
     let Ok(request) = request else { return };
     let asked = web.ask(request).await;
     match asked.as_ref().map(Response::status) {
@@ -294,4 +315,10 @@ pub(super) async fn revoke(record: &Record, web: &Web) {
         Ok(status) => tracing::info!(%status, "tokens were not taken back"),
         Err(why) => tracing::info!(why, "tokens were not taken back"),
     }
+}
+
+/// Returns the header that names a client and its secret: both are encoded as in a form before (RFC 6749, 2.3.1).
+fn basic(id: &str, secret: &str) -> String {
+    let [id, secret] = [id, secret].map(|it| utf8_percent_encode(it, NON_ALPHANUMERIC));
+    format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
 }

@@ -176,6 +176,36 @@ async fn somebody_signs_in_once_and_it_lasts() {
 }
 
 #[tokio::test]
+async fn a_client_with_a_secret_shows_it_as_the_server_wants() {
+    for (methods, in_body) in [("client_secret_basic", false), ("client_secret_post", true)] {
+        let metadata = json!({"token_endpoint_auth_methods_supported": [methods]});
+        let fake = Fake::start().await.with_metadata(metadata);
+        let auth = json!({"auth": {"client_id": "mine", "client_secret": "a secret: one"}});
+        let (_daemon, mut client, _provider) = daemon(&[("docs", fake.config(&auth))]).await;
+        signed_in(&mut client, 0).await;
+        until_state(&mut client, "docs", "ready").await;
+        let out = json!({"type": "mcp:sign-out", "server": "docs"});
+        client.ask(out).await;
+        for path in ["/token", "/revoke"] {
+            let form = &fake.asked(path)[0];
+            assert_eq!(form["client_id"], "mine", "{path}");
+            let in_header = form.get("basic").map(String::as_str);
+            assert_eq!(in_header.is_none(), in_body, "{path}: {form:?}");
+            if let Some(pair) = in_header {
+                // As in a form, where a blank is `+` or `%20`.
+                assert_eq!(
+                    pair.replace('+', "%20"),
+                    "mine:a%20secret%3A%20one",
+                    "{path}"
+                );
+            }
+            let secret = form.get("client_secret").map(String::as_str);
+            assert_eq!(secret, in_body.then_some("a secret: one"), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_browser_elsewhere_ends_on_an_address_that_is_pasted() {
     let fake = Fake::start().await;
     let (_daemon, mut client, _provider) = daemon(&[("docs", fake.config(&json!({})))]).await;

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -203,6 +203,19 @@ fn over(mut under: Value, fields: &Value) -> Value {
     under
 }
 
+/// Returns what a client sends; what its header says of who it is stands beside it as `basic`.
+fn form_of_client(headers: &HeaderMap, body: &[u8]) -> Form {
+    let mut form = form(body);
+    let header = headers.get(AUTHORIZATION).map(|it| it.to_str().unwrap());
+    if let Some(pair) = header.and_then(|it| it.strip_prefix("Basic ")) {
+        let pair = String::from_utf8(STANDARD.decode(pair).unwrap()).unwrap();
+        let (id, _) = pair.split_once(':').unwrap();
+        form.insert("client_id".to_owned(), id.to_owned());
+        form.insert("basic".to_owned(), pair);
+    }
+    form
+}
+
 fn form(body: &[u8]) -> Form {
     let mut url = reqwest::Url::parse("http://x/").unwrap();
     url.set_query(Some(std::str::from_utf8(body).unwrap()));
@@ -276,8 +289,8 @@ async fn page(State(fake): State<Fake>, Query(query): Query<Form>) -> Response {
     (StatusCode::FOUND, [(LOCATION, to.to_string())]).into_response()
 }
 
-async fn token(State(fake): State<Fake>, body: Bytes) -> Response {
-    let form = form(&body);
+async fn token(State(fake): State<Fake>, headers: HeaderMap, body: Bytes) -> Response {
+    let form = form_of_client(&headers, &body);
     if let Some(instead) = fake.saw("/token", form.clone()) {
         return instead;
     }
@@ -304,8 +317,8 @@ async fn token(State(fake): State<Fake>, body: Bytes) -> Response {
     told.issue(begun.get("scope").map_or("", String::as_str))
 }
 
-async fn revoke(State(fake): State<Fake>, body: Bytes) -> StatusCode {
-    let form = form(&body);
+async fn revoke(State(fake): State<Fake>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let form = form_of_client(&headers, &body);
     let token = form["token"].clone();
     fake.saw("/revoke", form);
     fake.told().refresh.remove(&token);
