@@ -320,21 +320,19 @@ impl<'a> Ledger<'a> {
         estimate: (u64, u64),
         is_broken: bool,
     ) {
-        let (conversation, exchange) = self.context.owner(&self.setup.message_id);
         let within = self.context.conversation.within.as_ref();
-        let request = Answered {
-            kind: match kind {
-                Kind::Turn if within.is_some() => Kind::Task,
-                kind => kind,
-            },
-            conversation,
-            exchange: Some(exchange),
-            provider_id: &self.setup.provider_id,
-            model,
+        let kind = match kind {
+            Kind::Turn if within.is_some() => Kind::Task,
+            kind => kind,
+        };
+        let request = answered(
+            (self.context, self.setup),
+            kind,
             usage,
+            model,
             estimate,
             is_broken,
-        };
+        );
         self.spent.add(&request);
         if let Some(within) = within {
             within.tasks.add(&request);
@@ -355,17 +353,14 @@ impl<'a> Ledger<'a> {
         is_broken: bool,
         reserved: Option<Reservation>,
     ) {
-        let (conversation, exchange) = self.context.owner(&self.setup.message_id);
-        let request = Answered {
-            kind: Kind::Sampling,
-            conversation,
-            exchange: Some(exchange),
-            provider_id: &self.setup.provider_id,
-            model,
+        let request = answered(
+            (self.context, self.setup),
+            Kind::Sampling,
             usage,
+            model,
             estimate,
             is_broken,
-        };
+        );
         self.tasks.add(&request);
         if let Some(within) = &self.context.conversation.within {
             within.tasks.add(&request);
@@ -384,6 +379,28 @@ impl<'a> Ledger<'a> {
             spent_usd: stand.spent,
             limit_usd: stand.limit,
         })
+    }
+}
+
+/// Returns a request of an exchange, for whom it counts.
+fn answered<'r>(
+    (context, setup): (&'r Context, &'r Setup),
+    kind: Kind,
+    usage: &'r Usage,
+    model: &'r Model,
+    estimate: (u64, u64),
+    is_broken: bool,
+) -> Answered<'r> {
+    let (conversation, exchange) = context.owner(&setup.message_id);
+    Answered {
+        kind,
+        conversation,
+        exchange: Some(exchange),
+        provider_id: &setup.provider_id,
+        model,
+        usage,
+        estimate,
+        is_broken,
     }
 }
 
