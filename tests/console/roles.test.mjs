@@ -146,6 +146,8 @@ test("a driver, an approver and an observer: one answers, and all know at once",
     await approver.reload();
     await approver.locator("#roles-text", { hasText: "you drive" }).waitFor();
     await observer.reload();
+    // What came since is drawn from events, what was before from the history, which is asked for.
+    await observer.locator(".message.user .words").nth(5).waitFor();
     await observer.locator(".markdown", { hasText: "You said: hello from here" }).waitFor();
     assert.deepEqual(await said(observer), [...[0, 1, 2, 3, 4].map((it) => `ask ${it}`), "hello from here"]);
   }));
@@ -165,6 +167,7 @@ test("an approver stops what runs, and a second driver is told that there is one
     await second.locator("#roles-text", { hasText: "you drive · 1 driver, 2 approvers, 1 observer" }).waitFor();
     await second.locator("#banner").waitFor({ state: "hidden" });
     await driver.locator("#roles-text", { hasText: "you approve" }).waitFor();
+    await second.locator(".message.user .words").first().waitFor();
     assert.deepEqual(await said(second), ["hang"]);
     // An observer may take over as well.
     await observer.click("#take-over");
