@@ -79,8 +79,9 @@ impl Attached {
                 false => Ok(sessions.find(&resume.session_id)),
             };
             let Some(session) = session.map_err(Unopened::Problem)? else {
-                let elsewhere = sessions.elsewhere(&resume.session_id).await;
-                return Err(elsewhere.map_or_else(unknown, Unopened::Problem));
+                let is_here = sessions.is_here(&resume.session_id).await;
+                is_here.map_err(Unopened::Problem)?;
+                return Err(unknown());
             };
             // One that ends just now is opened anew, where it is kept.
             if let Some(entered) = session.enter(entrance).await {

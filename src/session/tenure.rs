@@ -96,12 +96,13 @@ impl UserSessions {
         }
     }
 
-    /// Returns that another daemon has a session, where that is so.
-    pub(crate) async fn elsewhere(&self, id: &SessionId) -> Option<SessionError> {
-        match self.kept()?.is_here(id.as_str()).await {
-            Err(error @ store::Error::Elsewhere { .. }) => Some(failed(&error)),
-            _ => None,
-        }
+    /// Fails where another daemon has a session, or where nobody can tell.
+    pub(crate) async fn is_here(&self, id: &SessionId) -> Result<(), SessionError> {
+        let Some(kept) = self.kept() else {
+            return Ok(());
+        };
+        let is_here = kept.is_here(id.as_str()).await;
+        is_here.map_err(|error| failed(&error))
     }
 
     /// Returns the address of the daemon that has a session; `None` where it is here, nobody has it, or no address is known.
