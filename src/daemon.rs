@@ -127,11 +127,15 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
         config.server.allowed_origins.clone(),
         config.server.allowed_hosts.clone(),
     );
+    let cluster = config.cluster.as_ref();
     let shared = Arc::new(Shared {
         node: Node::here(),
         gate: gate
             .for_users(users.clone(), config.auth.header.clone())
-            .for_cluster(config.cluster.as_ref().and_then(|it| it.secret.as_ref())),
+            .for_cluster(
+                cluster.and_then(|it| it.secret.as_ref()),
+                cluster.and_then(|it| it.url_at(address.port())),
+            ),
         peers: Clients::only(|_| true),
         sessions: Sessions::new(Arc::clone(&daemon)),
         daemon: Arc::clone(&daemon),

@@ -23,11 +23,12 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::LastActivity;
 use crate::http::Clients;
+use crate::protocol::roles::SocketRole;
 use crate::session::{Daemon, Sessions};
 pub(crate) use admin::Node;
 use auth::Gate;
@@ -59,6 +60,28 @@ pub(crate) struct Shared {
     pub guests: Arc<Semaphore>,
     /// Connections that have not shown the token yet.
     pub waiting: Arc<Waiting>,
+}
+
+/// Room for a socket, until it is dropped.
+struct Places {
+    _socket: OwnedSemaphorePermit,
+    _guest: Option<OwnedSemaphorePermit>,
+}
+
+impl Shared {
+    /// Makes room for a socket whose token allows this much; `None` where there is none left.
+    fn places(&self, allowed: SocketRole) -> Option<Places> {
+        let socket = Arc::clone(&self.sockets).try_acquire_owned().ok()?;
+        // Who may not drive does not keep out who may.
+        let guest = match allowed {
+            SocketRole::Driver => None,
+            _ => Some(Arc::clone(&self.guests).try_acquire_owned().ok()?),
+        };
+        Some(Places {
+            _socket: socket,
+            _guest: guest,
+        })
+    }
 }
 
 /// The address that a connection comes from.

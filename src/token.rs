@@ -27,7 +27,7 @@ use crate::protocol::roles::SocketRole;
 use crate::users::{Grant, User, is_plain};
 use keys::Keys;
 pub(crate) use make::{public_keys, signed, written_key};
-pub(crate) use pass::Passes;
+pub(crate) use pass::{Asked, Passes};
 pub(crate) use revoked::Revoked;
 use source::Source;
 

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq;
 use super::relay::PASS;
 use crate::config::HeaderConfig;
 use crate::protocol::roles::SocketRole;
-use crate::token::{MAX_NAME, Passes, Refused, Tokens};
+use crate::token::{Asked, MAX_NAME, Passes, Refused, Tokens};
 use crate::users::{Grant, User};
 
 /// What the subprotocol that carries a token begins with.
@@ -37,7 +37,14 @@ pub(crate) struct Gate {
     /// Users of a proxy.
     header: Option<HeaderConfig>,
     /// Sockets that other daemons of the cluster pass on.
-    passes: Option<Passes>,
+    cluster: Option<Cluster>,
+}
+
+/// How other daemons of the cluster are known here.
+struct Cluster {
+    passes: Passes,
+    /// Where they reach this one, as they know it.
+    address: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,21 +69,29 @@ impl Gate {
             hosts,
             users: None,
             header: None,
-            passes: None,
+            cluster: None,
         }
     }
 
-    /// Opens it for other daemons that know this secret, too.
-    pub(crate) fn for_cluster(self, secret: Option<&SecretString>) -> Self {
+    /// Opens it for other daemons that know this secret, too, and know this one by its `address`.
+    pub(crate) fn for_cluster(
+        self,
+        secret: Option<&SecretString>,
+        address: Option<String>,
+    ) -> Self {
+        let cluster = |secret| Cluster {
+            passes: Passes::new(secret),
+            address,
+        };
         Self {
-            passes: secret.map(Passes::new),
+            cluster: secret.map(cluster),
             ..self
         }
     }
 
     /// Returns what writes passes to other daemons of the cluster; `None` where there is none.
     pub(super) fn passes(&self) -> Option<&Passes> {
-        self.passes.as_ref()
+        self.cluster.as_ref().map(|it| &it.passes)
     }
 
     /// Opens it for users, too: with tokens, and of a proxy.
@@ -126,7 +141,7 @@ impl Gate {
         headers: &HeaderMap,
         from: Option<IpAddr>,
     ) -> Result<Arc<Grant>, Denied> {
-        if headers.contains_key(PASS) && self.passes.is_some() {
+        if headers.contains_key(PASS) && self.cluster.is_some() {
             let grant = self.of_cluster(uri, headers);
             return grant.map(Arc::new).ok_or_else(unauthorized);
         }
@@ -149,8 +164,14 @@ impl Gate {
         let pass = single(headers, &PASS).ok()??;
         // It is for a socket, and for nothing else.
         (uri.path() == SOCKETS).then_some(())?;
-        let asked = axum::extract::Query::<Session>::try_from_uri(uri).ok()?;
-        self.passes.as_ref()?.read(&asked.0.session, pass)
+        let wanted = axum::extract::Query::<Session>::try_from_uri(uri).ok()?;
+        let cluster = self.cluster.as_ref()?;
+        let asked = Asked {
+            address: cluster.address.as_deref()?,
+            session: &wanted.0.session,
+            key: single(headers, &SEC_WEBSOCKET_KEY).ok()??,
+        };
+        cluster.passes.read(asked, pass)
     }
 
     /// Returns what the user may that a trusted proxy names; `None` where none does.

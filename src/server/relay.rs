@@ -18,7 +18,7 @@ use reqwest::Url;
 
 use super::Shared;
 use crate::message::SessionId;
-use crate::protocol::roles::SocketRole;
+use crate::token::Asked;
 use crate::users::Grant;
 
 /// What a daemon of the cluster says of the socket that it passes on.
@@ -44,13 +44,43 @@ pub(super) async fn pass_on(
     let sessions = Arc::clone(&shared.sessions).of(Arc::clone(grant));
     let address = sessions.address_of(session).await?;
     // Served there, it counts here all the same: taken before the other daemon makes room for it.
-    let place = Arc::clone(&shared.sockets).try_acquire_owned().ok()?;
-    let among_guests = match grant.role {
-        SocketRole::Driver => None,
-        _ => Some(Arc::clone(&shared.guests).try_acquire_owned().ok()?),
+    let places = shared.places(grant.role)?;
+    let asked = Asked {
+        address: &address,
+        session: session.as_str(),
+        key: parts.headers.get(SEC_WEBSOCKET_KEY)?.to_str().ok()?,
     };
-    let pass = passes.write(session.as_str(), grant)?;
-    let url = target(&address, &parts.uri)?;
+    let pass = passes.write(asked, grant)?;
+    let answer = match ask(shared, &address, parts, pass).await? {
+        Ok(answer) => answer,
+        Err(why) => {
+            tracing::warn!(%session, address, why, "a socket could not be passed on");
+            return None;
+        }
+    };
+    let client = parts.extensions.remove::<OnUpgrade>()?;
+    let response = switched(&answer);
+    tracing::debug!(%session, address, "a socket is passed on");
+    let (stop, grant) = (shared.stop.clone(), Arc::clone(grant));
+    shared.daemon.tasks.spawn(async move {
+        tokio::select! {
+            () = copy(client, answer) => {}
+            _ = grant.over() => {}
+            () = stop.cancelled() => {}
+        }
+        drop(places);
+    });
+    Some(response)
+}
+
+/// Asks another daemon for the socket that a client asks for; an error says why it has none. `None` where that cannot be asked.
+async fn ask(
+    shared: &Shared,
+    address: &str,
+    parts: &Parts,
+    pass: String,
+) -> Option<Result<reqwest::Response, String>> {
+    let url = target(address, &parts.uri)?;
     let client = shared.peers.get(url.as_str(), None).await.ok()?;
     let mut request = client
         .get(url)
@@ -63,19 +93,17 @@ pub(super) async fn pass_on(
     if let Some(protocols) = protocols(&parts.headers) {
         request = request.header(SEC_WEBSOCKET_PROTOCOL, protocols);
     }
-    let answer = match tokio::time::timeout(ANSWER, request.send()).await {
-        Ok(Ok(answer)) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => answer,
-        answer => {
-            let why = match answer {
-                Ok(Ok(answer)) => answer.status().to_string(),
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "it does not answer".to_owned(),
-            };
-            tracing::warn!(%session, address, why, "a socket could not be passed on");
-            return None;
-        }
-    };
-    let from = parts.extensions.remove::<OnUpgrade>()?;
+    let answer = tokio::time::timeout(ANSWER, request.send()).await;
+    Some(match answer {
+        Ok(Ok(answer)) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => Ok(answer),
+        Ok(Ok(answer)) => Err(answer.status().to_string()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("it does not answer".to_owned()),
+    })
+}
+
+/// Returns what a client is answered whose socket another daemon has made.
+fn switched(answer: &reqwest::Response) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
@@ -86,24 +114,20 @@ pub(super) async fn pass_on(
             headers.insert(name, value.clone());
         }
     }
-    tracing::debug!(%session, address, "a socket is passed on");
-    let (stop, grant) = (shared.stop.clone(), Arc::clone(grant));
-    shared.daemon.tasks.spawn(async move {
-        let _places = (place, among_guests);
-        let (Ok(from), Ok(to)) = tokio::join!(from, answer.upgrade()) else {
-            return;
-        };
-        let (mut said, mut client) = tokio::io::split(TokioIo::new(from));
-        let (mut answered, mut daemon) = tokio::io::split(to);
-        tokio::select! {
-            // It ends with either side: neither waits for the other one to close, too.
-            _ = tokio::io::copy(&mut said, &mut daemon) => {}
-            _ = tokio::io::copy(&mut answered, &mut client) => {}
-            _ = grant.over() => {}
-            () = stop.cancelled() => {}
-        }
-    });
-    Some(response)
+    response
+}
+
+/// Copies both ways until either side ends: neither waits for the other one to close, too.
+async fn copy(client: OnUpgrade, answer: reqwest::Response) {
+    let (Ok(client), Ok(daemon)) = tokio::join!(client, answer.upgrade()) else {
+        return;
+    };
+    let (mut said, mut client) = tokio::io::split(TokioIo::new(client));
+    let (mut answered, mut daemon) = tokio::io::split(daemon);
+    tokio::select! {
+        _ = tokio::io::copy(&mut said, &mut daemon) => {}
+        _ = tokio::io::copy(&mut answered, &mut client) => {}
+    }
 }
 
 /// Returns whether a request asks for a WebSocket, as the daemon that has the session will look.

@@ -305,15 +305,10 @@ async fn upgrade(
     };
     // Taken before the upgrade, so that no socket slips between it and the handler.
     let tracked = shared.daemon.tasks.token();
-    let place = Arc::clone(&shared.sockets).try_acquire_owned();
-    // Who may not drive does not keep out who may.
-    let among_guests = match allowed {
-        SocketRole::Driver => Ok(None),
-        _ => Arc::clone(&shared.guests).try_acquire_owned().map(Some),
-    };
+    let places = shared.places(allowed);
     upgrade.on_upgrade(move |socket| async move {
         let _tracked = tracked;
-        let (Ok(_place), Ok(_among_guests)) = (place, among_guests) else {
+        let Some(_places) = places else {
             return turn_away(socket).await;
         };
         let after = wanted.after.and_then(|after| after.parse().ok());

@@ -1,4 +1,4 @@
-//! Passes: what one daemon of a cluster says to another one of a socket that it passes on. It is for one session and for a
+//! Passes: what one daemon of a cluster says to another one of a socket that it passes on. It is for that socket and for a
 //! moment, and signed with what they know each other by.
 
 use std::path::PathBuf;
@@ -22,12 +22,24 @@ const CLOCK_SKEW: Duration = Duration::from_secs(60);
 /// Whom all passes are for.
 const AUDIENCE: &str = "outrigger-cluster";
 
-/// What a pass says: for which session it is, and what is granted there.
+/// What a pass is for: one socket, at one daemon. Whoever reads a pass on its way can do no more with it than that socket can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked<'a> {
+    /// Where the daemon is that has the session.
+    pub address: &'a str,
+    pub session: &'a str,
+    /// The `Sec-WebSocket-Key` of the request: random, and new for each socket (RFC 6455, 4.1).
+    pub key: &'a str,
+}
+
+/// What a pass says: for which socket it is, and what is granted there.
 #[derive(Serialize, Deserialize)]
 struct Claims {
     aud: String,
     exp: i64,
+    address: String,
     session: String,
+    key: String,
     user: String,
     role: String,
     is_operator: bool,
@@ -54,13 +66,15 @@ impl Passes {
         }
     }
 
-    /// Returns a pass to a session; `None` where a folder's name cannot be written.
-    pub(crate) fn write(&self, session: &str, grant: &Grant) -> Option<String> {
+    /// Returns a pass for a socket; `None` where a folder's name cannot be written.
+    pub(crate) fn write(&self, asked: Asked<'_>, grant: &Grant) -> Option<String> {
         let lasts = i64::try_from(LASTS.as_secs()).ok()?;
         let claims = Claims {
             aud: AUDIENCE.to_owned(),
             exp: Timestamp::now().as_second().saturating_add(lasts),
-            session: session.to_owned(),
+            address: asked.address.to_owned(),
+            session: asked.session.to_owned(),
+            key: asked.key.to_owned(),
             user: grant.user.as_str().to_owned(),
             role: grant.role.word().to_owned(),
             is_operator: grant.is_operator,
@@ -72,8 +86,8 @@ impl Passes {
         encode(&Header::new(Algorithm::HS256), &claims, &self.write).ok()
     }
 
-    /// Returns what a pass to a session grants; `None` where it is none.
-    pub(crate) fn read(&self, session: &str, pass: &str) -> Option<Grant> {
+    /// Returns what a pass grants to the socket that shows it; `None` where it is none for it.
+    pub(crate) fn read(&self, asked: Asked<'_>, pass: &str) -> Option<Grant> {
         let mut wanted = Validation::new(Algorithm::HS256);
         wanted.set_audience(&[AUDIENCE]);
         wanted.set_required_spec_claims(&["aud", "exp"]);
@@ -86,7 +100,12 @@ impl Passes {
         ];
         let role = roles.into_iter().find(|it| it.word() == claims.role)?;
         let ends = claims.ends.map(Timestamp::from_millisecond);
-        (claims.session == session).then_some(())?;
+        let meant = Asked {
+            address: &claims.address,
+            session: &claims.session,
+            key: &claims.key,
+        };
+        (meant == asked).then_some(())?;
         Some(Grant {
             user: User::new(&claims.user),
             is_operator: claims.is_operator,
@@ -102,6 +121,12 @@ impl Passes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ASKED: Asked<'static> = Asked {
+        address: "http://10.0.0.5:4517",
+        session: "s",
+        key: "dGhlIHNhbXBsZSBub25jZQ==",
+    };
 
     fn passes(secret: &str) -> Passes {
         Passes::new(&SecretString::from(secret))
@@ -123,9 +148,8 @@ mod tests {
                 ..Grant::of_the_daemon(SocketRole::Observer)
             },
         ] {
-            let read = passes
-                .read("s", &passes.write("s", &grant).unwrap())
-                .unwrap();
+            let pass = passes.write(ASKED, &grant).unwrap();
+            let read = passes.read(ASKED, &pass).unwrap();
             // What takes a grant back is not written: the daemon that passes on ends the socket.
             let all = |it: &Grant| {
                 (
@@ -143,22 +167,36 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_is_good_for_its_session_and_its_cluster_alone() {
+    fn a_pass_is_good_for_its_socket_and_its_cluster_alone() {
         let own = passes("0123456789abcdef0123456789abcdef");
-        let pass = own.write("s", &Grant::default()).unwrap();
-        assert!(own.read("s", &pass).is_some());
-        assert!(own.read("t", &pass).is_none());
-        assert!(
-            passes("another secret of the same length")
-                .read("s", &pass)
-                .is_none()
-        );
+        let pass = own.write(ASKED, &Grant::default()).unwrap();
+        assert!(own.read(ASKED, &pass).is_some());
+        for other in [
+            Asked {
+                session: "t",
+                ..ASKED
+            },
+            Asked {
+                key: "AAAAAAAAAAAAAAAAAAAAAA==",
+                ..ASKED
+            },
+            Asked {
+                address: "http://10.0.0.6:4517",
+                ..ASKED
+            },
+        ] {
+            assert!(own.read(other, &pass).is_none(), "{other:?}");
+        }
+        let stranger = passes("another secret of the same length");
+        assert!(stranger.read(ASKED, &pass).is_none());
         let now = Timestamp::now().as_second();
         let made = |aud: &str, exp: i64, algorithm| {
             let claims = Claims {
                 aud: aud.to_owned(),
                 exp,
-                session: "s".to_owned(),
+                address: ASKED.address.to_owned(),
+                session: ASKED.session.to_owned(),
+                key: ASKED.key.to_owned(),
                 user: String::new(),
                 role: "driver".to_owned(),
                 is_operator: true,
@@ -170,7 +208,7 @@ mod tests {
             encode(&Header::new(algorithm), &claims, &own.write)
         };
         let good = made(AUDIENCE, now + 30, Algorithm::HS256).unwrap();
-        assert!(own.read("s", &good).is_some());
+        assert!(own.read(ASKED, &good).is_some());
         for wrong in [
             made("outrigger", now + 30, Algorithm::HS256).unwrap(),
             made(AUDIENCE, now - 120, Algorithm::HS256).unwrap(),
@@ -179,7 +217,7 @@ mod tests {
             String::new(),
             "a.b.c".to_owned(),
         ] {
-            assert!(own.read("s", &wrong).is_none(), "{wrong}");
+            assert!(own.read(ASKED, &wrong).is_none(), "{wrong}");
         }
     }
 }
