@@ -162,15 +162,19 @@ async fn an_exchange_that_was_broken_off_ends_and_its_calls_say_what_is_known() 
 
 #[tokio::test]
 async fn what_waited_at_a_kill_waits_on_until_the_user_says_something() {
-    what_waited_waits_on(async |daemon: Daemon| daemon.after_kill().await).await;
+    let one = [("user", "one")];
+    what_waited_waits_on(async |daemon: Daemon| daemon.after_kill().await, &one).await;
 }
 
 #[tokio::test]
 async fn what_waited_at_an_end_in_order_waits_on_until_the_user_says_something() {
-    what_waited_waits_on(async |daemon: Daemon| daemon.after_end().await).await;
+    // What was said of the answer is kept as well.
+    let one = [("user", "one"), ("assistant", "a")];
+    what_waited_waits_on(async |daemon: Daemon| daemon.after_end().await, &one).await;
 }
 
-async fn what_waited_waits_on(end: impl AsyncFnOnce(Daemon) -> Daemon) {
+/// `before` is what is kept of the exchange that ran at the end.
+async fn what_waited_waits_on(end: impl AsyncFnOnce(Daemon) -> Daemon, before: &[(&str, &str)]) {
     let provider = Provider::start().await;
     let (turn, mut pause) = Turn::paused(
         &[json!({"content": "a"})],
@@ -201,13 +205,13 @@ async fn what_waited_waits_on(end: impl AsyncFnOnce(Daemon) -> Daemon) {
     second.say("three").await;
     second.until("chat:stream-end").await;
     second.until("chat:stream-end").await;
-    let expected = said(&[
-        ("user", "one"),
+    let after = [
         ("user", "three"),
         ("assistant", "three!"),
         ("user", "two"),
         ("assistant", "two!"),
-    ]);
+    ];
+    let expected = said(&[before, &after].concat());
     assert_eq!(history(&mut second).await, expected);
 }
 
