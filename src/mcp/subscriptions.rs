@@ -35,6 +35,11 @@ pub(super) const MAX_URI: usize = 2 * 1024;
 /// How long a server may take to take note of all of them after a new start.
 const AGAIN_LIMIT: Duration = Duration::from_secs(30);
 
+/// After which time a server whose stream of changes has ended is asked for another one: longer each time, until it tells
+/// of something.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+const LISTEN_AGAIN_MOST: Duration = Duration::from_secs(300);
+
 /// The resources of one server that sessions follow.
 #[derive(Clone, Default)]
 pub(super) struct Subscriptions {
@@ -123,9 +128,16 @@ impl Subscriptions {
         }
     }
 
+    fn all_updated(&self, voice: &Voice) {
+        for (uri, sessions) in self.followed.lock().iter() {
+            voice.updated(uri, sessions);
+        }
+    }
+
     /// Follows a server over one connection: never returns. `changed` is notified when one of its lists is another one.
     pub(super) async fn run(&self, peer: &Peer<RoleClient>, voice: &Voice, changed: &Notify) {
         self.again(peer, voice).await;
+        let mut pause = LISTEN_AGAIN;
         while !is_older(peer) {
             let followed: Vec<String> = self.followed.lock().keys().cloned().collect();
             let filter = SubscriptionFilter::builder()
@@ -149,12 +161,24 @@ impl Subscriptions {
                     () = self.changed.notified() => break,
                     told = subscription.next() => told,
                 };
+                let Ok(Some(told)) = told else {
+                    tracing::info!(
+                        ?pause,
+                        "an MCP server's stream of changes has ended; it is asked for another one"
+                    );
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LISTEN_AGAIN_MOST);
+                    // What changed meanwhile nobody knows.
+                    self.all_updated(voice);
+                    changed.notify_one();
+                    break;
+                };
+                pause = LISTEN_AGAIN;
                 match told {
-                    Ok(Some(ServerNotification::ResourceUpdatedNotification(it))) => {
+                    ServerNotification::ResourceUpdatedNotification(it) => {
                         self.updated(voice, &it.params.uri);
                     }
-                    Ok(Some(_)) => changed.notify_one(),
-                    Ok(None) | Err(_) => return std::future::pending().await,
+                    _ => changed.notify_one(),
                 }
             }
             drop(subscription.cancel().await);
@@ -197,7 +221,75 @@ fn is_part(uri: &str, known: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rmcp::service::ClientServiceExt as _;
+    use rmcp::transport::async_rw::AsyncRwTransport;
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+    use tokio::time::Instant;
+
     use super::*;
+    use crate::config::McpLogPolicy;
+    use crate::mcp::audience::Audience;
+    use crate::mcp::connection::lifecycle;
+    use crate::telemetry::Redactor;
+
+    /// A server of the newer era whose streams of changes end at once; returns when each was asked for.
+    async fn forgetful(mut output: DuplexStream, input: DuplexStream, most: usize) -> Vec<Instant> {
+        let mut input = BufReader::new(input).lines();
+        let mut asked = Vec::new();
+        while asked.len() < most {
+            let line = input.next_line().await.unwrap().expect("it is asked again");
+            let request: Value = serde_json::from_str(&line).unwrap();
+            let id = &request["id"];
+            let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
+            let answers = match request["method"].as_str().unwrap() {
+                "server/discover" => vec![json!({"jsonrpc": "2.0", "id": id, "result": {
+                    "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {},
+                    "ttlMs": 0, "cacheScope": "private",
+                }})],
+                "subscriptions/listen" => {
+                    asked.push(Instant::now());
+                    vec![
+                        json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                            "params": {"_meta": meta, "notifications": {}}}),
+                        json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}}),
+                    ]
+                }
+                _ => Vec::new(),
+            };
+            for answer in answers {
+                let line = format!("{answer}\n");
+                output.write_all(line.as_bytes()).await.unwrap();
+            }
+        }
+        asked
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_of_changes_that_ended_is_asked_for_again() {
+        let (theirs, output) = tokio::io::duplex(64 * 1024);
+        let (stdin, input) = tokio::io::duplex(64 * 1024);
+        let server = forgetful(theirs, input, 4);
+        let changed = Notify::new();
+        let client = async {
+            let transport = AsyncRwTransport::new_client(output, stdin);
+            let service = ().serve_with_lifecycle(transport, lifecycle(false)).await.unwrap();
+            let (audience, redactor) = (Arc::<Audience>::default(), Redactor::default());
+            let voice = Voice::new(Arc::from("s"), None, audience, McpLogPolicy::Info, redactor);
+            Subscriptions::default()
+                .run(service.peer(), &voice, &changed)
+                .await;
+        };
+        let asked = tokio::select! {
+            asked = server => asked,
+            () = client => unreachable!(),
+        };
+        let pauses = asked.iter().zip(&asked[1..]);
+        let pauses: Vec<u64> = pauses.map(|(one, next)| (*next - *one).as_secs()).collect();
+        assert_eq!(pauses, [5, 10, 20]);
+        // What changed meanwhile is asked for.
+        changed.notified().await;
+    }
 
     #[test]
     fn a_part_of_a_resource_is_told_to_who_follows_the_whole() {
