@@ -35,7 +35,11 @@ pub(super) fn wanted(
     if params.messages.is_empty() || params.messages.len() > MAX_MESSAGES {
         return Err(format!("it has to have 1 to {MAX_MESSAGES} messages"));
     }
-    let clean = |text: &str| redactor.redact(&terminal_text::shown(text)).into_owned();
+    // What the user is shown is what the model gets.
+    let clean = |text: &str| {
+        let shown = terminal_text::visible(&terminal_text::shown(text));
+        redactor.redact(&shown).into_owned()
+    };
     let mut messages = Vec::new();
     for message in params.messages {
         let is_assistant = message.role == Role::Assistant;
@@ -96,12 +100,13 @@ mod tests {
         let user = |content: Value| json!({"role": "user", "content": content});
         let sample = read(json!({
             "systemPrompt": "be \u{1b}[31mterse",
-            "messages": [user(text("my hunter2-hunter2")), {"role": "assistant", "content": text("yes")}],
+            "messages": [user(text("my hunter2-hunter2\u{e0041}")), {"role": "assistant", "content": text("yes")}],
             "maxTokens": 100, "temperature": 0.5,
         }))
         .unwrap();
         assert_eq!(sample.system.as_deref(), Some("be terse"));
-        assert_eq!(sample.messages[0].text, "my [redacted]");
+        // What nobody would see is seen.
+        assert_eq!(sample.messages[0].text, "my [redacted]\\u{e0041}");
         assert!(sample.messages[1].is_assistant);
         assert_eq!((sample.max_tokens, sample.temperature), (100, Some(0.5)));
         let picture =
