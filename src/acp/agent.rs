@@ -217,7 +217,7 @@ impl Agent {
             "agentCapabilities": {
                 "loadSession": keeps,
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
-                "mcpCapabilities": {"http": true, "sse": false},
+                "mcpCapabilities": {"http": true, "sse": true},
                 "sessionCapabilities": session,
             },
         })

@@ -44,11 +44,6 @@ impl AcpSession {
     pub(super) async fn add_servers(&mut self, servers: Vec<wire::McpServer>) {
         for server in servers {
             let named = server.name.clone();
-            if server.kind.as_deref() == Some("sse") {
-                let why = "servers of type sse are not taken; use http";
-                self.problems.push(problem(&named, why));
-                continue;
-            }
             let add = McpAdd {
                 name: server.name,
                 command: server.command,

@@ -113,12 +113,10 @@ pub(super) struct Open {
     pub additional_directories: Vec<String>,
 }
 
-/// A program where it has a `command`, else an endpoint.
+/// A program where it has a `command`, else an endpoint: of which sort (`type` is `http` or `sse`) is found out.
 #[derive(Clone, Deserialize)]
 pub(super) struct McpServer {
     pub name: String,
-    #[serde(rename = "type", default)]
-    pub kind: Option<String>,
     #[serde(default)]
     pub command: Option<String>,
     #[serde(default, deserialize_with = "or_default")]
