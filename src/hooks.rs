@@ -137,6 +137,24 @@ enum Decision {
     Refuse,
 }
 
+/// Why a hook has no answer.
+#[derive(Debug)]
+struct Failure {
+    /// In words for everybody.
+    told: String,
+    /// What it wrote to its standard error: it may name files and servers of the operator, so it is for the log alone.
+    wrote: String,
+}
+
+impl From<String> for Failure {
+    fn from(told: String) -> Self {
+        Self {
+            told,
+            wrote: String::new(),
+        }
+    }
+}
+
 impl Hooks {
     /// Returns what asks them; programs that are not to be confined run in `unconfined`.
     pub(crate) fn new(unconfined: Sandbox, redactor: Redactor) -> Self {
@@ -172,7 +190,8 @@ impl Hooks {
             let answer = cancel.run_until_cancelled(answer).await?;
             let answer = answer.and_then(|answer| match (&answer.input, matter.on) {
                 (Some(_), on) if on != HookPoint::BeforeTool => {
-                    Err("it changed an input, which goes with before_tool alone".to_owned())
+                    let told = "it changed an input, which goes with before_tool alone";
+                    Err(told.to_owned().into())
                 }
                 _ => Ok(answer),
             });
@@ -209,12 +228,13 @@ impl Hooks {
     fn failed(
         &self,
         hook: &HookConfig,
-        problem: &str,
+        problem: &Failure,
         tell: &(dyn Fn(Notice) + Send + Sync),
     ) -> Option<Refused> {
-        let problem = self.clean(problem);
+        let wrote = self.clean(&problem.wrote);
+        let problem = self.clean(&problem.told);
         let (name, on) = (&hook.name, word(&hook.on));
-        tracing::warn!(hook = name, on, problem, "a hook failed");
+        tracing::warn!(hook = name, on, problem, wrote, "a hook failed");
         let (what, refused) = match hook.on_failure {
             OnFailure::Refuse => {
                 let refused = self.refused(name, &format!("it failed: {problem}"));
@@ -251,11 +271,11 @@ impl Hooks {
         hook: &HookConfig,
         exec: Result<&Exec, &str>,
         body: &Value,
-    ) -> Result<Answer, String> {
+    ) -> Result<Answer, Failure> {
         let _place = self.places.acquire().await;
         let answer = async {
             match &hook.target {
-                HookTarget::Endpoint(url) => self.post(url, body).await,
+                HookTarget::Endpoint(url) => Ok(self.post(url, body).await?),
                 HookTarget::Program {
                     command,
                     args,
@@ -280,7 +300,7 @@ impl Hooks {
         };
         // What is late is dropped, and a program with it, whatever it does.
         let answer = tokio::time::timeout(hook.timeout, answer).await;
-        answer.unwrap_or_else(|_| Err(format!("it took longer than {:?}", hook.timeout)))
+        answer.unwrap_or_else(|_| Err(format!("it took longer than {:?}", hook.timeout).into()))
     }
 
     async fn post(&self, url: &str, body: &Value) -> Result<Answer, String> {

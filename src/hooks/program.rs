@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use serde_json::Value;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use super::{Answer, Decision, MAX_ANSWER, read, too_long};
+use super::{Answer, Decision, Failure, MAX_ANSWER, read, too_long};
 use crate::sandbox::output::{self, Ended, Stream};
 use crate::sandbox::{Network, Sandbox, Stdin};
 use crate::tool::exec::Exec;
@@ -28,7 +28,7 @@ pub(super) struct Program<'a> {
 
 impl Program<'_> {
     /// Runs it and reads its answer. Dropped, it is gone with all that it started.
-    pub(super) async fn run(self, body: &Value) -> Result<Answer, String> {
+    pub(super) async fn run(self, body: &Value) -> Result<Answer, Failure> {
         let mut command = self
             .exec
             .command(self.command, self.args.to_vec(), self.network);
@@ -64,17 +64,20 @@ impl Program<'_> {
         .await;
         match (ended.ended, ended.exit.code) {
             (Ended::Stopped(never), _) => match never {},
-            (Ended::Flooded, _) => Err(too_long()),
+            (Ended::Flooded, _) => Err(too_long().into()),
             (Ended::Exited, Some(REFUSES)) => Ok(Answer {
                 decision: Decision::Refuse,
                 reason: stderr,
                 ..Answer::default()
             }),
-            (Ended::Exited, Some(0)) if stdout.len() > MAX_ANSWER => Err(too_long()),
-            (Ended::Exited, Some(0)) => read(stdout.as_bytes()),
+            (Ended::Exited, Some(0)) if stdout.len() > MAX_ANSWER => Err(too_long().into()),
+            (Ended::Exited, Some(0)) => Ok(read(stdout.as_bytes())?),
             (Ended::Exited, code) => {
                 let how = code.map_or("by a signal".to_owned(), |code| format!("with {code}"));
-                Err(format!("it ended {how}: {}", stderr.trim()))
+                Err(Failure {
+                    told: format!("it ended {how}; what it wrote is in the daemon's log"),
+                    wrote: stderr,
+                })
             }
         }
     }

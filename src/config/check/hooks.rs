@@ -42,6 +42,12 @@ fn check_hook(
     let tools = globs(&settings.tools)
         .map_err(|problem| findings.refuse(&key("tools"), problem))
         .ok()?;
+    if let Some(command) = settings.command.as_deref().filter(|it| is_of_folder(it)) {
+        let message = format!(
+            "{command:?} would be a file of each project: give the absolute path, or a name without `/` for a program in PATH"
+        );
+        findings.refuse(&key("command"), message);
+    }
     let target = match (settings.command, settings.url) {
         (Some(command), None) if !command.trim().is_empty() => HookTarget::Program {
             command,
@@ -71,6 +77,12 @@ fn check_hook(
         on_failure: settings.on_failure.unwrap_or(OnFailure::Refuse),
         name,
     })
+}
+
+/// Whether a program is looked for in the folder that it runs in, which is the project's: nothing of a project is a hook.
+fn is_of_folder(command: &str) -> bool {
+    let has_folders = command.contains(std::path::is_separator);
+    has_folders && !std::path::Path::new(command).is_absolute()
 }
 
 /// Returns what the patterns match; `None` for all tools.

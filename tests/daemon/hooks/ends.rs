@@ -107,7 +107,7 @@ async fn nothing_is_looked_for_in_the_project_for_one_that_is_not_confined_and_n
         (format!("echo {key} >&2; exit 2"), "refused: [redacted]"),
         (
             format!("echo {key} >&2; exit 1"),
-            "it ended with 1: [redacted]",
+            "it ended with 1; what it wrote is in the daemon's log",
         ),
         (format!("echo '{{\"note\":\"{key}\"}}'"), "`h`: [redacted]]"),
     ] {

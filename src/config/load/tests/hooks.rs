@@ -25,6 +25,14 @@ fn hooks_are_checked_and_come_in_the_order_of_their_names() {
         ),
         ("[hooks.x]\non = 'stop'", &["hooks.x", "needs `command`"]),
         (
+            "[hooks.x]\non = 'stop'\ncommand = 'scripts/check.sh'",
+            &["hooks.x.command", "a file of each project"],
+        ),
+        (
+            "[hooks.x]\non = 'stop'\ncommand = './check.sh'",
+            &["hooks.x.command", "a file of each project"],
+        ),
+        (
             "[hooks.x]\non = 'stop'\ncommand = 'true'\nurl = 'https://h/'",
             &["hooks.x", "not both"],
         ),
