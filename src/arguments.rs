@@ -292,7 +292,9 @@ pub struct RunArguments {
 #[derive(Debug, Default, Args)]
 pub struct ClientArguments {
     /// Address of a running daemon: its page's, e.g. http://127.0.0.1:4517, or its WebSocket's (ws://, or wss:// behind a proxy)
-    #[arg(long)]
+    ///
+    /// With it `--project-root` names the folder of a new session, at the daemon: one of its `project.allowed`.
+    #[arg(long, conflicts_with_all = ["config", "project_name"])]
     pub url: Option<String>,
     /// Read the running daemon's token from a file [default: OUTRIGGER_TOKEN]
     #[arg(long, value_name = "FILE")]

@@ -219,9 +219,18 @@ fn configure(arguments: &ClientArguments) -> Option<Configure> {
         provider: arguments.provider.clone(),
         model: arguments.model.clone(),
         workflow: arguments.workflow.clone(),
+        project: arguments.url.as_ref().and_then(|_| project(arguments)),
         ..Configure::default()
     };
     (configure != Configure::default()).then_some(configure)
+}
+
+/// The project's folder as a daemon elsewhere is told it.
+fn project(arguments: &ClientArguments) -> Option<String> {
+    let root = arguments.config.project_root.as_deref()?;
+    // Of one that is on this machine the working directory is no part of what is said.
+    let root = std::path::absolute(root).ok()?;
+    Some(root.to_string_lossy().into_owned())
 }
 
 /// Where the daemon is that `--url` names. A token in a file that was named counts more than the address's own, and that

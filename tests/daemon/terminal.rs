@@ -291,6 +291,42 @@ async fn a_call_that_nobody_could_be_asked_about_has_an_exit_code() {
 }
 
 #[tokio::test]
+async fn a_chat_with_a_daemon_that_runs_names_its_project() {
+    let provider = Provider::start().await;
+    let allowed = tempfile::tempdir().unwrap();
+    let (one, other) = (allowed.path().join("one"), allowed.path().join("other"));
+    std::fs::create_dir(&one).unwrap();
+    std::fs::write(one.join("here.txt"), "of the project one").unwrap();
+    let daemon = Daemon::with(
+        &provider,
+        json!({"project": {"allowed": [format!("{}/*", allowed.path().display())]}}),
+    )
+    .await;
+    let url = format!("http://127.0.0.1:{}", daemon.port);
+    provider.then(Turn::call("file_read", &json!({"path": "here.txt"})));
+    provider.then(Turn::text("I have read it."));
+    let root = one.to_str().unwrap();
+    let arguments = ["run", "--url", &url, "--project-root", root, "read it"];
+    let (code, said) = piped(&home(), &arguments, &daemon.token).await;
+    assert_eq!(code, Some(0), "{said}");
+    let requests = provider.requests();
+    let sent = requests.last().unwrap().to_string();
+    assert!(sent.contains("of the project one"), "{sent}");
+    // One that is not there is said, and nothing is sent.
+    let root = other.to_str().unwrap();
+    let arguments = ["run", "--url", &url, "--project-root", root, "read it"];
+    let (code, said) = piped(&home(), &arguments, &daemon.token).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(root), "{said}");
+    assert_eq!(provider.requests().len(), requests.len());
+    // What is the daemon's business alone is refused.
+    let arguments = ["run", "--url", &url, "--project-name", "x", "read it"];
+    let (code, said) = piped(&home(), &arguments, &daemon.token).await;
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--project-name"), "{said}");
+}
+
+#[tokio::test]
 async fn a_missing_or_wrong_token_is_explained_to_people() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
