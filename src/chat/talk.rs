@@ -16,13 +16,13 @@ mod sessions;
 
 use self::asides::{Aside, is_opening};
 use self::ended::went_well;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::message::{SessionId, ToolId, TrustLevel};
+use crate::message::{SessionId, TrustLevel};
 use crate::plain_text::frame::request_id;
 use crate::plain_text::line::{COMMANDS, Line, conversation, send};
 use crate::plain_text::question::Asked;
@@ -134,10 +134,9 @@ pub(super) struct Talk {
     extension: Option<(Timestamp, Duration)>,
     /// The question that was settled while it was on the screen, and when: a line may still be typed for it.
     passed: Option<(Asked, Timestamp)>,
-    denied: BTreeSet<ToolId>,
     /// The session's trust level, once it is known.
     trust: Option<TrustLevel>,
-    /// How many calls were refused without anybody being asked.
+    /// How many calls were refused since nobody could be asked.
     refused_unattended: u32,
     /// Whether the last exchange was ended by a path outside of the project.
     may_go_on: bool,
@@ -351,11 +350,11 @@ impl Talk {
         }
     }
 
-    /// Counts a call that was refused without anybody being asked.
+    /// Counts a call that was refused since nobody could be asked.
     fn count(&mut self, result: &ToolOutcome) {
         let facts = result.metadata.as_ref();
-        let is_refused = facts.is_some_and(|facts| facts.denied || facts.expired);
-        if is_refused && !self.options.attended && !self.denied.remove(&result.tool_id) {
+        let is_refused = facts.is_some_and(|facts| facts.unattended || facts.expired);
+        if is_refused && !self.options.attended {
             self.refused_unattended += 1;
         }
     }

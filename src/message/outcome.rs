@@ -40,6 +40,9 @@ pub struct Metadata {
     /// It was refused, by the user or by a rule.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub denied: bool,
+    /// It was refused since it would have had to be asked about and nobody was there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
     /// Nobody answered in time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expired: bool,

@@ -207,9 +207,6 @@ impl Talk {
         let mut open = self.questions.iter();
         let at = open.position(|open| open.tool_id == verdict.tool_id && open.host == verdict.host);
         if let Some(confirm) = at.and_then(|at| self.questions.remove(at)) {
-            if !verdict.approved && !verdict.unattended && !self.options.attended {
-                self.denied.insert(verdict.tool_id.clone());
-            }
             let number = self.request(Command::ChatToolApprove(verdict));
             self.judged.insert(number, confirm);
         }

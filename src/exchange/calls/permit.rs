@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::question::Place;
-use super::settle::{cancelled_unrun, denied, failed};
+use super::settle::{cancelled_unrun, denied, failed, unattended};
 use super::{Calls, Edit, Editor, FAULT, Permitted, programs};
 use crate::audit::{By, Ruling};
 use crate::exchange::NOTHING_ASKED;
@@ -59,7 +59,7 @@ impl Calls<'_> {
                 // What the policy says of questions is decided by now.
                 if self.exchange.unasked().is_some() {
                     self.record_ruling(call, Ruling::refused(By::Unattended));
-                    return Err(denied(format!(
+                    return Err(unattended(format!(
                         "not allowed: {reason}, and nobody is there to answer; do without this call"
                     )));
                 }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::settle::{cancelled_unrun, denied};
+use super::settle::{cancelled_unrun, denied, unattended};
 use super::{Calls, Edit, Editor, Permitted};
 use crate::audit::{By, Ruling};
 use crate::classifier::Word;
@@ -203,7 +203,7 @@ impl Calls<'_> {
                 Some(reason) => format!("the user denied this call: {reason}"),
                 None => "the user denied this call; do not try it again another way, ask or go on without it".to_owned(),
             })),
-            Verdict::Unattended => Err(denied(
+            Verdict::Unattended => Err(unattended(
                 "this call was not run, since nobody was there to be asked; do without it",
             )),
             Verdict::Expired => {

@@ -43,6 +43,15 @@ pub(super) fn denied(text: impl Into<String>) -> Box<Output> {
     }))
 }
 
+/// Returns what a call came to that nobody was there to be asked about.
+pub(super) fn unattended(text: impl Into<String>) -> Box<Output> {
+    Box::new(Output::error(text).with(Metadata {
+        denied: true,
+        unattended: true,
+        ..Metadata::default()
+    }))
+}
+
 /// Returns what a call came to that a cancel ended before it ran.
 pub(super) fn cancelled_unrun() -> Box<Output> {
     Box::new(Output::error("cancelled before it ran").with(cancelled()))

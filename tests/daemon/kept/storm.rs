@@ -235,11 +235,14 @@ struct Talker {
     /// How many of what was said were acknowledged.
     acknowledged: usize,
     broken: Arc<AtomicUsize>,
-    /// The longest time without a socket.
-    longest: Duration,
+    /// The longest time without a socket, and what was tried meanwhile.
+    longest: (Duration, Vec<String>),
     /// Why the last socket broke, or was not to be had.
     why: String,
 }
+
+/// How many tries of a time without a socket are kept, to be told.
+const TRIES: usize = 100;
 
 impl Talker {
     async fn connect(&mut self) -> Option<Socket> {
@@ -322,8 +325,12 @@ impl Talker {
     async fn live(mut self, done: Arc<AtomicBool>) -> Self {
         while !done.load(Ordering::Relaxed) {
             let lost = Instant::now();
+            let mut tries = vec![std::mem::take(&mut self.why)];
             let mut socket = loop {
                 let connected = within("a socket", self.connect(), String::new).await;
+                if tries.len() < TRIES {
+                    tries.push(format!("{:.1?} {}", lost.elapsed(), self.why));
+                }
                 match connected {
                     Some(socket) => break socket,
                     None => tokio::time::sleep(AGAIN).await,
@@ -335,7 +342,9 @@ impl Talker {
                     self.why
                 );
             };
-            self.longest = self.longest.max(lost.elapsed());
+            if lost.elapsed() > self.longest.0 {
+                self.longest = (lost.elapsed(), tries);
+            }
             while !done.load(Ordering::Relaxed) {
                 let said = self.say(&mut socket);
                 // An exchange that is broken off by the end of its daemon is not answered by the next one.
@@ -430,7 +439,7 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
                 epoch: 0,
                 acknowledged: 0,
                 broken: Arc::clone(&broken),
-                longest: Duration::ZERO,
+                longest: (Duration::ZERO, Vec::new()),
                 why: String::new(),
             };
             tokio::spawn(talker.live(Arc::clone(&done)))
@@ -479,13 +488,15 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
         );
     }
     let acknowledged: usize = talkers.iter().map(|it| it.acknowledged).sum();
-    let longest = talkers.iter().map(|it| it.longest).max().unwrap();
+    let longest = talkers.iter().map(|it| &it.longest).max().unwrap();
     let ids: BTreeSet<_> = talkers.iter().map(|it| it.session.clone()).collect();
     assert_eq!(ids.len(), plan.sessions, "a session of each");
     println!(
-        "{} sessions, {acknowledged} messages acknowledged, {kills} daemons killed, {} sockets broken; the longest time without a socket {longest:.1?}",
+        "{} sessions, {acknowledged} messages acknowledged, {kills} daemons killed, {} sockets broken; the longest time without a socket {:.1?}: {:#?}",
         plan.sessions,
-        broken.load(Ordering::Relaxed)
+        broken.load(Ordering::Relaxed),
+        longest.0,
+        longest.1
     );
     for talker in talkers {
         talker.check().await;

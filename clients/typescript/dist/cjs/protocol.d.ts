@@ -4297,6 +4297,10 @@ export interface Metadata {
      */
     denied?: boolean;
     /**
+     * It was refused since it would have had to be asked about and nobody was there.
+     */
+    unattended?: boolean;
+    /**
      * Nobody answered in time.
      */
     expired?: boolean;

@@ -169,7 +169,7 @@ fn a_line_whose_question_lapsed_is_no_message_after_the_exchange_either() {
 }
 
 #[test]
-fn a_call_that_was_refused_without_anybody_is_reported_by_the_end() {
+fn a_call_that_nobody_could_be_asked_about_is_reported_by_the_end() {
     let result = |facts: &Value| {
         event(
             "chat:tool-result",
@@ -179,7 +179,14 @@ fn a_call_that_was_refused_without_anybody_is_reported_by_the_end() {
     };
     let denied = json!({"denied": true});
     for (line, facts, attended, expected) in [
-        (None, &denied, false, "quit refused"),
+        (
+            None,
+            &json!({"denied": true, "unattended": true}),
+            false,
+            "quit refused",
+        ),
+        // By a rule or a hook: nobody had to be asked.
+        (None, &denied, false, "quit true"),
         (None, &json!({"expired": true}), false, "quit refused"),
         (Some("n"), &denied, false, "quit true"),
         (Some("y"), &json!({"exitCode": 1}), false, "quit true"),
