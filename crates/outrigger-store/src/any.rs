@@ -237,6 +237,10 @@ impl Store for UserStore {
         either!(self, it => it.not_kept())
     }
 
+    fn kept(&self, most: u64) -> BoxFuture<'static, Result<u64, Error>> {
+        either!(self, it => it.kept(most))
+    }
+
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {
         either!(self, it => it.stats())
     }

@@ -29,6 +29,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::held::{HeldSessions, Hold};
 use crate::queue::{Gate, Job, Lasts};
+use crate::share::Shares;
 use crate::user::Whose;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
@@ -76,6 +77,7 @@ struct Shared {
     work: mpsc::Sender<Work>,
     gate: Arc<Gate>,
     held: HeldSessions,
+    shares: Shares,
     /// Held by the import whose slice waits.
     slices: Mutex<()>,
     pool: Pool,
@@ -151,6 +153,7 @@ impl Postgres {
             work,
             gate,
             held,
+            shares: Shares::default(),
             slices: Mutex::default(),
             pool,
             threads,
@@ -325,6 +328,7 @@ impl Drop for Open {
 
 impl Store for Postgres {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
+        let done = self.0.shares.note(&self.1, &changes, done);
         self.give(Job::new((&self.1, session), changes, Lasts::Long, done));
     }
 
@@ -335,6 +339,7 @@ impl Store for Postgres {
     ) -> BoxFuture<'static, Result<(), Error>> {
         let (reply, answer) = oneshot::channel();
         let done = Box::new(move |result| drop(reply.send(result)));
+        let done = self.0.shares.note(&self.1, &changes, done);
         self.give(Job::new((&self.1, session), changes, Lasts::Once, done));
         async move { answer.await.map_err(|_| Error::Closed)? }.boxed()
     }
@@ -393,7 +398,10 @@ impl Store for Postgres {
         let (store, session) = (self.clone(), session.to_owned());
         let import = move || {
             let shared = &store.0;
-            import::run(&shared.work, &shared.slices, (&store.1, &session), changes)
+            let whose = (&store.1, session.as_str());
+            let made = import::run(&shared.work, &shared.slices, whose, changes);
+            shared.shares.of(&store.1).turn();
+            made
         };
         async move {
             let done = tokio::task::spawn_blocking(import).await;
@@ -464,6 +472,12 @@ impl Store for Postgres {
 
     fn not_kept(&self) -> Vec<String> {
         self.0.gate.not_kept()
+    }
+
+    fn kept(&self, most: u64) -> BoxFuture<'static, Result<u64, Error>> {
+        let (user, share) = (self.1.clone(), self.0.shares.of(&self.1));
+        let count = self.read_all(async move |client| read::kept(&client, &user).await);
+        async move { share.kept(most, count).await }.boxed()
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {
