@@ -34,6 +34,8 @@ struct Claims {
     roots: Option<Vec<PathBuf>>,
     trust: TrustLevel,
     day: Option<i64>,
+    #[serde(default)]
+    disk: Option<u64>,
     ends: Option<i64>,
 }
 
@@ -67,6 +69,7 @@ impl Passes {
             roots: grant.roots.clone(),
             trust: grant.most_trust,
             day: grant.day.as_deref().map(|it| it.micros()),
+            disk: grant.disk.as_deref().copied(),
             ends: grant.ends.map(Timestamp::as_millisecond),
         };
         encode(&Header::new(Algorithm::HS256), &claims, &self.write).ok()
@@ -93,6 +96,7 @@ impl Passes {
             roots: claims.roots,
             most_trust: claims.trust,
             day: claims.day.map(|it| Arc::new(Money::from_micros(it))),
+            disk: claims.disk.map(Arc::new),
             ends: ends.transpose().ok()?,
             ..Grant::of_the_daemon(role)
         })
@@ -119,6 +123,7 @@ mod tests {
                 roots: Some(vec![PathBuf::from("/work/änna")]),
                 most_trust: TrustLevel::Guided,
                 day: Some(Arc::new(Money::from_micros(1_500_000))),
+                disk: Some(Arc::new(7_000_000)),
                 ends: Some(ends),
                 ..Grant::of_the_daemon(SocketRole::Observer)
             },
@@ -135,6 +140,7 @@ mod tests {
                     it.roots.clone(),
                     it.most_trust,
                     it.day.as_deref().copied(),
+                    it.disk.as_deref().copied(),
                     it.ends,
                 )
             };
@@ -165,6 +171,7 @@ mod tests {
                 roots: None,
                 trust: TrustLevel::Autonomous,
                 day: None,
+                disk: None,
                 ends: None,
             };
             encode(&Header::new(algorithm), &claims, &own.write)

@@ -45,8 +45,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "users",
-        &["message", "protocol"],
-        "what somebody may who was let in: roles are `protocol`'s words",
+        &["message", "protocol", "sandbox"],
+        "what somebody may who was let in: roles are `protocol`'s words; `sandbox` for how much homes hold",
     ),
     (
         "token",

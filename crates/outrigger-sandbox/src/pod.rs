@@ -137,6 +137,12 @@ impl Pod {
         }
     }
 
+    /// Returns how many bytes its folders hold, as they were counted for its last command; no more than they may hold.
+    pub fn held(&self) -> u64 {
+        let folders = self.0.folders.get();
+        folders.map_or(0, |folders| folders.quota.held())
+    }
+
     /// Returns the folders, and what bounds what they hold; made on the first call.
     pub(crate) async fn folders(&self) -> Result<(PodFolders, Arc<Quota>), SpawnError> {
         let folders = self.made().await?;

@@ -121,6 +121,11 @@ mod linux {
             })
         }
 
+        /// Returns how many bytes there were at the last look; no more than there may be.
+        pub(crate) fn held(&self) -> u64 {
+            self.size.load(Ordering::Relaxed).min(self.limit)
+        }
+
         /// Returns how much there is, counted anew where it may be more by now. Blocks.
         fn look(&self) -> Count {
             let mut state = self.state.lock();
