@@ -13,6 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::cluster::ASKED;
 use super::relay::PASS;
 use crate::config::HeaderConfig;
 use crate::protocol::roles::SocketRole;
@@ -144,13 +145,20 @@ impl Gate {
         }
     }
 
-    /// Returns what another daemon of the cluster grants, which passes a socket on to the session that it asks for.
+    /// Returns what another daemon of the cluster grants, which passes a socket on to the session that it asks for, or an
+    /// operator's question.
     fn of_cluster(&self, uri: &Uri, headers: &HeaderMap) -> Option<Grant> {
         let pass = single(headers, &PASS).ok()??;
-        // It is for a socket, and for nothing else.
+        let passes = self.passes.as_ref()?;
+        // It is for a socket or for what daemons ask each other, and for nothing else.
+        if ASKED.contains(&uri.path()) {
+            return passes.read(uri.path(), pass);
+        }
         (uri.path() == SOCKETS).then_some(())?;
         let asked = axum::extract::Query::<Session>::try_from_uri(uri).ok()?;
-        self.passes.as_ref()?.read(&asked.0.session, pass)
+        // What is asked for by its path is no session.
+        let session = Some(asked.0.session).filter(|it| !it.starts_with('/'))?;
+        passes.read(&session, pass)
     }
 
     /// Returns what the user may that a trusted proxy names; `None` where none does.

@@ -22,7 +22,7 @@ const CLOCK_SKEW: Duration = Duration::from_secs(60);
 /// Whom all passes are for.
 const AUDIENCE: &str = "outrigger-cluster";
 
-/// What a pass says: for which session it is, and what is granted there.
+/// What a pass says: for which session it is, or for which path that daemons ask each other for, and what is granted there.
 #[derive(Serialize, Deserialize)]
 struct Claims {
     aud: String,

@@ -294,8 +294,10 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "token",
             "users",
             "http",
+            "store",
+            "units",
         ],
-        "`http` for the way to other daemons of the cluster, `mcp` for the answers of pages at which somebody signed in",
+        "`http` for the way to other daemons of the cluster, `store` for which ones there are, `mcp` for the answers of pages at which somebody signed in",
     ),
     (
         "ready",

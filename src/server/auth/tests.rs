@@ -246,3 +246,39 @@ fn a_proxy_names_the_user_and_nobody_else_does() {
         assert_eq!(found, expected, "{from} {pairs:?}");
     }
 }
+
+#[test]
+fn a_pass_is_good_for_what_it_names_alone() {
+    let secret = SecretString::from("a secret of the cluster, of 32 characters");
+    let gate = gate().for_cluster(Some(&secret));
+    let pass = |named: &str| {
+        gate.passes()
+            .unwrap()
+            .write(named, &Grant::default())
+            .unwrap()
+    };
+    for (named, uri, is_good) in [
+        ("s", "/ws?session=s", true),
+        ("s", "/ws?session=t", false),
+        ("s", "/ws", false),
+        ("s", "/acp?session=s", false),
+        ("s", "/admin/sessions?session=s", false),
+        ("/admin/nodes", "/admin/nodes", true),
+        ("/admin/nodes", "/admin/nodes?here=1", true),
+        ("/admin/nodes", "/admin/sessions", false),
+        ("/admin/sessions", "/admin/sessions", true),
+        ("/admin/nodes", "/ws?session=/admin/nodes", false),
+        ("/admin/drain", "/admin/drain", false),
+        ("/metrics", "/metrics", false),
+        ("", "/ws?session=", true),
+    ] {
+        let given = headers(&[
+            ("x-outrigger-pass", &pass(named)),
+            ("host", "10.0.0.5:4517"),
+        ]);
+        let granted = granted(&gate, uri, &given, "10.0.0.6");
+        assert_eq!(granted.is_some(), is_good, "{named} {uri}");
+        let source = gate.check_source(&uri.parse().unwrap(), &given);
+        assert_eq!(source.is_ok(), is_good, "{named} {uri}");
+    }
+}
