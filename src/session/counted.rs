@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Daemon, Session};
 use crate::protocol::SessionCode;
 use crate::protocol::event::SessionError;
-use crate::store::{Store as _, UserStore};
+use crate::store::{self, Store as _, UserStore};
 use crate::units::millis;
 use crate::users::quota::Quota;
 
@@ -38,26 +38,28 @@ pub(super) async fn room(
     let Some(most) = quota.disk(daemon.services.config().auth.limits.disk) else {
         return Ok(());
     };
-    let homes = quota.homes();
-    let beside = homes.saturating_add(more);
-    let kept = match store {
-        Some(store) => {
-            let counted = store.kept(most.saturating_sub(beside));
-            match tokio::time::timeout(PATIENCE, counted).await {
-                Ok(Ok(bytes)) => bytes,
-                Ok(Err(error)) => {
-                    tracing::warn!(%error, "it could not be counted how much a user keeps");
-                    return Ok(());
-                }
-                Err(_) => {
-                    tracing::warn!("it takes too long to count how much a user keeps");
-                    return Ok(());
-                }
-            }
-        }
-        None => 0,
+    let counted = async {
+        let homes = quota.homes().await;
+        let beside = homes.saturating_add(more);
+        let kept = match store {
+            Some(store) => store.kept(most.saturating_sub(beside)).await?,
+            None => 0,
+        };
+        Ok::<_, store::Error>((kept, homes))
     };
-    let bytes = kept.saturating_add(beside);
+    let (kept, homes) = match tokio::time::timeout(PATIENCE, counted).await {
+        Ok(Ok(counted)) => counted,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "it could not be counted how much a user keeps");
+            return Ok(());
+        }
+        Err(_) => {
+            tracing::warn!("it takes too long to count how much a user keeps");
+            return Ok(());
+        }
+    };
+    let kept = kept.saturating_add(homes);
+    let bytes = kept.saturating_add(more);
     let has_room = match more {
         0 => bytes < most,
         _ => bytes <= most,
@@ -70,8 +72,7 @@ pub(super) async fn room(
         _ => format!(", and this would be {more} more"),
     };
     let message = format!(
-        "this user keeps {} bytes, {homes} of them in homes of conversations, and {most} are the most (auth.limits.disk){what}; nothing new is taken until sessions are deleted (session:delete) or conversations closed",
-        kept.saturating_add(homes)
+        "this user keeps {kept} bytes, {homes} of them in homes of conversations, and {most} are the most (auth.limits.disk){what}; nothing new is taken until sessions are deleted (session:delete) or conversations closed"
     );
     Err(SessionError::new(SessionCode::QuotaExceeded, message))
 }

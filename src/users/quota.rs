@@ -114,11 +114,19 @@ impl Quota {
         pods.push(Arc::downgrade(pod));
     }
 
-    /// Returns how many bytes those homes hold, as they were counted for their last commands.
-    pub(crate) fn homes(&self) -> u64 {
-        let pods = self.pods.lock();
-        let pods = pods.iter().filter_map(Weak::upgrade);
-        pods.filter_map(|pod| pod.get().map(Pod::held)).sum()
+    /// Returns how many bytes those homes hold.
+    pub(crate) async fn homes(&self) -> u64 {
+        let pods: Vec<Pod> = {
+            let pods = self.pods.lock();
+            let pods = pods.iter().filter_map(Weak::upgrade);
+            pods.filter_map(|pod| pod.get().cloned()).collect()
+        };
+        let mut bytes = 0_u64;
+        // One after the other: other users' commands need the disk, too.
+        for pod in pods {
+            bytes = bytes.saturating_add(pod.held().await);
+        }
+        bytes
     }
 
     fn count(
