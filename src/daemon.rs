@@ -129,7 +129,7 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
     );
     let cluster = config.cluster.as_ref();
     let shared = Arc::new(Shared {
-        node: Node::here(),
+        node: Node::here(config.cluster.as_ref().and_then(|it| it.name.as_deref())),
         gate: gate
             .for_users(users.clone(), config.auth.header.clone())
             .for_cluster(

@@ -7,6 +7,7 @@
 mod admin;
 pub(crate) mod auth;
 mod callback;
+mod cluster;
 mod console;
 mod relay;
 mod routes;

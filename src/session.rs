@@ -11,6 +11,7 @@ mod approvals;
 mod asking;
 mod client_tools;
 mod conversations;
+mod counted;
 mod daemon;
 mod defaults;
 mod execute;

@@ -27,7 +27,7 @@ use crate::protocol::roles::SocketRole;
 use crate::users::{Grant, User, is_plain};
 use keys::Keys;
 pub(crate) use make::{public_keys, signed, written_key};
-pub(crate) use pass::{Asked, Passes};
+pub(crate) use pass::{Asked, AskedSocket, Passes};
 pub(crate) use revoked::Revoked;
 use source::Source;
 
@@ -78,6 +78,9 @@ pub(crate) struct Rights {
     /// US dollars in a day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<f64>,
+    /// Bytes that the user may keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<u64>,
 }
 
 /// What a user's sockets may do.
@@ -111,7 +114,7 @@ pub(crate) enum Refused {
     #[error("the token was taken back")]
     Revoked,
     #[error(
-        "the token has claims that cannot be read: they need `sub`, `exp`, and in `outrigger` no more than role, roots, trust and budget"
+        "the token has claims that cannot be read: they need `sub`, `exp`, and in `outrigger` no more than role, roots, trust, budget and disk"
     )]
     Claims,
 }
@@ -258,6 +261,7 @@ impl Claims {
             roots,
             trust,
             budget,
+            disk,
         } = self.outrigger.clone();
         let name = &self.sub;
         let is_name = (1..=MAX_NAME).contains(&name.chars().count());
@@ -295,6 +299,7 @@ impl Claims {
             roots,
             most_trust: trust.unwrap_or(TrustLevel::Autonomous),
             day,
+            disk: disk.map(Arc::new),
             ends: Some(ends),
             revoked: CancellationToken::new(),
         })

@@ -33,6 +33,8 @@ pub struct Grant {
     pub most_trust: TrustLevel,
     /// The most that its user may spend in a day. It counts for the user as long as anybody has it.
     pub day: Option<Arc<Money>>,
+    /// The most bytes that its user may keep. It counts as the day does.
+    pub disk: Option<Arc<u64>>,
     /// When it ends.
     pub ends: Option<Timestamp>,
     /// Cancelled when it was taken back.
@@ -80,6 +82,7 @@ impl Grant {
             roots: None,
             most_trust: TrustLevel::Autonomous,
             day: None,
+            disk: None,
             ends: None,
             revoked: CancellationToken::new(),
         }

@@ -399,6 +399,7 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
             [CompletionResult]::new('--root', '--root', [CompletionResultType]::ParameterName, 'A folder below which its projects are, absolute; may be given several times [default: those of project.allowed]')
             [CompletionResult]::new('--trust', '--trust', [CompletionResultType]::ParameterName, 'The most that is done without asking [default: what the configuration allows]')
             [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'US dollars that the user may spend in a day [default: budget.user_day]')
+            [CompletionResult]::new('--disk', '--disk', [CompletionResultType]::ParameterName, 'How much the user may keep, e.g. 500MiB [default: auth.limits.disk]')
             [CompletionResult]::new('--iss', '--iss', [CompletionResultType]::ParameterName, 'Who makes it, for auth.jwt.issuer')
             [CompletionResult]::new('--aud', '--aud', [CompletionResultType]::ParameterName, 'Which daemon it is for, for auth.jwt.audience')
             [CompletionResult]::new('--jti', '--jti', [CompletionResultType]::ParameterName, 'Its own name, by which it can be taken back [default: a random one]')

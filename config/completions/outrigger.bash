@@ -1789,7 +1789,7 @@ _outrigger() {
             return 0
             ;;
         outrigger__subcmd__token__subcmd__create)
-            opts="-h --key --sub --ttl --role --root --trust --budget --iss --aud --jti --help"
+            opts="-h --key --sub --ttl --role --root --trust --budget --disk --iss --aud --jti --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1820,6 +1820,10 @@ _outrigger() {
                     return 0
                     ;;
                 --budget)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --disk)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

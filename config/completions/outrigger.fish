@@ -254,6 +254,7 @@ complete -c outrigger -n "__fish_outrigger_using_subcommand token; and __fish_se
 guided\t'What can change something is asked for'
 autonomous\t'Only what goes beyond the scope is asked for'"
 complete -c outrigger -n "__fish_outrigger_using_subcommand token; and __fish_seen_subcommand_from create" -l budget -d 'US dollars that the user may spend in a day [default: budget.user_day]' -r
+complete -c outrigger -n "__fish_outrigger_using_subcommand token; and __fish_seen_subcommand_from create" -l disk -d 'How much the user may keep, e.g. 500MiB [default: auth.limits.disk]' -r
 complete -c outrigger -n "__fish_outrigger_using_subcommand token; and __fish_seen_subcommand_from create" -l iss -d 'Who makes it, for auth.jwt.issuer' -r
 complete -c outrigger -n "__fish_outrigger_using_subcommand token; and __fish_seen_subcommand_from create" -l aud -d 'Which daemon it is for, for auth.jwt.audience' -r
 complete -c outrigger -n "__fish_outrigger_using_subcommand token; and __fish_seen_subcommand_from create" -l jti -d 'Its own name, by which it can be taken back [default: a random one]' -r

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use crate::message::TrustLevel;
 use crate::token::Role;
-use crate::units::parse_duration;
+use crate::units::{parse_duration, parse_size};
 
 /// What is to be done with tokens of users.
 #[derive(Debug, Subcommand)]
@@ -50,6 +50,9 @@ pub struct CreateArguments {
     /// US dollars that the user may spend in a day [default: budget.user_day]
     #[arg(long, value_name = "DOLLARS")]
     pub budget: Option<f64>,
+    /// How much the user may keep, e.g. 500MiB [default: auth.limits.disk]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub disk: Option<u64>,
     /// Who makes it, for auth.jwt.issuer
     #[arg(long, value_name = "NAME")]
     pub iss: Option<String>,
@@ -65,4 +68,8 @@ fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text)
         .filter(|it| !it.is_zero())
         .ok_or_else(|| "expected a duration such as 30m or 8h".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| "expected a size such as 500MiB".to_owned())
 }

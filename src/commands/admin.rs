@@ -29,6 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The most bytes of an answer: a row for each of the sessions that a daemon may have, many times over.
 const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
+/// Where a daemon says how it stands itself, without asking others.
+const OWN_NODE: &str = "admin/nodes?here=1";
+
 /// A daemon that runs.
 struct Daemon {
     client: Client,
@@ -216,14 +219,14 @@ impl Daemon {
     async fn wait_for_end(&self, mut running: usize) -> Result<(), Problem> {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let report: NodesReport = match self.ask(Method::GET, "admin/nodes", None).await {
+            let report: NodesReport = match self.ask(Method::GET, OWN_NODE, None).await {
                 Ok(report) => report,
                 Err(Problem::Nobody(_)) => return Ok(()),
                 // It was asked in its last moment.
                 Err(_) if self.is_gone().await => return Ok(()),
                 Err(problem) => return Err(problem),
             };
-            let now = report.nodes.iter().map(|node| node.running).sum();
+            let now = report.nodes.iter().filter_map(|node| node.running).sum();
             if now != running {
                 running = now;
                 complain(&runs(running));
@@ -232,7 +235,7 @@ impl Daemon {
     }
 
     async fn is_gone(&self) -> bool {
-        let again = self.ask::<NodesReport>(Method::GET, "admin/nodes", None);
+        let again = self.ask::<NodesReport>(Method::GET, OWN_NODE, None);
         matches!(again.await, Err(Problem::Nobody(_)))
     }
 }

@@ -52,6 +52,7 @@ fn create(wanted: &CreateArguments) -> Result<String, String> {
             roots: Some(wanted.roots.clone()).filter(|roots| !roots.is_empty()),
             trust: wanted.trust,
             budget: wanted.budget,
+            disk: wanted.disk,
         },
     };
     claims.check()?;

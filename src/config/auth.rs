@@ -25,6 +25,8 @@ pub struct UserLimits {
     pub exchanges: Option<u64>,
     /// Sends in a minute.
     pub sends_per_minute: Option<u64>,
+    /// Bytes that are kept.
+    pub disk: Option<u64>,
 }
 
 /// Users with tokens.

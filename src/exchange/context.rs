@@ -226,7 +226,7 @@ pub(crate) struct ConversationContext {
     pub within: Option<Arc<Within>>,
     pub history: Arc<History>,
     pub seen: Arc<SeenFiles>,
-    pub pod: OnceLock<Pod>,
+    pub pod: Arc<OnceLock<Pod>>,
     /// Its commands in the background, which end with it.
     pub background: Jobs,
     pub running: Arc<RunningExchange>,
@@ -262,7 +262,7 @@ impl ConversationContext {
             within: None,
             history,
             seen: Arc::default(),
-            pod: OnceLock::new(),
+            pod: Arc::default(),
             background: Jobs::default(),
             running: Arc::default(),
             memory,

@@ -14,6 +14,9 @@ pub struct SessionsReport {
     /// How many there are besides that did not answer in time.
     #[serde(default)]
     pub unanswered: usize,
+    /// The nodes that did not answer, whose sessions are not among these.
+    #[serde(default)]
+    pub silent: Vec<String>,
 }
 
 /// A session that lives.
@@ -50,6 +53,9 @@ pub struct SessionRow {
 pub struct UsersReport {
     /// Users with sessions that live, by their names.
     pub users: Vec<UserRow>,
+    /// The nodes that did not answer, whose sessions are not counted.
+    #[serde(default)]
+    pub silent: Vec<String>,
 }
 
 /// What a user's sessions that live come to.
@@ -73,7 +79,7 @@ pub struct UserRow {
 /// Answer to `GET /admin/nodes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodesReport {
-    /// The nodes; one where the daemon is alone.
+    /// The nodes that have the same database, by their names; one where the daemon is alone.
     pub nodes: Vec<NodeRow>,
 }
 
@@ -81,18 +87,30 @@ pub struct NodesReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRow {
-    /// Its name: that of its machine, or of its pod.
+    /// Its name: `cluster.name`, or that of its machine or of its pod.
     pub node: String,
-    /// Its version.
-    pub version: String,
+    /// Whether it is the one that answers.
+    #[serde(default)]
+    pub here: bool,
+    /// Where the others reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its version; absent where it did not answer, as `running` and `since` are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// Whether it takes new work.
     pub state: NodeState,
-    /// How many sessions live there.
+    /// How many sessions live there; of one that did not answer, how many are its own in the database.
     pub sessions: usize,
     /// How many exchanges run there.
-    pub running: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<usize>,
     /// Since when it runs, in UTC.
-    pub since: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// How long ago it renewed its lease in the database, in milliseconds; absent without one, and where it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewed_ms: Option<u64>,
 }
 
 /// Whether a node takes new work.
@@ -103,6 +121,10 @@ pub enum NodeState {
     Ready,
     /// It lets what runs come to its end, and then ends.
     Draining,
+    /// It did not answer, or nobody knows where to ask it. Its lease holds.
+    Unknown,
+    /// Its lease is over: others may take its sessions.
+    Gone,
 }
 
 /// Body of `POST /admin/drain`.

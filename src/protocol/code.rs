@@ -71,7 +71,7 @@ pub enum SessionCode {
     StoreUnavailable,
     /// Another daemon on the same database has the session; try again in a while.
     SessionElsewhere,
-    /// The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
+    /// The user does, or keeps, as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
     QuotaExceeded,
     /// The daemon is about to end and begins nothing new.
     ShuttingDown,

@@ -12,6 +12,7 @@ use axum::{Extension, Json, Router};
 
 use super::Shared;
 use super::auth::Denied;
+use super::cluster::{self, Reach};
 use crate::message::Money;
 use crate::protocol::admin::{
     DrainWanted, Draining, NodeRow, NodeState, NodesReport, SessionRow, SessionsReport, UserRow,
@@ -27,15 +28,15 @@ const MAX_DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Which daemon this is.
 pub(crate) struct Node {
-    name: String,
+    pub(super) name: String,
     since: String,
 }
 
 impl Node {
-    /// Returns this machine's, from now on.
-    pub(crate) fn here() -> Self {
+    /// Returns the one of this name, from now on; of this machine's where it has none.
+    pub(crate) fn here(name: Option<&str>) -> Self {
         Self {
-            name: machine(),
+            name: name.map_or_else(machine, str::to_owned),
             since: Timestamp::now().to_string(),
         }
     }
@@ -78,37 +79,52 @@ fn may_operate(grant: &Grant) -> Result<(), Denied> {
 async fn sessions(
     State(shared): State<Arc<Shared>>,
     Extension(grant): Extension<Arc<Grant>>,
+    reach: Reach,
 ) -> Result<Json<SessionsReport>, Denied> {
     may_operate(&grant)?;
-    Ok(Json(shared.sessions.report(&shared.node.name).await))
+    Ok(Json(cluster::sessions(&shared, &grant, reach).await))
 }
 
 async fn users(
     State(shared): State<Arc<Shared>>,
     Extension(grant): Extension<Arc<Grant>>,
+    reach: Reach,
 ) -> Result<Json<UsersReport>, Denied> {
     may_operate(&grant)?;
-    let report = shared.sessions.report(&shared.node.name).await;
-    Ok(Json(by_user(&report.sessions)))
+    let report = cluster::sessions(&shared, &grant, reach).await;
+    Ok(Json(UsersReport {
+        silent: report.silent,
+        users: by_user(&report.sessions),
+    }))
 }
 
 async fn nodes(
     State(shared): State<Arc<Shared>>,
     Extension(grant): Extension<Arc<Grant>>,
+    reach: Reach,
 ) -> Result<Json<NodesReport>, Denied> {
     may_operate(&grant)?;
-    let node = NodeRow {
-        node: shared.node.name.clone(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        state: match shared.daemon.draining.is_cancelled() {
-            true => NodeState::Draining,
-            false => NodeState::Ready,
-        },
-        sessions: metrics::SESSIONS.now(),
-        running: metrics::EXCHANGES.now(),
-        since: shared.node.since.clone(),
-    };
-    Ok(Json(NodesReport { nodes: vec![node] }))
+    Ok(Json(cluster::nodes(&shared, &grant, reach).await))
+}
+
+impl Shared {
+    /// Returns the row of this daemon.
+    pub(super) fn row(&self) -> NodeRow {
+        NodeRow {
+            node: self.node.name.clone(),
+            here: true,
+            url: None,
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            state: match self.daemon.draining.is_cancelled() {
+                true => NodeState::Draining,
+                false => NodeState::Ready,
+            },
+            sessions: metrics::SESSIONS.now(),
+            running: Some(metrics::EXCHANGES.now()),
+            since: Some(self.node.since.clone()),
+            renewed_ms: None,
+        }
+    }
 }
 
 async fn drain(
@@ -130,7 +146,7 @@ async fn drain(
 }
 
 /// Adds sessions up by their users.
-fn by_user(sessions: &[SessionRow]) -> UsersReport {
+fn by_user(sessions: &[SessionRow]) -> Vec<UserRow> {
     let mut users: BTreeMap<&str, UserRow> = BTreeMap::new();
     for session in sessions {
         let row = users.entry(&session.user).or_insert_with(|| UserRow {
@@ -151,9 +167,7 @@ fn by_user(sessions: &[SessionRow]) -> UsersReport {
         row.output_tokens = row.output_tokens.saturating_add(session.output_tokens);
         row.spent_usd = row.spent_usd.plus(session.spent_usd);
     }
-    UsersReport {
-        users: users.into_values().collect(),
-    }
+    users.into_values().collect()
 }
 
 #[cfg(test)]
@@ -193,13 +207,13 @@ mod tests {
             spent_usd: Money::from_micros(micros),
             since: String::new(),
         };
-        let report = by_user(&[
+        let users = by_user(&[
             row("b", SessionStateName::Idle, 1),
             row("a", SessionStateName::Running, 2),
             row("b", SessionStateName::RequiresAction, 4),
         ]);
-        let users = report.users.iter();
         let users: Vec<_> = users
+            .iter()
             .map(|it| {
                 let money = it.spent_usd.micros();
                 (

@@ -13,10 +13,11 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::cluster::ASKED;
 use super::relay::PASS;
 use crate::config::HeaderConfig;
 use crate::protocol::roles::SocketRole;
-use crate::token::{Asked, MAX_NAME, Passes, Refused, Tokens};
+use crate::token::{Asked, AskedSocket, MAX_NAME, Passes, Refused, Tokens};
 use crate::users::{Grant, User};
 
 /// What the subprotocol that carries a token begins with.
@@ -159,19 +160,29 @@ impl Gate {
         }
     }
 
-    /// Returns what another daemon of the cluster grants, which passes a socket on to the session that it asks for.
+    /// Returns what another daemon of the cluster grants, which passes a socket on to the session that it asks for, or an
+    /// operator's question.
     fn of_cluster(&self, uri: &Uri, headers: &HeaderMap) -> Option<Grant> {
         let pass = single(headers, &PASS).ok()??;
-        // It is for a socket, and for nothing else.
-        (uri.path() == SOCKETS).then_some(())?;
-        let wanted = axum::extract::Query::<Session>::try_from_uri(uri).ok()?;
         let cluster = self.cluster.as_ref()?;
-        let asked = Asked {
-            address: cluster.address.as_deref()?,
-            session: &wanted.0.session,
-            key: single(headers, &SEC_WEBSOCKET_KEY).ok()??,
+        // It is for a socket or for what daemons ask each other, and for nothing else.
+        let socket = match uri.path() {
+            SOCKETS => Some(AskedSocket {
+                session: axum::extract::Query::<Session>::try_from_uri(uri)
+                    .ok()?
+                    .0
+                    .session,
+                key: single(headers, &SEC_WEBSOCKET_KEY).ok()??.to_owned(),
+            }),
+            path if ASKED.contains(&path) => None,
+            _ => return None,
         };
-        cluster.passes.read(asked, pass)
+        let asked = Asked {
+            address: cluster.address.clone()?,
+            path: uri.path().to_owned(),
+            socket,
+        };
+        cluster.passes.read(&asked, pass)
     }
 
     /// Returns what the user may that a trusted proxy names; `None` where none does.

@@ -18,7 +18,7 @@ use reqwest::Url;
 
 use super::Shared;
 use crate::message::SessionId;
-use crate::token::Asked;
+use crate::token::{Asked, AskedSocket};
 use crate::users::Grant;
 
 /// What a daemon of the cluster says of the socket that it passes on.
@@ -45,10 +45,14 @@ pub(super) async fn pass_on(
     let address = sessions.address_of(session).await?;
     // Served there, it counts here all the same: taken before the other daemon makes room for it.
     let places = shared.places(grant.role)?;
+    let key = parts.headers.get(SEC_WEBSOCKET_KEY)?.to_str().ok()?;
     let asked = Asked {
-        address: &address,
-        session: session.as_str(),
-        key: parts.headers.get(SEC_WEBSOCKET_KEY)?.to_str().ok()?,
+        address: address.clone(),
+        path: parts.uri.path().to_owned(),
+        socket: Some(AskedSocket {
+            session: session.to_string(),
+            key: key.to_owned(),
+        }),
     };
     let pass = passes.write(asked, grant)?;
     let answer = match ask(shared, &address, parts, pass).await? {

@@ -54,6 +54,7 @@ impl Session {
                 Arc::clone(&account),
             ),
         };
+        self.services.quota.count_home(&context.conversation.pod);
         let cancel = self.cancel.child_token();
         let predecessor_gone = self.closing.remove(id).unwrap_or_else(already_cancelled);
         let gone = CancellationToken::new();

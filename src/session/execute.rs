@@ -20,7 +20,7 @@ impl Session {
         let Some(digest) = self.new_call(&wanted, id).await else {
             return;
         };
-        match self.count_send() {
+        match self.count_send().await {
             Ok(()) => self.take_call(wanted, digest, id).await,
             Err(error) => self.answer(id, Event::SessionError(error)),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use outrigger_store::{Change, Cursor, Listing, TitleBy};
 
+use super::counted::room;
 use super::resolve::invalid;
 use super::{Daemon, Session, UserSessions};
 use crate::message::{ConversationId, SessionId};
@@ -103,7 +104,9 @@ impl Session {
         }
         let from = self.or_this(wanted.session_id.clone());
         let updates = self.updates();
+        let (daemon, quota) = (Arc::clone(&self.daemon), Arc::clone(&self.services.quota));
         self.with_store(id, async move |store| {
+            room(&daemon, Some(&store), &quota, 0).await?;
             let session_id = fork(&store, &updates, &from, &wanted).await?;
             Ok(Event::SessionForkResult(answer::SessionForked {
                 session_id,
@@ -196,8 +199,11 @@ impl UserSessions {
 
     /// Makes a session of what was said in another one, all of it.
     pub(crate) async fn fork(&self, from: &SessionId) -> Result<SessionId, SessionError> {
-        let all = SessionFork::default();
-        fork(&self.store()?, &self.updates(), from, &all).await
+        let (store, all) = (self.store()?, SessionFork::default());
+        let quota = self.daemon().quotas.of(self.user());
+        quota.grant_disk(self.grant().disk.as_ref());
+        room(self.daemon(), Some(&store), &quota, 0).await?;
+        fork(&store, &self.updates(), from, &all).await
     }
 
     fn store(&self) -> Result<UserStore, SessionError> {

@@ -90,6 +90,7 @@ impl Sessions {
         SessionsReport {
             sessions,
             unanswered,
+            silent: Vec::new(),
         }
     }
 }

@@ -16,7 +16,7 @@ impl Session {
     pub(super) async fn queue(&mut self, wanted: ChatQueue, id: Option<&RequestId>) {
         // What says something else is asked about as a send is.
         let counted = match wanted.action {
-            QueueAction::Edit => self.count_send(),
+            QueueAction::Edit => self.count_send().await,
             _ => Ok(()),
         };
         match counted {

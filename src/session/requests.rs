@@ -261,7 +261,7 @@ impl Session {
     /// Passes a `chat:compact` on to its conversation, which has nothing to leave out where there is none.
     async fn compact(&mut self, wanted: command::ChatCompact, id: Option<&RequestId>) {
         // A model is asked, as by a send.
-        match self.count_send() {
+        match self.count_send().await {
             Ok(()) => self.take_compact(wanted, id).await,
             Err(error) => self.answer(id, Event::SessionError(error)),
         }

@@ -165,6 +165,7 @@ impl Session {
         } = entrance;
         let allowed = grant.role;
         self.services.spend.grant_day(grant.day.as_ref());
+        self.services.quota.grant_disk(grant.disk.as_ref());
         // Another token of the same user may be for more.
         let project = self.shared.workspace.project();
         if project.is_ok_and(|project| !grant.allows_folder(&project.root)) {

@@ -17,7 +17,6 @@ use crate::protocol::{RequestId, SessionCode, word};
 use crate::spend::Owners;
 use crate::store::Waiting;
 use crate::telemetry::metrics;
-use crate::units::millis;
 
 /// Ids of sends that are remembered, so that none runs twice.
 const REMEMBERED_SENDS: usize = 256;
@@ -47,7 +46,7 @@ impl Session {
             return;
         };
         // Before documents and hooks: they are what costs.
-        match self.count_send() {
+        match self.count_send().await {
             Ok(()) => self.take_send(new, id).await,
             Err(error) => self.answer(id, Event::SessionError(error)),
         }
@@ -158,17 +157,6 @@ impl Session {
         };
         let command = conversation::Command::Send(Box::new(send));
         drop(inbox.send(command).await);
-    }
-
-    /// Counts what the user has sent. Fails where that was as much in the last minute as one may. How much runs at once is for
-    /// each conversation to say, as it begins.
-    pub(super) fn count_send(&self) -> Result<(), SessionError> {
-        let most = self.daemon.services.config().auth.limits.sends_per_minute;
-        let problem = "this user has sent as much in a minute as one may (auth.limits.sends_per_minute); send it again later";
-        self.services.quota.send(most).map_err(|left| SessionError {
-            retry_after_ms: Some(millis(left)),
-            ..SessionError::new(SessionCode::QuotaExceeded, problem)
-        })
     }
 
     /// Fails where another conversation is one too many.

@@ -149,6 +149,7 @@ impl UserSessions {
         let all = &self.all;
         let most = all.daemon.services.config().auth.limits.sessions;
         let quota = all.daemon.quotas.of(self.user());
+        quota.grant_disk(self.grant.disk.as_ref());
         let counted = quota.session(most).ok_or(NoSession::Quota)?;
         let feed = all.feed(self.user(), &workspace, &ready, restored.as_ref());
         let feed = Arc::new(feed);

@@ -139,6 +139,7 @@ impl Session {
                 Arc::clone(&account),
             ),
         };
+        self.services.quota.count_home(&context.conversation.pod);
         context.conversation.instructions = Instructions::within(within.answers.clone());
         context.conversation.within = Some(within);
         context.conversation.questions = questions;

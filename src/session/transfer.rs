@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::Session;
+use super::counted::room;
 use super::imports::{Incoming, Place};
 use super::kept::{failed, unchanged};
 use super::projects;
@@ -125,6 +126,8 @@ impl Session {
                 (incoming, place)
             }
             None => {
+                // Before a long file is on its way for nothing.
+                room(&self.daemon, Some(&store), &self.services.quota, 0).await?;
                 let place = self.daemon.imports.begin().ok_or_else(|| {
                     let problem = "too many sessions are being imported at once; try again";
                     SessionError::new(SessionCode::RateLimited, problem)
@@ -161,7 +164,8 @@ impl Session {
 
     /// Makes a session of a file that is all there.
     fn import(&self, incoming: Incoming, place: Arc<Place>, part: u64, id: Option<&RequestId>) {
-        let file = incoming.file;
+        let Incoming { file, bytes, .. } = incoming;
+        let (daemon, quota) = (Arc::clone(&self.daemon), Arc::clone(&self.services.quota));
         let (config, grant) = (self.daemon.services.config(), Arc::clone(&self.grant));
         let here = projects::root(&self.shared.workspace);
         // Another machine's folder is none to work in here.
@@ -174,6 +178,7 @@ impl Session {
         let updates = self.updates();
         self.with_store(id, async move |store| {
             let _place = place;
+            room(&daemon, Some(&store), &quota, bytes).await?;
             let wrong = |problem: String| invalid(format!("session:import: {problem}"));
             let checked = tokio::task::spawn_blocking(move || {
                 let again = file.try_clone().map_err(|error| error.to_string())?;

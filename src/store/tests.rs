@@ -59,6 +59,10 @@ impl Store for Slow {
         async { Ok(()) }.boxed()
     }
 
+    fn kept(&self, _: u64) -> BoxFuture<'static, Result<u64, Error>> {
+        async { Ok(0) }.boxed()
+    }
+
     fn hold(&self, _: &str) -> Held {
         Box::new(())
     }

@@ -22,30 +22,38 @@ const CLOCK_SKEW: Duration = Duration::from_secs(60);
 /// Whom all passes are for.
 const AUDIENCE: &str = "outrigger-cluster";
 
-/// What a pass is for: one socket, at one daemon. Whoever reads a pass on its way can do no more with it than that socket can.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked<'a> {
-    /// Where the daemon is that has the session.
-    pub address: &'a str,
-    pub session: &'a str,
-    /// The `Sec-WebSocket-Key` of the request: random, and new for each socket (RFC 6455, 4.1).
-    pub key: &'a str,
+/// What a pass is for: one request at one daemon. Whoever reads a pass on its way can do no more with it than that request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// Where the daemon is that is asked.
+    pub address: String,
+    pub path: String,
+    /// The socket, where one is asked for.
+    pub socket: Option<AskedSocket>,
 }
 
-/// What a pass says: for which socket it is, and what is granted there.
+/// A socket that is passed on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AskedSocket {
+    pub session: String,
+    /// The `Sec-WebSocket-Key` of the request: random, and new for each socket (RFC 6455, 4.1).
+    pub key: String,
+}
+
+/// What a pass says: for which request it is, and what is granted there.
 #[derive(Serialize, Deserialize)]
 struct Claims {
     aud: String,
     exp: i64,
-    address: String,
-    session: String,
-    key: String,
+    asked: Asked,
     user: String,
     role: String,
     is_operator: bool,
     roots: Option<Vec<PathBuf>>,
     trust: TrustLevel,
     day: Option<i64>,
+    #[serde(default)]
+    disk: Option<u64>,
     ends: Option<i64>,
 }
 
@@ -66,28 +74,27 @@ impl Passes {
         }
     }
 
-    /// Returns a pass for a socket; `None` where a folder's name cannot be written.
-    pub(crate) fn write(&self, asked: Asked<'_>, grant: &Grant) -> Option<String> {
+    /// Returns a pass for a request; `None` where a folder's name cannot be written.
+    pub(crate) fn write(&self, asked: Asked, grant: &Grant) -> Option<String> {
         let lasts = i64::try_from(LASTS.as_secs()).ok()?;
         let claims = Claims {
             aud: AUDIENCE.to_owned(),
             exp: Timestamp::now().as_second().saturating_add(lasts),
-            address: asked.address.to_owned(),
-            session: asked.session.to_owned(),
-            key: asked.key.to_owned(),
+            asked,
             user: grant.user.as_str().to_owned(),
             role: grant.role.word().to_owned(),
             is_operator: grant.is_operator,
             roots: grant.roots.clone(),
             trust: grant.most_trust,
             day: grant.day.as_deref().map(|it| it.micros()),
+            disk: grant.disk.as_deref().copied(),
             ends: grant.ends.map(Timestamp::as_millisecond),
         };
         encode(&Header::new(Algorithm::HS256), &claims, &self.write).ok()
     }
 
-    /// Returns what a pass grants to the socket that shows it; `None` where it is none for it.
-    pub(crate) fn read(&self, asked: Asked<'_>, pass: &str) -> Option<Grant> {
+    /// Returns what a pass grants to the request that shows it; `None` where it is none for it.
+    pub(crate) fn read(&self, asked: &Asked, pass: &str) -> Option<Grant> {
         let mut wanted = Validation::new(Algorithm::HS256);
         wanted.set_audience(&[AUDIENCE]);
         wanted.set_required_spec_claims(&["aud", "exp"]);
@@ -100,18 +107,14 @@ impl Passes {
         ];
         let role = roles.into_iter().find(|it| it.word() == claims.role)?;
         let ends = claims.ends.map(Timestamp::from_millisecond);
-        let meant = Asked {
-            address: &claims.address,
-            session: &claims.session,
-            key: &claims.key,
-        };
-        (meant == asked).then_some(())?;
+        (claims.asked == *asked).then_some(())?;
         Some(Grant {
             user: User::new(&claims.user),
             is_operator: claims.is_operator,
             roots: claims.roots,
             most_trust: claims.trust,
             day: claims.day.map(|it| Arc::new(Money::from_micros(it))),
+            disk: claims.disk.map(Arc::new),
             ends: ends.transpose().ok()?,
             ..Grant::of_the_daemon(role)
         })
@@ -122,11 +125,16 @@ impl Passes {
 mod tests {
     use super::*;
 
-    const ASKED: Asked<'static> = Asked {
-        address: "http://10.0.0.5:4517",
-        session: "s",
-        key: "dGhlIHNhbXBsZSBub25jZQ==",
-    };
+    fn asked() -> Asked {
+        Asked {
+            address: "http://10.0.0.5:4517".to_owned(),
+            path: "/ws".to_owned(),
+            socket: Some(AskedSocket {
+                session: "s".to_owned(),
+                key: "dGhlIHNhbXBsZSBub25jZQ==".to_owned(),
+            }),
+        }
+    }
 
     fn passes(secret: &str) -> Passes {
         Passes::new(&SecretString::from(secret))
@@ -144,12 +152,13 @@ mod tests {
                 roots: Some(vec![PathBuf::from("/work/änna")]),
                 most_trust: TrustLevel::Guided,
                 day: Some(Arc::new(Money::from_micros(1_500_000))),
+                disk: Some(Arc::new(7_000_000)),
                 ends: Some(ends),
                 ..Grant::of_the_daemon(SocketRole::Observer)
             },
         ] {
-            let pass = passes.write(ASKED, &grant).unwrap();
-            let read = passes.read(ASKED, &pass).unwrap();
+            let pass = passes.write(asked(), &grant).unwrap();
+            let read = passes.read(&asked(), &pass).unwrap();
             // What takes a grant back is not written: the daemon that passes on ends the socket.
             let all = |it: &Grant| {
                 (
@@ -159,6 +168,7 @@ mod tests {
                     it.roots.clone(),
                     it.most_trust,
                     it.day.as_deref().copied(),
+                    it.disk.as_deref().copied(),
                     it.ends,
                 )
             };
@@ -167,48 +177,47 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_is_good_for_its_socket_and_its_cluster_alone() {
+    fn a_pass_is_good_for_its_request_and_its_cluster_alone() {
         let own = passes("0123456789abcdef0123456789abcdef");
-        let pass = own.write(ASKED, &Grant::default()).unwrap();
-        assert!(own.read(ASKED, &pass).is_some());
-        for other in [
-            Asked {
-                session: "t",
-                ..ASKED
-            },
-            Asked {
-                key: "AAAAAAAAAAAAAAAAAAAAAA==",
-                ..ASKED
-            },
-            Asked {
-                address: "http://10.0.0.6:4517",
-                ..ASKED
-            },
-        ] {
-            assert!(own.read(other, &pass).is_none(), "{other:?}");
+        let pass = own.write(asked(), &Grant::default()).unwrap();
+        assert!(own.read(&asked(), &pass).is_some());
+        let socket = asked().socket.unwrap();
+        let (session, key) = ("t".to_owned(), "AAAAAAAAAAAAAAAAAAAAAA==".to_owned());
+        let others = [
+            Some(AskedSocket {
+                session,
+                ..socket.clone()
+            }),
+            Some(AskedSocket { key, ..socket }),
+            None,
+        ];
+        let others = others.map(|socket| Asked { socket, ..asked() });
+        let [address, path] = ["http://10.0.0.6:4517", "/admin/nodes"].map(str::to_owned);
+        let elsewhere = [Asked { address, ..asked() }, Asked { path, ..asked() }];
+        for other in others.into_iter().chain(elsewhere) {
+            assert!(own.read(&other, &pass).is_none(), "{other:?}");
         }
         let stranger = passes("another secret of the same length");
-        assert!(stranger.read(ASKED, &pass).is_none());
+        assert!(stranger.read(&asked(), &pass).is_none());
         let now = Timestamp::now().as_second();
         let made = |aud: &str, exp: i64, algorithm| {
             let claims = Claims {
                 aud: aud.to_owned(),
                 exp,
-                address: ASKED.address.to_owned(),
-                session: ASKED.session.to_owned(),
-                key: ASKED.key.to_owned(),
+                asked: asked(),
                 user: String::new(),
                 role: "driver".to_owned(),
                 is_operator: true,
                 roots: None,
                 trust: TrustLevel::Autonomous,
                 day: None,
+                disk: None,
                 ends: None,
             };
             encode(&Header::new(algorithm), &claims, &own.write)
         };
         let good = made(AUDIENCE, now + 30, Algorithm::HS256).unwrap();
-        assert!(own.read(ASKED, &good).is_some());
+        assert!(own.read(&asked(), &good).is_some());
         for wrong in [
             made("outrigger", now + 30, Algorithm::HS256).unwrap(),
             made(AUDIENCE, now - 120, Algorithm::HS256).unwrap(),
@@ -217,7 +226,7 @@ mod tests {
             String::new(),
             "a.b.c".to_owned(),
         ] {
-            assert!(own.read(ASKED, &wrong).is_none(), "{wrong}");
+            assert!(own.read(&asked(), &wrong).is_none(), "{wrong}");
         }
     }
 }

@@ -235,6 +235,11 @@ async fn a_token_holds_now_here_and_for_somebody() {
         ),
         (json!({"outrigger": {"roots": many}}), Some(Refused::Claims)),
         (json!({"outrigger": {"budget": -1}}), Some(Refused::Claims)),
+        (json!({"outrigger": {"disk": -1}}), Some(Refused::Claims)),
+        (
+            json!({"outrigger": {"disk": "1MiB"}}),
+            Some(Refused::Claims),
+        ),
         (json!({"outrigger": "all"}), Some(Refused::Claims)),
     ] {
         let token = issuer.token("ed", &head("EdDSA", "ed"), &claims(&other));
@@ -277,8 +282,7 @@ async fn what_is_no_token_opens_nothing() {
 #[tokio::test]
 async fn a_token_says_what_its_user_may() {
     let issuer = Issuer::new();
-    let rights =
-        json!({"role": "approver", "roots": ["/work/anna"], "trust": "guided", "budget": 2.5});
+    let rights = json!({"role": "approver", "roots": ["/work/anna"], "trust": "guided", "budget": 2.5, "disk": 1_000_000});
     let rights = claims(&json!({"outrigger": rights}));
     let token = issuer.token("ed", &head("EdDSA", "ed"), &rights);
     let grant = issuer.tokens.grant(&token).await.unwrap();
@@ -289,6 +293,7 @@ async fn a_token_says_what_its_user_may() {
     assert_eq!(grant.roots, Some(vec![PathBuf::from("/work/anna")]));
     assert_eq!(grant.most_trust, TrustLevel::Guided);
     assert_eq!(grant.day.as_deref(), Money::from_dollars(2.5).as_ref());
+    assert_eq!(grant.disk.as_deref(), Some(&1_000_000));
     let ends = rights["exp"].as_i64().unwrap() + 5;
     assert_eq!(grant.ends.unwrap().as_second(), ends);
     for (role, expected) in [

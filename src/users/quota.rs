@@ -1,13 +1,15 @@
-//! How much a user does at once and in a minute, and whether that is more than the operator lets each have.
+//! How much a user does at once, in a minute and on the disk, and whether that is more than the operator lets each have.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use outrigger_store::User;
 use parking_lot::Mutex;
 use tokio::time::Instant;
+
+use crate::sandbox::Pod;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -37,6 +39,10 @@ pub(crate) struct Quota {
     sends: Mutex<VecDeque<Instant>>,
     sessions: AtomicUsize,
     exchanges: AtomicUsize,
+    /// How many bytes the user may keep by what was granted, as long as anybody has that: the least counts.
+    disk: Mutex<Vec<Weak<u64>>>,
+    /// What commands of conversations share, as long as those are there.
+    pods: Mutex<Vec<Weak<OnceLock<Pod>>>>,
 }
 
 /// One of what is counted, until it is dropped.
@@ -81,6 +87,46 @@ impl Quota {
     /// Counts a conversation at work, or a task; `None` where there are as many as may be.
     pub(crate) fn exchange(self: &Arc<Self>, most: Option<u64>) -> Option<Counted> {
         self.count(|quota| &quota.exchanges, most)
+    }
+
+    /// Has the user keep no more bytes than this as long as anybody has it.
+    pub(crate) fn grant_disk(&self, granted: Option<&Arc<u64>>) {
+        let mut known = self.disk.lock();
+        let granted = granted.map(Arc::downgrade);
+        let is_new = |it: &Weak<u64>| granted.as_ref().is_none_or(|new| !new.ptr_eq(it));
+        // As many as tokens of the user are in use.
+        known.retain(|it| it.strong_count() > 0 && is_new(it));
+        known.extend(granted.clone());
+    }
+
+    /// Returns how many bytes the user may keep, where the configuration says so many.
+    pub(crate) fn disk(&self, configured: Option<u64>) -> Option<u64> {
+        let granted = self.disk.lock();
+        let granted = granted.iter().filter_map(Weak::upgrade).map(|it| *it);
+        granted.chain(configured).min()
+    }
+
+    /// Counts what a conversation's commands leave in its home, as long as that is there.
+    pub(crate) fn count_home(&self, pod: &Arc<OnceLock<Pod>>) {
+        let mut pods = self.pods.lock();
+        // As many as conversations are there.
+        pods.retain(|pod| pod.strong_count() > 0);
+        pods.push(Arc::downgrade(pod));
+    }
+
+    /// Returns how many bytes those homes hold.
+    pub(crate) async fn homes(&self) -> u64 {
+        let pods: Vec<Pod> = {
+            let pods = self.pods.lock();
+            let pods = pods.iter().filter_map(Weak::upgrade);
+            pods.filter_map(|pod| pod.get().cloned()).collect()
+        };
+        let mut bytes = 0_u64;
+        // One after the other: other users' commands need the disk, too.
+        for pod in pods {
+            bytes = bytes.saturating_add(pod.held().await);
+        }
+        bytes
     }
 
     fn count(
@@ -129,6 +175,21 @@ mod tests {
         assert!(anna.exchange(Some(2)).is_some() && ben.exchange(Some(1)).is_some());
         drop(running);
         assert!(anna.exchange(Some(1)).is_some());
+    }
+
+    #[test]
+    fn a_user_may_keep_the_least_of_what_was_granted() {
+        let quota = Quota::default();
+        assert_eq!((quota.disk(None), quota.disk(Some(9))), (None, Some(9)));
+        let (much, little) = (Arc::new(20), Arc::new(5));
+        quota.grant_disk(Some(&much));
+        assert_eq!((quota.disk(None), quota.disk(Some(9))), (Some(20), Some(9)));
+        quota.grant_disk(Some(&little));
+        quota.grant_disk(Some(&much));
+        quota.grant_disk(None);
+        assert_eq!(quota.disk(Some(9)), Some(5));
+        drop(little);
+        assert_eq!(quota.disk(None), Some(20));
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn admin(daemon: &Daemon, words: &[&str]) -> Command {
 }
 
 /// Returns what it prints, where it succeeds.
-async fn printed(daemon: &Daemon, words: &[&str]) -> String {
+pub(crate) async fn printed(daemon: &Daemon, words: &[&str]) -> String {
     let output = admin(daemon, words).output();
     let output = within("an answer", output, String::new).await.unwrap();
     let problem = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -29,7 +29,7 @@ async fn printed(daemon: &Daemon, words: &[&str]) -> String {
 }
 
 /// Returns the body of an answer, with its status.
-fn split(answer: &str) -> (u16, Value) {
+pub(crate) fn split(answer: &str) -> (u16, Value) {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     (status, serde_json::from_str(body).unwrap_or(Value::Null))

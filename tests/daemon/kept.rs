@@ -4,7 +4,7 @@ mod choices;
 #[cfg(unix)]
 mod cluster;
 #[cfg(unix)]
-mod database;
+pub(crate) mod database;
 #[cfg(debug_assertions)]
 mod deaths;
 mod files;

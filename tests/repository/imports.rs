@@ -45,8 +45,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "users",
-        &["message", "protocol"],
-        "what somebody may who was let in: roles are `protocol`'s words",
+        &["message", "protocol", "sandbox"],
+        "what somebody may who was let in: roles are `protocol`'s words; `sandbox` for how much homes hold",
     ),
     (
         "token",
@@ -294,8 +294,10 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "token",
             "users",
             "http",
+            "store",
+            "units",
         ],
-        "`http` for the way to other daemons of the cluster, `mcp` for the answers of pages at which somebody signed in",
+        "`http` for the way to other daemons of the cluster, `store` for which ones there are, `mcp` for the answers of pages at which somebody signed in",
     ),
     (
         "ready",

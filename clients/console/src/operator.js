@@ -13,7 +13,7 @@ export class Operator {
     this.button = button;
     this.token = token;
     this.timer = 0;
-    this.nodes = el("p", { class: "aside", role: "status" });
+    this.nodes = el("ul", { class: "aside nodes", "aria-label": "Daemons" });
     this.rows = el("tbody");
     this.note = el("p", { class: "aside" });
     const head = ["User", "Session", "State", "Project", "Node", "Sockets", "Tokens", "Cost", "Since"];
@@ -43,10 +43,12 @@ export class Operator {
   async load() {
     clearTimeout(this.timer);
     try {
-      const [{ nodes }, { sessions, unanswered }] = await Promise.all([this.#ask("nodes"), this.#ask("sessions")]);
-      setText(this.nodes, nodes.map(node).join(" · "));
+      const [{ nodes }, { sessions, unanswered, silent = [] }] = await Promise.all([this.#ask("nodes"), this.#ask("sessions")]);
+      this.nodes.replaceChildren(...nodes.map((/** @type {any} */ it) => node(it, nodes.length > 1)));
       this.rows.replaceChildren(...sessions.map(row));
-      setText(this.note, unanswered ? `${unanswered} more did not answer in time.` : "");
+      const notes = silent.map((/** @type {string} */ it) => `${exposed(it)} did not answer: its sessions are not among these.`);
+      if (unanswered) notes.push(`${unanswered} more did not answer in time.`);
+      setText(this.note, notes.join(" "));
     } catch (error) {
       setText(this.note, /** @type {Error} */ (error).message);
     }
@@ -63,9 +65,16 @@ export class Operator {
   }
 }
 
-function node(/** @type {any} */ it) {
-  const state = it.state === "ready" ? "" : ", draining";
-  return `${exposed(it.node)} ${it.version}: ${it.sessions} ${it.sessions === 1 ? "session" : "sessions"}, ${it.running} running${state}`;
+/** @param {any} it @param {boolean} hasOthers whether there are several */
+function node(it, hasOthers) {
+  const words = [`${it.sessions} ${it.sessions === 1 ? "session" : "sessions"}`];
+  if (it.running !== undefined) words.push(`${it.running} running`);
+  if (it.state !== "ready") words.push({ unknown: "did not answer", gone: "gone: its lease is over" }[it.state] ?? it.state);
+  if (it.since) words.push(`since ${new Date(it.since).toLocaleString()}`);
+  if (hasOthers && it.renewedMs !== undefined) words.push(`lease renewed ${Math.floor(it.renewedMs / 1000)} s ago`);
+  if (hasOthers && it.here) words.push("answers here");
+  const name = [exposed(it.node), it.version].filter(Boolean).join(" ");
+  return el("li", { "data-node": it.node, title: exposed(it.url ?? "") }, `${name}: ${words.join(", ")}`);
 }
 
 function row(/** @type {any} */ it) {

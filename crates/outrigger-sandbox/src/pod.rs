@@ -137,6 +137,17 @@ impl Pod {
         }
     }
 
+    /// Returns how many bytes its folders hold, no more than they may hold: as they are counted now, or were a moment ago
+    /// where counting takes long.
+    pub async fn held(&self) -> u64 {
+        let Some(folders) = self.0.folders.get() else {
+            return 0;
+        };
+        let quota = Arc::clone(&folders.quota);
+        let held = tokio::task::spawn_blocking(move || quota.held());
+        held.await.unwrap_or(0)
+    }
+
     /// Returns the folders, and what bounds what they hold; made on the first call.
     pub(crate) async fn folders(&self) -> Result<(PodFolders, Arc<Quota>), SpawnError> {
         let folders = self.made().await?;

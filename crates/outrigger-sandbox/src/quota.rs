@@ -121,12 +121,23 @@ mod linux {
             })
         }
 
+        /// Returns how many bytes there are, no more than there may be: counted anew unless that was done a moment ago. Blocks.
+        pub(crate) fn held(&self) -> u64 {
+            let is_due = |state: &State, _| state.when.elapsed() >= state.took * SHARE_WHILE_OVER;
+            self.counted(is_due).size().min(self.limit)
+        }
+
         /// Returns how much there is, counted anew where it may be more by now. Blocks.
         fn look(&self) -> Count {
+            self.counted(|state, free| state.is_due(free, self.limit, state.when.elapsed()))
+        }
+
+        /// Returns how much there is, counted anew where `is_due` says so of the last count and what is free now.
+        fn counted(&self, is_due: impl Fn(&State, u64) -> bool) -> Count {
             let mut state = self.state.lock();
             // What cannot be looked at now is looked at the next time.
             if let Ok(free) = free(&self.top)
-                && state.is_due(free, self.limit, state.when.elapsed())
+                && is_due(&state, free)
             {
                 let when = Instant::now();
                 let bytes = count::bytes(&self.top, count::Bounds::default());

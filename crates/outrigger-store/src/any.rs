@@ -4,7 +4,7 @@ use std::path::Path;
 
 use futures::future::BoxFuture;
 
-use crate::postgres::Postgres;
+use crate::postgres::{Postgres, Process};
 use crate::sqlite::Sqlite;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
@@ -104,6 +104,14 @@ impl AnyStore {
         match &self.0 {
             UserStore::File(_) => None,
             UserStore::Database(store) => Some(store.lease()),
+        }
+    }
+
+    /// Returns the processes that have it, by their names; none of a file, which is one process's.
+    pub fn processes(&self) -> BoxFuture<'static, Result<Vec<Process>, Error>> {
+        match &self.0 {
+            UserStore::File(_) => Box::pin(std::future::ready(Ok(Vec::new()))),
+            UserStore::Database(store) => store.processes(),
         }
     }
 
@@ -235,6 +243,10 @@ impl Store for UserStore {
 
     fn not_kept(&self) -> Vec<String> {
         either!(self, it => it.not_kept())
+    }
+
+    fn kept(&self, most: u64) -> BoxFuture<'static, Result<u64, Error>> {
+        either!(self, it => it.kept(most))
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

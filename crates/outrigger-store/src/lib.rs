@@ -23,6 +23,7 @@ mod file_change;
 mod held;
 pub mod postgres;
 mod queue;
+mod share;
 mod slices;
 pub mod sqlite;
 mod upkeep;
@@ -161,6 +162,10 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Returns the sessions of which something was said that is not safe: it waits, or was refused.
     fn not_kept(&self) -> Vec<String>;
+
+    /// Returns how many bytes the user keeps: what is said, attached and changed, and what calls said; or a few more, where
+    /// that is less than `most`. What several sessions share counts once.
+    fn kept(&self, most: u64) -> BoxFuture<'static, Result<u64, Error>>;
 
     /// Returns how much is kept.
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>>;

@@ -11,6 +11,7 @@ mod import;
 mod lease;
 mod offline;
 mod op;
+mod processes;
 mod read;
 mod schema;
 mod sees;
@@ -29,6 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::held::{HeldSessions, Hold};
 use crate::queue::{Gate, Job, Lasts};
+use crate::share::Shares;
 use crate::user::Whose;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
@@ -39,6 +41,7 @@ pub use checkup::{Checkup, check_up};
 use lease::Counts;
 pub use lease::Node;
 pub use offline::Reader;
+pub use processes::Process;
 pub use schema::SCHEMA;
 use server::{Server, described, refused};
 use writer::{Work, Writer};
@@ -76,6 +79,7 @@ struct Shared {
     work: mpsc::Sender<Work>,
     gate: Arc<Gate>,
     held: HeldSessions,
+    shares: Shares,
     /// Held by the import whose slice waits.
     slices: Mutex<()>,
     pool: Pool,
@@ -151,6 +155,7 @@ impl Postgres {
             work,
             gate,
             held,
+            shares: Shares::default(),
             slices: Mutex::default(),
             pool,
             threads,
@@ -325,6 +330,7 @@ impl Drop for Open {
 
 impl Store for Postgres {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
+        let done = self.0.shares.note(&self.1, &changes, done);
         self.give(Job::new((&self.1, session), changes, Lasts::Long, done));
     }
 
@@ -335,6 +341,7 @@ impl Store for Postgres {
     ) -> BoxFuture<'static, Result<(), Error>> {
         let (reply, answer) = oneshot::channel();
         let done = Box::new(move |result| drop(reply.send(result)));
+        let done = self.0.shares.note(&self.1, &changes, done);
         self.give(Job::new((&self.1, session), changes, Lasts::Once, done));
         async move { answer.await.map_err(|_| Error::Closed)? }.boxed()
     }
@@ -393,7 +400,10 @@ impl Store for Postgres {
         let (store, session) = (self.clone(), session.to_owned());
         let import = move || {
             let shared = &store.0;
-            import::run(&shared.work, &shared.slices, (&store.1, &session), changes)
+            let whose = (&store.1, session.as_str());
+            let made = import::run(&shared.work, &shared.slices, whose, changes);
+            shared.shares.of(&store.1).turn();
+            made
         };
         async move {
             let done = tokio::task::spawn_blocking(import).await;
@@ -464,6 +474,12 @@ impl Store for Postgres {
 
     fn not_kept(&self) -> Vec<String> {
         self.0.gate.not_kept()
+    }
+
+    fn kept(&self, most: u64) -> BoxFuture<'static, Result<u64, Error>> {
+        let (user, share) = (self.1.clone(), self.0.shares.of(&self.1));
+        let count = self.read_all(async move |client| read::kept(&client, &user).await);
+        async move { share.kept(most, count).await }.boxed()
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

@@ -28,6 +28,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::held::HeldSessions;
 use crate::queue::{Job, Lasts};
+use crate::share::Shares;
 use crate::user::Whose;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
@@ -68,6 +69,7 @@ struct Shared {
     path: PathBuf,
     writer: Handle,
     held: HeldSessions,
+    shares: Shares,
     /// Held by the import whose slice waits.
     slices: Mutex<()>,
     readers: Mutex<Vec<Connection>>,
@@ -105,6 +107,7 @@ impl Sqlite {
             path: path.to_owned(),
             writer,
             held,
+            shares: Shares::default(),
             slices: Mutex::default(),
             readers: Mutex::default(),
             permits: Arc::new(Semaphore::new(READERS)),
@@ -220,6 +223,7 @@ impl Sqlite {
 
 impl Store for Sqlite {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
+        let done = self.0.shares.note(&self.1, &changes, done);
         let job = Job::new((&self.1, session), changes, Lasts::Long, done);
         self.0.writer.send(Work::Job(job));
     }
@@ -231,6 +235,7 @@ impl Store for Sqlite {
     ) -> BoxFuture<'static, Result<(), Error>> {
         let (done, written) = oneshot::channel();
         let done = Box::new(move |result| drop(done.send(result)));
+        let done = self.0.shares.note(&self.1, &changes, done);
         let job = Job::new((&self.1, session), changes, Lasts::Once, done);
         self.0.writer.send(Work::Job(job));
         async move { written.await.map_err(|_| Error::Closed)? }.boxed()
@@ -272,7 +277,11 @@ impl Store for Sqlite {
 
     fn import(&self, session: &str, changes: Changes) -> BoxFuture<'static, Result<(), Error>> {
         let (store, session) = (self.clone(), session.to_owned());
-        let import = move || import::run(&store.0, (&store.1, &session), changes);
+        let import = move || {
+            let made = import::run(&store.0, (&store.1, &session), changes);
+            store.0.shares.of(&store.1).turn();
+            made
+        };
         async move {
             let done = tokio::task::spawn_blocking(import).await;
             done.map_err(|_| Error::Closed)?
@@ -338,6 +347,12 @@ impl Store for Sqlite {
 
     fn not_kept(&self) -> Vec<String> {
         self.0.writer.gate.not_kept()
+    }
+
+    fn kept(&self, most: u64) -> BoxFuture<'static, Result<u64, Error>> {
+        let (user, share) = (self.1.clone(), self.0.shares.of(&self.1));
+        let count = self.read_all(move |connection| read::kept(connection, &user));
+        async move { share.kept(most, count).await }.boxed()
     }
 
     fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {

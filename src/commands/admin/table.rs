@@ -40,13 +40,24 @@ pub(super) fn sessions(report: &SessionsReport) -> String {
     if report.unanswered > 0 {
         text += &format!("{} more did not answer in time\n", report.unanswered);
     }
-    text
+    text + &silent(&report.silent)
+}
+
+/// Names the nodes that did not answer.
+fn silent(nodes: &[String]) -> String {
+    let line = |node: &String| {
+        format!(
+            "{} did not answer: its sessions are not among these\n",
+            exposed_line(node)
+        )
+    };
+    nodes.iter().map(line).collect()
 }
 
 /// Returns users one a line.
 pub(super) fn users(report: &UsersReport) -> String {
     if report.users.is_empty() {
-        return "nobody has a session that lives\n".to_owned();
+        return "nobody has a session that lives\n".to_owned() + &silent(&report.silent);
     }
     let head = ["user", "sessions", "running", "tokens in", "out", "cost"];
     let rows = report.users.iter().map(|it| {
@@ -59,7 +70,7 @@ pub(super) fn users(report: &UsersReport) -> String {
             dollars(it.spent_usd),
         ]
     });
-    table(head, rows.collect())
+    table(head, rows.collect()) + &silent(&report.silent)
 }
 
 /// Returns nodes one a line.
@@ -71,18 +82,32 @@ pub(super) fn nodes(report: &NodesReport) -> String {
         "sessions",
         "running",
         "since (UTC)",
+        "renewed",
+        "address",
     ];
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let has_others = report.nodes.len() > 1;
     let rows = report.nodes.iter().map(|it| {
+        let mark = match it.here && has_others {
+            true => " *",
+            false => "",
+        };
         [
-            it.node.clone(),
+            format!("{}{mark}", it.node),
             word(&it.state),
-            it.version.clone(),
+            or_none(it.version.clone()),
             it.sessions.to_string(),
-            it.running.to_string(),
-            minute(&it.since),
+            or_none(it.running.map(|it| it.to_string())),
+            or_none(it.since.as_deref().map(minute)),
+            or_none(it.renewed_ms.map(|ms| format!("{}s ago", ms / 1_000))),
+            or_none(it.url.clone()),
         ]
     });
-    table(head, rows.collect())
+    let text = table(head, rows.collect());
+    match has_others {
+        true => text + "* answers\n",
+        false => text,
+    }
 }
 
 fn dollars(amount: Money) -> String {
@@ -125,28 +150,47 @@ mod tests {
     fn columns_are_as_wide_as_they_have_to_be() {
         let node = |name: &str, sessions| NodeRow {
             node: name.to_owned(),
-            version: "0.1.0".to_owned(),
+            here: true,
+            url: None,
+            version: Some("0.1.0".to_owned()),
             state: NodeState::Draining,
             sessions,
-            running: 1,
-            since: "2026-11-27T04:56:54.123Z".to_owned(),
+            running: Some(1),
+            since: Some("2026-11-27T04:56:54.123Z".to_owned()),
+            renewed_ms: Some(3_999),
+        };
+        let silent = NodeRow {
+            here: false,
+            url: Some("http://10.0.0.6:4517".to_owned()),
+            version: None,
+            state: NodeState::Gone,
+            running: None,
+            since: None,
+            renewed_ms: None,
+            ..node("b\u{1b}[31m", 2)
         };
         let report = NodesReport {
-            nodes: vec![node("outrigger-0", 1_000), node("b\u{1b}[31m", 2)],
+            nodes: vec![node("outrigger-0", 1_000), silent],
         };
         assert_eq!(
             nodes(&report),
-            "node         state     version  sessions  running  since (UTC)\n\
-             outrigger-0  draining  0.1.0    1000      1        2026-11-27 04:56\n\
-             b\\u{1b}[31m  draining  0.1.0    2         1        2026-11-27 04:56\n"
+            "node           state     version  sessions  running  since (UTC)       renewed  address\n\
+             outrigger-0 *  draining  0.1.0    1000      1        2026-11-27 04:56  3s ago   -\n\
+             b\\u{1b}[31m    gone      -        2         -        -                 -        http://10.0.0.6:4517\n\
+             * answers\n"
         );
+        let alone = NodesReport {
+            nodes: vec![node("outrigger-0", 1)],
+        };
+        assert!(!nodes(&alone).contains('*'), "{}", nodes(&alone));
         let none = SessionsReport {
             unanswered: 2,
+            silent: vec!["two\u{1b}".to_owned()],
             ..SessionsReport::default()
         };
         assert_eq!(
             sessions(&none),
-            "no session lives\n2 more did not answer in time\n"
+            "no session lives\n2 more did not answer in time\ntwo\\u{1b} did not answer: its sessions are not among these\n"
         );
     }
 }

@@ -118,6 +118,18 @@ async fn cache_findings(sandbox: &Sandbox, missing: &[String]) -> Vec<Finding> {
     seen.chain(missing).collect()
 }
 
+/// Returns whether the daemon of this configuration runs, as far as that can be known.
+pub(super) async fn runs_here(machine: &Machine) -> bool {
+    let address = machine.loaded.config.server.address();
+    // In a container nobody else can have taken the port, and be given the token.
+    match &machine.loaded.token {
+        Some(token) if sandbox::is_container() && address.port() != 0 => {
+            healthcheck::takes_token(address, token).await
+        }
+        _ => false,
+    }
+}
+
 /// Whether the daemon could listen.
 pub(super) async fn port(machine: &Machine) -> Vec<Finding> {
     let address = machine.loaded.config.server.address();
@@ -129,11 +141,7 @@ pub(super) async fn port(machine: &Machine) -> Vec<Finding> {
     let Err(problem) = TcpListener::bind(address) else {
         return vec![found(State::Ok, format!("{address} is free"))];
     };
-    // In a container nobody else can have taken the port, and be given the token.
-    if sandbox::is_container()
-        && let Some(token) = &machine.loaded.token
-        && healthcheck::takes_token(address, token).await
-    {
+    if runs_here(machine).await {
         let ours = format!("the daemon with this token runs at {address}");
         return vec![found(State::Ok, ours)];
     }

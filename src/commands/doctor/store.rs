@@ -6,7 +6,7 @@ use secrecy::ExposeSecret as _;
 
 use super::Machine;
 use super::finding::{Finding, State};
-use super::place::{is_writable, nearest};
+use super::place::{is_writable, nearest, runs_here};
 use crate::config::StorePlace;
 use crate::store::{Checkup, Error, check_up, postgres};
 
@@ -25,8 +25,9 @@ pub(super) async fn store(machine: &Machine) -> Vec<Finding> {
     let place = config.place.clone();
     let auth = &machine.loaded.config.auth;
     let has_users = auth.jwt.is_some() || auth.header.is_some();
+    let is_own = runs_here(machine).await;
     let looked = tokio::task::spawn_blocking(move || match place {
-        StorePlace::File(path) => found(&path, check_up(&path)),
+        StorePlace::File(path) => found(&path, check_up(&path), is_own),
         StorePlace::Database(url) => {
             found_there(postgres::check_up(url.expose_secret()), has_users)
         }
@@ -41,7 +42,8 @@ pub(super) async fn store(machine: &Machine) -> Vec<Finding> {
     vec![looked.await.unwrap_or_else(failed)]
 }
 
-fn found(path: &Path, looked: Result<Checkup, Error>) -> Finding {
+/// Says how a file is; whoever has it is no other daemon than the one of this configuration where that is known (`is_own`).
+fn found(path: &Path, looked: Result<Checkup, Error>, is_own: bool) -> Finding {
     let shown = path.display();
     let finding = |state, text: String| Finding::new(STORE, state, format!("{shown}: {text}"));
     let own = "change its owner or mode, or store.path";
@@ -87,6 +89,10 @@ fn found(path: &Path, looked: Result<Checkup, Error>) -> Finding {
     }
     if free >= MUCH && free > bytes / 2 {
         let advice = "a daemon gives it back by and by; `outrigger sessions vacuum` at once, while none runs";
+        return finding(State::Warning, text).advise(advice);
+    }
+    if checkup.holder.is_some() && !is_own {
+        let advice = "a daemon that is started now is refused (state_in_use): end that process first, or give the new one a store.path of its own; where that process is the daemon that you mean, all is well";
         return finding(State::Warning, text).advise(advice);
     }
     finding(State::Ok, text)
@@ -182,7 +188,11 @@ mod tests {
                 "ok",
                 "sound, schema 1, 204800 KiB (0 % of them free), log of changes 5 KiB; no process has it",
             ),
-            (Ok(held), "ok", "the process 7 has it"),
+            (
+                Ok(held.clone()),
+                "warning",
+                "the process 7 has it -> a daemon that is started now is refused",
+            ),
             (
                 Ok(damaged),
                 "failed",
@@ -197,9 +207,10 @@ mod tests {
             ),
             (Err(newer), "failed", "has schema 9"),
         ] {
-            let text = super::super::finding::text(&[found(path, looked)]);
+            let text = super::super::finding::text(&[found(path, looked, false)]);
             assert!(text.starts_with(state) && text.contains(part), "{text}");
         }
+        assert_eq!(found(path, Ok(held), true).state, State::Ok);
     }
 
     #[test]

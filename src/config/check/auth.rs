@@ -18,6 +18,7 @@ pub(super) fn check(settings: AuthSettings, findings: &mut Findings<'_>) -> Auth
                 sessions: given(settings.limits.sessions),
                 exchanges: given(settings.limits.exchanges),
                 sends_per_minute: given(settings.limits.sends_per_minute),
+                disk: settings.limits.disk,
             }
         },
     }

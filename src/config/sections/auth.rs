@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::units::{Number, Span};
+use crate::units::{MIB, Number, Size, Span};
 
 /// The longest difference between two clocks that is overlooked, in milliseconds.
 const MOST_SKEW: u64 = 10 * 60 * 1_000;
@@ -35,6 +35,11 @@ pub(crate) struct LimitSettings {
     /// Sends in a minute, and calls that a client starts (`tool:execute`); up to 1000000, 0 for no limit.
     #[serde(with = "Number::<0, 1_000_000>")]
     pub(crate) sends_per_minute: u64,
+    /// How much each user may keep: sessions with what is attached and changed in them, and homes of conversations; 1MiB to
+    /// 16384GiB. Empty: no limit.
+    #[serde(deserialize_with = "Size::<MIB, { 16384 * 1024 * MIB }>::optional")]
+    #[schemars(with = "Size::<MIB, { 16384 * 1024 * MIB }>")]
+    pub(crate) disk: Option<u64>,
 }
 
 /// Users who come with a token (JWT) that somebody signed.

@@ -246,3 +246,60 @@ fn a_proxy_names_the_user_and_nobody_else_does() {
         assert_eq!(found, expected, "{from} {pairs:?}");
     }
 }
+
+#[test]
+fn a_pass_is_good_for_what_it_names_alone() {
+    let secret = SecretString::from("a secret of the cluster, of 32 characters");
+    let address = "http://10.0.0.5:4517".to_owned();
+    let gate = gate().for_cluster(Some(&secret), Some(address.clone()));
+    let key = "dGhlIHNhbXBsZSBub25jZQ==";
+    let pass = |path: &str, session: Option<&str>| {
+        let asked = Asked {
+            address: address.clone(),
+            path: path.to_owned(),
+            socket: session.map(|session| AskedSocket {
+                session: session.to_owned(),
+                key: key.to_owned(),
+            }),
+        };
+        let passes = gate.passes().unwrap();
+        passes.write(asked, &Grant::default()).unwrap()
+    };
+    for (path, session, uri, is_good) in [
+        ("/ws", Some("s"), "/ws?session=s", true),
+        ("/ws", Some("s"), "/ws?session=t", false),
+        ("/ws", Some("s"), "/ws", false),
+        ("/ws", None, "/ws?session=s", false),
+        ("/acp", Some("s"), "/acp?session=s", false),
+        ("/ws", Some("s"), "/admin/sessions?session=s", false),
+        ("/admin/nodes", None, "/admin/nodes", true),
+        ("/admin/nodes", None, "/admin/nodes?here=1", true),
+        ("/admin/nodes", None, "/admin/sessions", false),
+        ("/admin/nodes", Some("s"), "/admin/nodes", false),
+        ("/admin/sessions", None, "/admin/sessions", true),
+        ("/admin/nodes", None, "/ws?session=/admin/nodes", false),
+        ("/admin/drain", None, "/admin/drain", false),
+        ("/metrics", None, "/metrics", false),
+        ("/ws", Some(""), "/ws?session=", true),
+    ] {
+        let given = headers(&[
+            ("x-outrigger-pass", &pass(path, session)),
+            ("sec-websocket-key", key),
+            ("host", "10.0.0.5:4517"),
+        ]);
+        let granted = granted(&gate, uri, &given, "10.0.0.6");
+        assert_eq!(granted.is_some(), is_good, "{path} {session:?} {uri}");
+        let source = gate.check_source(&uri.parse().unwrap(), &given);
+        assert_eq!(source.is_ok(), is_good, "{path} {session:?} {uri}");
+    }
+    // Of another socket, and of none.
+    let pass = pass("/ws", Some("s"));
+    for other in [Some("AAAAAAAAAAAAAAAAAAAAAA=="), None] {
+        let other = other.map(|key| ("sec-websocket-key", key));
+        let pairs: Vec<_> = [("x-outrigger-pass", pass.as_str())]
+            .into_iter()
+            .chain(other)
+            .collect();
+        assert!(granted(&gate, "/ws?session=s", &headers(&pairs), "10.0.0.6").is_none());
+    }
+}

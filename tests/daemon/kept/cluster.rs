@@ -6,6 +6,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use super::database::servers;
 use super::{history, resume, said};
+use crate::admin::{printed, split};
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider, eventually};
 use crate::telemetry::get;
@@ -266,4 +267,98 @@ async fn a_database_that_is_away_for_long_ends_the_sessions_of_a_cluster() {
         kept[..2],
         said(&[("user", "hello"), ("assistant", "re: hello")])
     );
+}
+
+#[tokio::test]
+async fn an_operator_sees_all_daemons_and_their_sessions() {
+    let Some(cluster) = Cluster::new().await else {
+        return;
+    };
+    let (mut one, two) = (cluster.daemon("one").await, cluster.daemon("two").await);
+    // One that nobody can ask: it says where it is to nobody.
+    let three = cluster.daemon_of(json!({"name": "three"})).await;
+    let mut sessions = Vec::new();
+    for daemon in [&one, &two] {
+        let mut client = daemon.connect().await;
+        talk(&mut client, &cluster.provider, "words of a user").await;
+        sessions.push((client.session(), client));
+    }
+    let asked = async |path: &str| {
+        let (status, body) = split(&get(&two, path, &two.token).await);
+        assert_eq!(status, 200, "{body}");
+        body
+    };
+    let nodes = asked("/admin/nodes").await;
+    let nodes = nodes["nodes"].as_array().unwrap();
+    let shown: Vec<_> = nodes
+        .iter()
+        .map(|it| {
+            let text = |name: &str| it[name].as_str().unwrap_or("-").to_owned();
+            (
+                text("node"),
+                text("state"),
+                it["here"] == true,
+                it["sessions"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    let row = |name: &str, state: &str, here, sessions| {
+        (name.to_owned(), state.to_owned(), here, sessions)
+    };
+    assert_eq!(
+        shown,
+        [
+            row("one", "ready", false, 1),
+            row("three", "unknown", false, 0),
+            row("two", "ready", true, 1)
+        ]
+    );
+    for node in nodes {
+        assert!(node["renewedMs"].as_u64().unwrap() < 15_000, "{node}");
+        let is_known = node["node"] != "three";
+        assert_eq!(
+            node["since"].is_string() && node["running"] == 0,
+            is_known,
+            "{node}"
+        );
+    }
+    assert_eq!(nodes[0]["url"], format!("http://127.0.0.1:{}", one.port));
+    let table = printed(&two, &["nodes"]).await;
+    assert!(
+        table.contains("two *") && table.contains("* answers"),
+        "{table}"
+    );
+    let listed = asked("/admin/sessions").await;
+    let at = |id: &str| {
+        let rows = listed["sessions"].as_array().unwrap();
+        let row = rows.iter().find(|it| it["sessionId"] == id);
+        row.unwrap()["node"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        (at(&sessions[0].0), at(&sessions[1].0)),
+        ("one".to_owned(), "two".to_owned())
+    );
+    assert_eq!(listed["silent"], json!(["three"]));
+    assert!(!listed.to_string().contains("words of a user"), "{listed}");
+    assert_eq!(asked("/admin/users").await["users"][0]["sessions"], 2);
+    // Who asks for one daemon is not answered by others, and a pass is not made up.
+    assert_eq!(
+        asked("/admin/nodes?here=1").await["nodes"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let forged = "/admin/nodes HTTP/1.1\r\nX-Outrigger-Pass: x\r\nX-Rest:";
+    let answer = get(&two, forged, &two.token).await;
+    assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // One that died has its row until somebody takes its sessions.
+    one.kill().await;
+    cluster.sql("UPDATE node SET expires = '-infinity' WHERE name = 'one'");
+    let nodes = asked("/admin/nodes").await;
+    assert_eq!(nodes["nodes"][0]["state"], "gone", "{nodes}");
+    assert!(nodes["nodes"][0]["renewedMs"].is_null(), "{nodes}");
+    let listed = asked("/admin/sessions").await;
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1, "{listed}");
+    drop(three);
 }

@@ -17,7 +17,7 @@ use crate::support::{Daemon, Provider, within};
 use crate::telemetry::get;
 
 /// Returns the address of a new database, with a password that nobody may see; `None` where there is no PostgreSQL.
-fn database() -> Option<String> {
+pub(crate) fn database() -> Option<String> {
     let server = servers::shared()?;
     Some(server.url("careful:right", &server.database()))
 }

@@ -62,8 +62,9 @@ async fn a_file_that_another_daemon_has_is_refused_and_looked_at() {
     let whose = format!("the process {}", daemon.pid);
     assert!(said["message"].as_str().unwrap().contains(&whose), "{said}");
     let (state, text) = doctor(&config).await;
-    assert_eq!(state, "ok", "{text}");
+    assert_eq!(state, "warning", "{text}");
     assert!(text.contains(&whose) && text.contains("schema 3"), "{text}");
+    assert!(text.contains("is refused (state_in_use)"), "{text}");
     // The first one does not mind.
     client.say("and").await;
     client.until("chat:stream-end").await;

@@ -301,7 +301,7 @@ export type InstructionSource = "user" | "project";
  * - `rate_limited`: Too many requests.
  * - `store_unavailable`: What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
  * - `session_elsewhere`: Another daemon on the same database has the session; try again in a while.
- * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
+ * - `quota_exceeded`: The user does, or keeps, as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
  */

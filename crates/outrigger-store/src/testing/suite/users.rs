@@ -266,3 +266,95 @@ async fn no_session_has_an_id_that_cannot_be() {
     let each = |_| std::ops::ControlFlow::Continue(());
     assert_eq!(store.export(id, Box::new(each)).await, Ok(false));
 }
+
+/// A message with a picture of so many bytes; those of the same letter are the same.
+fn picture(letter: u8, bytes: usize) -> Change {
+    let mut said = message("look", 5);
+    said.body.attachments.push(Attachment {
+        hash: [letter; 32],
+        bytes: vec![letter; bytes],
+    });
+    Change::Message {
+        conversation: "a".to_owned(),
+        message: said,
+    }
+}
+
+#[tokio::test]
+async fn what_a_user_keeps_is_counted_and_less_when_it_is_removed() {
+    const PICTURE_BYTES: u64 = 100_000;
+    let Some((_folder, path)) = temporary() else {
+        return;
+    };
+    let all = start(&path);
+    let (anna, ben) = (all.of(&User::new("anna")), all.of(&User::new("ben")));
+    // Counted anew each time.
+    let kept = async |store: &Kept| store.kept(0).await.unwrap();
+    assert_eq!((kept(&anna).await, kept(&ben).await), (0, 0));
+    // A secret has bytes of each kind.
+    write(&anna, "s", secret()).unwrap();
+    let small = kept(&anna).await;
+    assert!((30..2_000).contains(&small), "{small}");
+    let about = async |store: &Kept, pictures: u64| {
+        let kept = kept(store).await;
+        let least = pictures * PICTURE_BYTES;
+        assert!((least..least + 5_000).contains(&kept), "{kept} {pictures}");
+    };
+    let large = |letter| picture(letter, PICTURE_BYTES as usize);
+    // The same picture twice, once more in a fork, and at another user.
+    write(&anna, "p", vec![create(1), large(1), large(1), large(2)]).unwrap();
+    about(&anna, 2).await;
+    let fork = Change::Fork {
+        from: "p".to_owned(),
+        part: None,
+        at_ms: 2,
+    };
+    write(&anna, "fork", vec![fork]).unwrap();
+    about(&anna, 2).await;
+    write(&ben, "b", vec![create(1), large(1)]).unwrap();
+    about(&ben, 1).await;
+    about(&anna, 2).await;
+    // What a change of a file replaced, and what a call said.
+    let replaced = Change::File(FileChange {
+        conversation: "a".to_owned(),
+        exchange: "m1".to_owned(),
+        call: "t1".to_owned(),
+        root: "/project".to_owned(),
+        path: "large.txt".to_owned(),
+        about: "{}".to_owned(),
+        diff: String::new(),
+        before: Some(Attachment {
+            hash: [3; 32],
+            bytes: vec![3; PICTURE_BYTES as usize],
+        }),
+        at_ms: 5,
+    });
+    let call = stands(ToolCall {
+        id: "t1".to_owned(),
+        conversation: "a".to_owned(),
+        began: true,
+        record: "r".repeat(PICTURE_BYTES as usize),
+        result: None,
+    });
+    write(&ben, "b", vec![replaced, call]).unwrap();
+    about(&ben, 3).await;
+    // What the source of a fork had is kept as long as the fork is.
+    write(&anna, "p", vec![Change::Delete]).unwrap();
+    about(&anna, 2).await;
+    write(&anna, "fork", vec![Change::Delete]).unwrap();
+    assert_eq!(kept(&anna).await, small);
+    about(&ben, 3).await;
+    // An import that is under way is nobody's; one that was made counts at once, though it was not written by this.
+    let changes = [create(1), large(1)].map(Ok);
+    let made = anna.import("made", Box::new(changes.into_iter()));
+    made.await.unwrap();
+    about(&anna, 1).await;
+    write(&anna, "made", vec![Change::Delete]).unwrap();
+    // Far from what one may, it is added up: more than it is by what is packed, never less.
+    let before = anna.kept(u64::MAX).await.unwrap();
+    write(&anna, "q", vec![create(1), large(4)]).unwrap();
+    let added = anna.kept(u64::MAX).await.unwrap();
+    assert!(added >= before + PICTURE_BYTES, "{before} {added}");
+    assert!(kept(&anna).await <= added);
+    all.close().await.unwrap();
+}
