@@ -2,16 +2,17 @@
 //!
 //! The user is asked twice: whether the model is asked at all, with all that it would be sent, and whether the server gets
 //! what it answered. The model has no tools and sees nothing of the conversation. It counts as a request of the exchange:
-//! against its caps, in its sums, at the provider's pace.
+//! against its caps, in its sums, at the provider's pace; so does one that breaks off.
 
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde_json::json;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::user::User;
 use crate::exchange::budget::text_tokens;
+use crate::exchange::ledger::Ledger;
 use crate::exchange::{failure, spans};
 use crate::message::{Message, Model, Part, Reply, Thinking, Usage};
 use crate::protocol::word;
@@ -28,6 +29,37 @@ const MAX_ANSWER: usize = 64 * 1024;
 
 /// How long a model has for it.
 const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A request that was sent. It is counted once, however it ends: whoever waits for it may be gone first, since the call was
+/// cancelled or answered, or the server has taken its question back.
+struct Asked<'a> {
+    ledger: &'a Ledger<'a>,
+    model: &'a Model,
+    expected: Expected,
+    reserved: Option<Reservation>,
+    span: Span,
+    /// Bytes of the answer so far.
+    received: usize,
+    /// What the provider counted, where the answer is whole.
+    usage: Option<Usage>,
+    /// Whether its span has its end.
+    is_ended: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            spans::cancelled(&self.span);
+        }
+        let output = text_tokens(self.received).min(self.expected.output);
+        let estimate = (self.expected.input, output);
+        let is_broken = self.usage.is_none();
+        let usage = self.usage.take().unwrap_or_default();
+        let reserved = self.reserved.take();
+        self.ledger
+            .add_of_call(&usage, self.model, estimate, is_broken, reserved);
+    }
+}
 
 impl User<'_> {
     /// Asks the user, the model, and the user again.
@@ -86,47 +118,41 @@ impl User<'_> {
         let entry = setup.rates.enter(context.session.id.as_str(), tokens);
         let admitted = self.cancel.run_until_cancelled(entry.admitted()).await;
         let _admitted = admitted.ok_or(Unsampled::Cancelled)?;
-        let asking = tokio::time::timeout(TIMEOUT, self.ask_model(wanted, most));
         let span = spans::of_request("sampling", &setup.provider_id, &setup.model);
-        let asked = self
-            .cancel
-            .run_until_cancelled(asking.instrument(span.clone()))
-            .await;
-        let (outcome, usage, said) = match asked {
+        let mut asked = Asked {
+            ledger: &exchange.ledger,
+            model: &known,
+            expected,
+            reserved,
+            span: span.clone(),
+            received: 0,
+            usage: None,
+            is_ended: false,
+        };
+        let asking = self.ask_model(wanted, most, &mut asked.received);
+        let asking = tokio::time::timeout(TIMEOUT, asking.instrument(span.clone()));
+        match self.cancel.run_until_cancelled(asking).await {
             Some(Ok(Ok((sampled, usage, stop)))) => {
                 spans::answered(&span, stop, &usage);
                 metrics::provider_answered(&setup.provider_id, "ok");
-                let bytes = sampled.text.len();
-                (Ok(sampled), Some(usage), bytes)
+                (asked.usage, asked.is_ended) = (Some(usage), true);
+                Ok(sampled)
             }
             Some(Ok(Err(error))) => {
                 spans::failed(&span, &error);
                 let failure = word(&failure::meaning(error.kind).0);
                 metrics::provider_answered(&setup.provider_id, &failure);
+                asked.is_ended = true;
                 let redactor = &context.services.redactor;
                 let why = redactor.redact(&error.message).into_owned();
-                (
-                    Err(Unsampled::Failed(format!("the model failed: {why}"))),
-                    None,
-                    0,
-                )
+                Err(Unsampled::Failed(format!("the model failed: {why}")))
             }
             Some(Err(_)) => {
-                spans::cancelled(&span);
                 let why = format!("the model did not answer within {} s", TIMEOUT.as_secs());
-                (Err(Unsampled::Failed(why)), None, MAX_ANSWER)
+                Err(Unsampled::Failed(why))
             }
-            None => {
-                spans::cancelled(&span);
-                (Err(Unsampled::Cancelled), None, MAX_ANSWER)
-            }
-        };
-        let estimate = (expected.input, text_tokens(said).min(expected.output));
-        let is_broken = usage.is_none();
-        let usage = usage.unwrap_or_default();
-        let ledger = &exchange.ledger;
-        ledger.add_of_call(&usage, &known, estimate, is_broken, reserved);
-        outcome
+            None => Err(Unsampled::Cancelled),
+        }
     }
 
     /// Reserves what it may cost. Nobody is asked for more money: the server does without.
@@ -158,6 +184,7 @@ impl User<'_> {
         &self,
         wanted: &Sample,
         most: u32,
+        received: &mut usize,
     ) -> Result<(Sampled, Usage, Stop), ProviderError> {
         let setup = self.exchange.setup;
         let messages = wanted.messages.iter().map(|line| match line.is_assistant {
@@ -198,6 +225,7 @@ impl User<'_> {
                 }
                 _ => {}
             }
+            *received = text.len();
             if text.len() > MAX_ANSWER {
                 text.truncate(text.floor_char_boundary(MAX_ANSWER));
                 return Ok((sampled(text, true), Usage::default(), Stop::MaxTokens));

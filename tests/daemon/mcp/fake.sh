@@ -20,7 +20,7 @@ tools() {
     local change=first
     [ -e "$directory/changed" ] && change=second
     printf '{"tools":['
-    for name in echo fail refuse progress slow die image structured ask form page script hasty environment demand insist sample leave think picture flood insatiable; do
+    for name in echo fail refuse progress slow die image structured ask form page script hasty environment demand insist sample leave think rash retract picture flood insatiable; do
         tool "$name" "does $name"; printf ','
     done
     tool turns "the $change"
@@ -47,10 +47,11 @@ who='"who":{"method":"elicitation/create","params":{"mode":"form","message":"you
 pay='"pay":{"method":"elicitation/create","params":{"mode":"url","elicitationId":"e1","message":"please pay","url":"https://pay.example/order?7"}}'
 sample='"say":{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"ready?"}}],"maxTokens":1}}'
 # Has the model answer, and notes what came of it.
-think() {
+think() { wonder "$1"; read -r answer; echo "$answer" >"$directory/answer"; }
+wonder() {
     say "{\"jsonrpc\":\"2.0\",\"id\":904,\"method\":\"sampling/createMessage\",\"params\":{\"systemPrompt\":\"be terse\",\"messages\":[{\"role\":\"user\",\"content\":$1}],\"maxTokens\":50,\"includeContext\":\"allServers\"}}"
-    read -r answer; echo "$answer" >"$directory/answer"
 }
+until_go() { mkfifo "$directory/go" 2>/dev/null; read -r _ <"$directory/go"; }
 words() { printf '{"type":"text","text":"%s"}' "$1"; }
 
 sick() {
@@ -115,6 +116,9 @@ while IFS= read -r line; do
                 *) demand "$sample" on ;;
             esac ;;
         *'"name":"think"'*) think "$(words 'what is the answer?')"; text 'thought' ;;
+        *'"name":"rash"'*) wonder "$(words 'what is the answer?')"; until_go; text 'did without' ;;
+        *'"name":"retract"'*) wonder "$(words 'what is the answer?')"; until_go
+            say '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":904}}'; text 'did without' ;;
         *'"name":"picture"'*) think '{"type":"image","data":"R0lGODlhAQABAAAAACw=","mimeType":"image/gif"}'; text 'thought' ;;
         *'"name":"flood"'*) think "$(words "$(printf '%040000d' 7)")"; text 'thought' ;;
         *'"name":"insatiable"'*) for _ in 1 2 3 4 5 6; do think "$(words 'again')"; done; text 'thought' ;;

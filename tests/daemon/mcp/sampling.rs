@@ -16,6 +16,8 @@ async fn asked(tool: &str, traits: &[&str], allowed: &str) -> (Fake, Daemon, Cli
     server["sampling"] = json!(allowed);
     let mut config = AUTONOMOUS();
     config["mcp"] = json!({ "servers": { "fake": server } });
+    let pricing = json!({"input": 1, "output": 1000});
+    config["providers"] = json!({ "test": { "pricing": pricing } });
     let daemon = Daemon::with(&provider, config).await;
     let mut client = daemon.connect().await;
     until_state(&mut client, "fake", "ready").await;
@@ -174,6 +176,37 @@ async fn a_cancel_and_a_resume_are_as_for_every_question() {
     client.until("chat:stream-end").await;
     let settled = client.all("chat:tool-input-resolved");
     assert_eq!(settled[0]["outcome"], "cancelled", "{settled:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_waits_for_any_more_is_counted_once() {
+    // The user cancels, the tool answers first, and the server takes its question back.
+    for tool in ["think", "rash", "retract"] {
+        let (fake, _daemon, mut client, provider) = asked(tool, &[], "ask").await;
+        let (turn, mut pause) = Turn::paused(&[json!({"content": "forty"})], &[], "stop");
+        provider.then(turn).then(Turn::text("done"));
+        client.say("go").await;
+        let first = request(&mut client).await;
+        answer(&mut client, &first, "accept").await;
+        pause.reached().await;
+        if tool == "think" {
+            client.ask(json!({"type": "chat:cancel"})).await;
+        } else {
+            let go = fake.folder.path().join("notes/go");
+            tokio::task::spawn_blocking(move || std::fs::write(go, "on\n").unwrap());
+        }
+        let end = client.until("chat:stream-end").await;
+        let report = json!({"type": "usage:report", "groupBy": "kind"});
+        let used = client.ask(report).await;
+        let rows = used["payload"]["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["key"] == "sampling");
+        let row = row.unwrap_or_else(|| panic!("{tool}: {used}"));
+        assert_eq!((&row["requests"], &row["estimated"]), (&json!(1), &json!(1)));
+        // What it was asked, and what had come of its answer.
+        assert!(row["inputTokens"].as_u64().unwrap() > 0, "{tool}: {row}");
+        assert_eq!(row["outputTokens"], 2, "{tool}: {row}");
+        assert_eq!(end["payload"]["estimated"], true, "{tool}: {end}");
+    }
 }
 
 #[tokio::test]
