@@ -169,6 +169,11 @@ impl Mcp {
         self.stop.cancel();
     }
 
+    /// Has the servers that a session may call, and that wait for their user, look whether another process has signed in.
+    pub fn seek(&self, session: &SessionId) {
+        self.all(session).iter().for_each(Handle::seek);
+    }
+
     /// How all servers are, by name.
     pub fn list(&self) -> Vec<McpServer> {
         let servers = self.servers.lock();
@@ -336,6 +341,7 @@ impl Mcp {
         let sign_in = self.sign_in_of(owner, server)?;
         let said = |why: String| McpError(format!("the MCP server `{server}`: {why}"));
         let asked = match (&code, url) {
+            (None, None) if sign_in.is_done_elsewhere().await => None,
             (None, None) => Some(sign_in.begin(Demand::default()).await.map_err(said)?),
             _ => {
                 sign_in.pasted(code, url).await.map_err(said)?;

@@ -52,6 +52,12 @@ impl Vault {
         drop(tokio::task::spawn_blocking(move || this.write(&name, text)).await);
     }
 
+    /// Whether other processes write into it, and a look costs nothing: a keyring may ask whoever is at the machine.
+    pub(crate) fn is_worth_a_look(&self) -> bool {
+        let asks = self.0.uses_keyring && keyring::IS_THERE;
+        self.0.folder.is_some() && !asks
+    }
+
     pub(crate) async fn remove(&self, name: &str) {
         let (this, name) = (Arc::clone(&self.0), hashed(name));
         drop(tokio::task::spawn_blocking(move || this.delete(&name)).await);
@@ -136,6 +142,8 @@ fn write_file(path: &Path, text: &str) -> io::Result<()> {
 /// The keyring of macOS and of Windows. On Linux there is none: the Secret Service would bring 31 crates more, a second
 /// runtime among them, for a service that belongs to a desktop and is not there, or locked, where a daemon runs.
 mod keyring {
+    pub(super) const IS_THERE: bool = cfg!(any(target_os = "macos", windows));
+
     #[cfg(any(target_os = "macos", windows))]
     const SERVICE: &str = "outrigger-mcp";
 

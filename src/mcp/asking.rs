@@ -251,7 +251,7 @@ impl Mcp {
     }
 
     /// Returns all servers that a session may have to do with.
-    fn all(&self, session: &SessionId) -> Vec<Handle> {
+    pub(super) fn all(&self, session: &SessionId) -> Vec<Handle> {
         let servers = self.servers.lock();
         let shared = servers.values().map(|it| it.handle.clone());
         let own = self.own.lock();

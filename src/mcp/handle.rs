@@ -101,6 +101,13 @@ impl Handle {
         }
     }
 
+    /// Has a server that waits for its user look whether another process has signed in.
+    pub(super) fn seek(&self) {
+        if let Some(sign_in) = &self.sign_in {
+            sign_in.seek();
+        }
+    }
+
     /// Returns the server's row of `mcp:list`.
     pub(super) fn row(&self) -> McpServer {
         self.row.lock().clone()
@@ -115,7 +122,10 @@ impl Handle {
             .map(|link| link.clone());
         match settled {
             Ok(Link::Up(life)) => Ok(life),
-            Ok(Link::Down(why)) => Err(why),
+            Ok(Link::Down(why)) => {
+                self.seek();
+                Err(why)
+            }
             Ok(Link::Waiting) | Err(_) => Err("it was stopped".to_owned()),
         }
     }

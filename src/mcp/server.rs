@@ -176,8 +176,7 @@ impl Server {
 
     /// Waits until somebody has signed in; `None` where the server was stopped meanwhile.
     async fn sign_in(&self, sign_in: &Arc<SignIn>, hurdle: Hurdle) -> Option<()> {
-        let mut done = sign_in.done();
-        done.mark_unchanged();
+        let waits = sign_in.waits().await;
         let stop = &self.handle.stop;
         self.withdraw();
         let begun = match hurdle {
@@ -196,11 +195,11 @@ impl Server {
             // By hand it can be tried again.
             Err(why) => self.fail(&format!("{why}; `mcp:auth` tries it again")),
         }
-        let signed_in = stop.run_until_cancelled(done.changed()).await?;
+        stop.run_until_cancelled(sign_in.signed_in(waits)).await?;
         self.link.send_replace(Link::Waiting);
         let mut row = self.handle.row.lock();
         (row.state, row.error) = (McpState::Starting, None);
-        signed_in.ok()
+        Some(())
     }
 
     /// One life of the server: why it ended and whether there was a connection; `None` where it was

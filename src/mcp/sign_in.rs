@@ -7,11 +7,13 @@
 //! where they came from (`tokens`), whatever the server's metadata says by then.
 //!
 //! A sign-in is begun by a server's 401 or 403, or by hand. The user opens its page, and what that answers comes to the daemon's
-//! port, or is pasted. Either is bound to one `state`, counts once and within [`OPEN_FOR`].
+//! port, or is pasted. Either is bound to one `state`, counts once and within [`OPEN_FOR`]. What another process of the user has
+//! signed in to counts as well (`elsewhere`).
 
 mod authorized;
 mod begin;
 mod check;
+mod elsewhere;
 mod record;
 mod tokens;
 mod web;
@@ -24,7 +26,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use reqwest::Url;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 pub(super) use authorized::Authorized;
 pub(super) use begin::Demand;
@@ -101,6 +103,8 @@ pub(super) struct SignIn {
     pending: tokio::sync::Mutex<Option<Pending>>,
     /// How many have ended well.
     done: watch::Sender<u64>,
+    /// Rings where somebody asks for the server.
+    sought: Notify,
     /// What stood in the way last when nothing waited for the user.
     hurdle: Mutex<Option<Hurdle>>,
     /// Whether calls run, which wait for the user.
@@ -230,6 +234,7 @@ impl SignIn {
             held: tokio::sync::Mutex::default(),
             pending: tokio::sync::Mutex::default(),
             done: watch::Sender::default(),
+            sought: Notify::new(),
             hurdle: Mutex::default(),
             is_up: AtomicBool::new(false),
         }))
@@ -245,11 +250,6 @@ impl SignIn {
     /// Returns what stood in the way when nothing waited for the user.
     pub(super) fn take_hurdle(&self) -> Option<Hurdle> {
         self.hurdle.lock().take()
-    }
-
-    /// Follows how many sign-ins have ended well.
-    pub(super) fn done(&self) -> watch::Receiver<u64> {
-        self.done.subscribe()
     }
 
     /// Returns what the user is asked now, where anything.

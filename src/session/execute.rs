@@ -46,6 +46,7 @@ impl Session {
         digest: Vec<u8>,
         id: Option<&RequestId>,
     ) {
+        self.daemon.mcp.seek(&self.shared.id);
         if self.reading.is_reading(&wanted.conversation_id) {
             let conversation = wanted.conversation_id.clone();
             return self.wait_behind(&conversation, Command::ToolExecute(wanted), id);

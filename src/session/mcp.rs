@@ -27,6 +27,7 @@ const UNWELL: &str = "it is not well; who operates the daemon is told why";
 impl Session {
     /// Lists the servers of the daemon.
     pub(super) fn list_servers(&self, is_operator: bool) -> Event {
+        self.daemon.mcp.seek(&self.shared.id);
         let mut servers = self.daemon.mcp.list();
         if !is_operator {
             let problems = servers.iter_mut().filter_map(|it| it.error.as_mut());
@@ -127,6 +128,7 @@ impl Session {
 
     /// Tells a session that begins what MCP servers ask of operators already.
     pub(super) fn say_where_to_sign_in(&self, notices: &mut Receiver<Addressed>) {
+        self.daemon.mcp.seek(&self.shared.id);
         let asked = match self.grant.is_operator {
             true => self.daemon.mcp.asked(),
             false => Vec::new(),

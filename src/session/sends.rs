@@ -75,6 +75,7 @@ impl Session {
     /// Passes a send on that is counted.
     pub(super) async fn take_send(&mut self, new: NewSend, id: Option<&RequestId>) {
         let NewSend { send, json, digest } = new;
+        self.daemon.mcp.seek(&self.shared.id);
         let conversation = &send.conversation_id;
         if self.reading.is_reading(conversation) {
             let conversation = conversation.clone();

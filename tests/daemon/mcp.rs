@@ -10,7 +10,7 @@ mod real;
 mod rounds;
 mod rude;
 mod sampling;
-mod sign_in;
+pub(super) mod sign_in;
 mod workings;
 
 use std::path::{Path, PathBuf};

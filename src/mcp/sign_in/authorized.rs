@@ -110,8 +110,9 @@ impl Authorized {
             }
             Err(error) => error,
         };
-        if let (Some(Wanted::Token(_)), Some(token)) = (wanted(&error), &token)
-            && let Some(other) = sign_in.another(token).await.map_err(Fault::Refused)?
+        let mut refused = token;
+        if let Some(Wanted::Token(_)) = wanted(&error)
+            && let Some(other) = sign_in.another(refused.as_deref()).await.map_err(Fault::Refused)?
         {
             error = match send(Some(other.clone())).await {
                 Ok(answer) => {
@@ -120,6 +121,7 @@ impl Authorized {
                 }
                 Err(error) => error,
             };
+            refused = Some(other);
         }
         let Some(demand) = wanted(&error) else {
             return Err(error.into());
@@ -131,11 +133,14 @@ impl Authorized {
             return Err(error.into());
         }
         // The call's own time limit is mostly shorter, and the sign-in goes on without it.
-        let mut done = sign_in.done();
-        done.mark_unchanged();
+        let mut waits = sign_in.waits().await;
+        waits.refused = refused;
+        if let Wanted::More(words) = &demand {
+            waits.wanted = sign_in.wanted(words);
+        }
         sign_in.ask(demand).await.map_err(Fault::Refused)?;
-        let signed_in = tokio::time::timeout(OPEN_FOR, done.changed()).await;
-        if !matches!(signed_in, Ok(Ok(()))) {
+        let signed_in = tokio::time::timeout(OPEN_FOR, sign_in.signed_in(waits)).await;
+        if signed_in.is_err() {
             let why = "nobody has signed in as the server wants it";
             return Err(Fault::Refused(why.to_owned()));
         }
@@ -182,7 +187,7 @@ impl SignIn {
     }
 
     /// Returns another token than one that the server does not take; `None` where somebody has to sign in.
-    async fn another(&self, refused: &str) -> Result<Option<String>, String> {
+    async fn another(&self, refused: Option<&str>) -> Result<Option<String>, String> {
         match self.instead_of(refused).await {
             Ok(token) => Ok(token),
             Err(NoOther::Passing(why)) => Err(why),

@@ -95,18 +95,33 @@ impl Held {
         }
     }
 
-    fn access(&self) -> Option<&str> {
-        let tokens = self.record.as_ref()?.tokens.as_ref()?;
-        Some(&tokens.access)
+    fn tokens(&self) -> Option<&Tokens> {
+        self.record.as_ref()?.tokens.as_ref()
     }
 
-    /// Renews the tokens, or takes those that another daemon has renewed.
+    pub(super) fn access(&self) -> Option<&str> {
+        Some(&self.tokens()?.access)
+    }
+
+    /// Whether there is an access token that lasts.
+    fn lasts(&self) -> bool {
+        let tokens = self.tokens();
+        tokens.is_some_and(|tokens| !tokens.is_over(Timestamp::now()))
+    }
+
+    /// Whether all of these rights were granted.
+    pub(super) fn has(&self, scopes: &[String]) -> bool {
+        let granted = self.tokens().map(|it| &it.scopes);
+        granted.is_some_and(|granted| scopes.iter().all(|scope| granted.contains(scope)))
+    }
+
+    /// Renews the tokens, or takes those that another process has kept since.
     async fn renew(&mut self, of: &SignIn) -> Result<(), Refused> {
         // Of several daemons of one user the first to renew has the only refresh token that still counts.
-        if self.takes_newer(of).await {
+        if self.takes_newer(of).await && self.lasts() {
             return Ok(());
         }
-        let Some(record) = self.record.clone() else {
+        let Some(record) = self.record.clone().filter(|it| it.tokens.is_some()) else {
             return Err(Refused::Over);
         };
         let outcome = refreshed(&record, &of.web).await;
@@ -123,16 +138,19 @@ impl Held {
         outcome
     }
 
-    /// Takes the tokens that another daemon has kept since, where there are some; returns whether.
-    async fn takes_newer(&mut self, of: &SignIn) -> bool {
+    /// Takes the tokens that another process has kept since, where there are some that last or can be renewed; returns
+    /// whether.
+    pub(super) async fn takes_newer(&mut self, of: &SignIn) -> bool {
         let Some(record) = of.kept().await else {
             return false;
         };
         let tokens = record.tokens.as_ref();
         let is_newer = tokens.is_some_and(|tokens| {
-            Some(tokens.access.as_str()) != self.access() && !tokens.is_over(Timestamp::now())
+            let lasts = !tokens.is_over(Timestamp::now()) || tokens.refresh.is_some();
+            Some(tokens.access.as_str()) != self.access() && lasts
         });
         if is_newer {
+            (self.is_loaded, self.is_taken) = (true, true);
             self.replace(Some(record), of);
         }
         is_newer
@@ -163,15 +181,18 @@ impl SignIn {
         Ok(held.access().map(str::to_owned))
     }
 
-    /// Returns what takes the place of a token that the server does not take; `None` where somebody has to sign in.
-    pub(super) async fn instead_of(&self, refused: &str) -> Result<Option<String>, NoOther> {
+    /// Returns what takes the place of a token that the server does not take, or of none; `None` where somebody has to sign
+    /// in.
+    pub(super) async fn instead_of(
+        &self,
+        refused: Option<&str>,
+    ) -> Result<Option<String>, NoOther> {
         let mut held = self.held.lock().await;
-        match held.access() {
-            Some(access) if access != refused => return Ok(Some(access.to_owned())),
-            None => return Ok(None),
-            Some(_) => {}
+        let access = held.access();
+        if access.is_some() && access != refused {
+            return Ok(access.map(str::to_owned));
         }
-        if !held.is_taken {
+        if access.is_some() && !held.is_taken {
             let record = held.record.as_ref();
             let host = record.map_or("the authorization server", |record| &record.host);
             return Err(NoOther::InVain(format!(
@@ -200,9 +221,7 @@ impl SignIn {
 
     /// Whether all of these rights were granted already.
     pub(super) async fn has(&self, scopes: &[String]) -> bool {
-        let held = self.held.lock().await;
-        let tokens = held.record.as_ref().and_then(|it| it.tokens.as_ref());
-        tokens.is_some_and(|tokens| scopes.iter().all(|scope| tokens.scopes.contains(scope)))
+        self.held.lock().await.has(scopes)
     }
 }
 

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Editor, given};
 use crate::mcp::Fake;
+use crate::mcp::sign_in::elsewhere::{kept_by, signed_in_elsewhere};
+use crate::mcp::sign_in::fake;
 use crate::support::provider::Turn;
 use crate::support::{Provider, eventually};
 
@@ -100,4 +102,28 @@ async fn a_server_that_takes_long_is_waited_for_aloud() {
     let outcome = editor.outcome(turn).await;
     assert_eq!(outcome["result"]["stopReason"], "cancelled");
     assert!(provider.requests().is_empty());
+}
+
+/// An agent has no port for the answer of a page: somebody signs in by another process, as it says.
+#[tokio::test]
+async fn a_server_is_there_once_another_process_has_signed_in() {
+    let docs = fake::Fake::start().await;
+    let provider = Provider::start().await;
+    provider.by_rule(|_| Turn::text("ok"));
+    let servers = json!({"docs": docs.config(&json!({}))});
+    let more = json!({"mcp": {"tokens": "file", "servers": servers}});
+    let mut editor = Editor::start(&provider, more).await;
+    let session = editor.open(json!({})).await;
+    editor.turn(&session, "hi").await;
+    assert!(tools(provider.requests().last().unwrap()).is_empty());
+    kept_by(
+        &signed_in_elsewhere(&docs).await,
+        &editor.folder.path().join("state"),
+    );
+    eventually("the agent has the server's tools", async || {
+        editor.turn(&session, "and now?").await;
+        let asked = provider.requests().last().unwrap().clone();
+        tools(&asked).contains(&"mcp__docs__look")
+    })
+    .await;
 }

@@ -1,7 +1,8 @@
 //! Servers that ask their user to sign in: how that goes, what lasts, and what an attacker gets.
 
 mod attacks;
-mod fake;
+pub(crate) mod elsewhere;
+pub(crate) mod fake;
 
 use reqwest::redirect::Policy;
 use serde_json::{Value, json};
