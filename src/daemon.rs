@@ -429,6 +429,7 @@ fn build(
         sign_ins: Arc::new(files::sign_ins(
             &config.mcp,
             own.exec().ok().map(|exec| &**exec.roots()),
+            &tasks,
         )),
         user: String::new(),
     };

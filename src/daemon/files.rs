@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use secrecy::ExposeSecret as _;
+use tokio_util::task::TaskTracker;
 
 use crate::audit::Audit;
 use crate::config::{
@@ -42,7 +43,11 @@ fn is_reached(file: &Path, roots: Option<&Roots>) -> bool {
 }
 
 /// Returns where sign-ins at MCP servers are kept; in memory alone where tools would reach the folder.
-pub(super) fn sign_ins(config: &McpConfig, roots: Option<&Roots>) -> SignIns {
+pub(super) fn sign_ins(
+    config: &McpConfig,
+    roots: Option<&Roots>,
+    tasks: &TaskTracker,
+) -> SignIns {
     let folder = config.tokens_folder.clone();
     let folder = folder.filter(|folder| {
         let reached = is_reached(folder, roots);
@@ -54,7 +59,7 @@ pub(super) fn sign_ins(config: &McpConfig, roots: Option<&Roots>) -> SignIns {
         }
         !reached
     });
-    SignIns::new(config.tokens, folder)
+    SignIns::new(config.tokens, folder, tasks.clone())
 }
 
 /// Opens the audit log, where no tool reaches it: commands may change what is in the roots.

@@ -27,6 +27,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use reqwest::Url;
 use tokio::sync::{Notify, watch};
+use tokio_util::task::TaskTracker;
 
 pub(super) use authorized::Authorized;
 pub(super) use begin::Demand;
@@ -56,6 +57,8 @@ const MAX_OPEN: usize = 128;
 /// What the sign-ins of all servers share.
 pub struct SignIns {
     vault: Vault,
+    /// What goes on where nobody waits for it.
+    tasks: TaskTracker,
     /// Whose each open `state` is. Never locked across an await.
     open: Mutex<BTreeMap<String, Weak<SignIn>>>,
     /// The daemon's address for answers; none where it has no port.
@@ -112,10 +115,11 @@ pub(super) struct SignIn {
 }
 
 impl SignIns {
-    /// Keeps what is signed in to in a folder, where it is to be kept.
-    pub fn new(store: TokenStore, folder: Option<PathBuf>) -> Self {
+    /// Keeps what is signed in to in a folder, where it is to be kept. `tasks` are waited for at the end.
+    pub fn new(store: TokenStore, folder: Option<PathBuf>, tasks: TaskTracker) -> Self {
         Self {
             vault: Vault::new(store, folder),
+            tasks,
             open: Mutex::default(),
             callback: OnceLock::new(),
         }
@@ -260,8 +264,15 @@ impl SignIn {
         open.map(|pending| pending.asked.clone())
     }
 
-    /// Takes what a page answered to the sign-in with this `state`. However it ends, it is over.
-    async fn finish(&self, state: &str, answer: Answer) -> Result<(), String> {
+    /// Takes what a page answered to the sign-in with this `state`. However it ends, it is over; also where the browser does
+    /// not wait for that.
+    async fn finish(self: &Arc<Self>, state: &str, answer: Answer) -> Result<(), String> {
+        let (this, state) = (Arc::clone(self), state.to_owned());
+        let ended = self.to_its_end(async move { this.end(&state, answer).await });
+        ended.await?
+    }
+
+    async fn end(&self, state: &str, answer: Answer) -> Result<(), String> {
         let mut open = self.pending.lock().await;
         let pending = match open.take() {
             Some(pending) if pending.state == state => pending,
@@ -304,7 +315,7 @@ impl SignIn {
 
     /// Takes what somebody pasted: an address, or the code in it.
     pub(super) async fn pasted(
-        &self,
+        self: &Arc<Self>,
         code: Option<String>,
         url: Option<&str>,
     ) -> Result<(), String> {

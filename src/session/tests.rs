@@ -85,7 +85,7 @@ fn no_servers(tasks: &TaskTracker) -> Mcp {
         redactor: crate::telemetry::Redactor::default(),
         output_cap: 1,
         notices: Notices::default(),
-        sign_ins: Arc::new(mcp::SignIns::new(TokenStore::Memory, None)),
+        sign_ins: Arc::new(mcp::SignIns::new(TokenStore::Memory, None, tasks.clone())),
         user: String::new(),
     };
     Mcp::new(context, tasks.clone())

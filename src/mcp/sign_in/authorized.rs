@@ -187,7 +187,7 @@ impl SignIn {
     }
 
     /// Returns another token than one that the server does not take; `None` where somebody has to sign in.
-    async fn another(&self, refused: Option<&str>) -> Result<Option<String>, String> {
+    async fn another(self: &Arc<Self>, refused: Option<&str>) -> Result<Option<String>, String> {
         match self.instead_of(refused).await {
             Ok(token) => Ok(token),
             Err(NoOther::Passing(why)) => Err(why),

@@ -1,5 +1,6 @@
 //! Tokens while they last: read, renewed where they came from, forgotten.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -50,10 +51,11 @@ pub(super) enum NoOther {
 
 impl Held {
     async fn load(&mut self, of: &SignIn) {
-        if std::mem::replace(&mut self.is_loaded, true) {
+        if self.is_loaded {
             return;
         }
         self.record = of.kept().await;
+        self.is_loaded = true;
         if let Some(record) = &self.record {
             of.learn(record);
             self.is_taken = true;
@@ -161,15 +163,26 @@ impl SignIn {
     /// Returns the access token, renewed where it is as good as over; `None` where somebody has to sign in.
     ///
     /// An error says why it could not be renewed this time.
-    pub(super) async fn token(&self) -> Result<Option<String>, String> {
+    pub(super) async fn token(self: &Arc<Self>) -> Result<Option<String>, String> {
+        {
+            let mut held = self.held.lock().await;
+            held.load(self).await;
+            if held.lasts() || held.access().is_none() {
+                return Ok(held.access().map(str::to_owned));
+            }
+        }
+        let this = Arc::clone(self);
+        let renewed = self.to_its_end(async move { this.renewed_if_over().await });
+        renewed.await?
+    }
+
+    async fn renewed_if_over(&self) -> Result<Option<String>, String> {
         let mut held = self.held.lock().await;
-        held.load(self).await;
-        let tokens = held.record.as_ref().and_then(|it| it.tokens.as_ref());
         let now = Timestamp::now();
-        let lasts = tokens
-            .and_then(|it| it.ends)
-            .is_none_or(|ends| ends > now.as_second());
-        if tokens.is_some_and(|tokens| tokens.is_over(now)) {
+        // Another one may have come first.
+        if held.tokens().is_some_and(|tokens| tokens.is_over(now)) {
+            let ends = held.tokens().and_then(|tokens| tokens.ends);
+            let lasts = ends.is_none_or(|ends| ends > now.as_second());
             match held.renew(self).await {
                 Ok(()) => {}
                 Err(Refused::Over) => return Ok(None),
@@ -184,9 +197,15 @@ impl SignIn {
     /// Returns what takes the place of a token that the server does not take, or of none; `None` where somebody has to sign
     /// in.
     pub(super) async fn instead_of(
-        &self,
+        self: &Arc<Self>,
         refused: Option<&str>,
     ) -> Result<Option<String>, NoOther> {
+        let (this, refused) = (Arc::clone(self), refused.map(str::to_owned));
+        let renewed = self.to_its_end(async move { this.renewed(refused.as_deref()).await });
+        renewed.await.map_err(NoOther::Passing)?
+    }
+
+    async fn renewed(&self, refused: Option<&str>) -> Result<Option<String>, NoOther> {
         let mut held = self.held.lock().await;
         let access = held.access();
         if access.is_some() && access != refused {
@@ -206,6 +225,19 @@ impl SignIn {
                 Err(NoOther::Passing(self.redactor.redact(&why).into_owned()))
             }
         }
+    }
+
+    /// Does what must not be left halfway, also where whoever waits for it is gone: a refresh token and a code count once, and
+    /// what they were exchanged for would be lost. The daemon waits for it at its end, for as long as it waits for anything.
+    pub(super) async fn to_its_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, String> {
+        let done = self.all.tasks.spawn(work).await;
+        done.map_err(|error| {
+            tracing::error!(server = %self.server, %error, "a sign-in failed within");
+            "it failed within; the daemon's log has more".to_owned()
+        })
     }
 
     /// Notes that the server takes a token.

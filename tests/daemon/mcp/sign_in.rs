@@ -6,9 +6,11 @@ pub(crate) mod fake;
 
 use reqwest::redirect::Policy;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::until_state;
-use crate::support::{Client, Daemon, Provider};
+use crate::support::{Client, Daemon, Provider, within};
 use fake::Fake;
 
 /// A browser whose user says yes to everything; it stops at what is not followed.
@@ -265,6 +267,51 @@ async fn a_token_is_renewed_before_it_ends_and_asked_for_when_it_cannot_be() {
     signed_in(&mut client, 1).await;
     let result = nth(&mut client, "chat:tool-result", 1).await;
     assert_eq!(result["status"], "success", "{result}");
+}
+
+#[tokio::test]
+async fn a_renewal_goes_on_where_its_call_is_cancelled() {
+    let fake = Fake::start().await;
+    let (_daemon, mut client, _provider) = daemon(&[("docs", fake.config(&json!({})))]).await;
+    signed_in(&mut client, 0).await;
+    until_state(&mut client, "docs", "ready").await;
+    fake.end_tokens(false);
+    let mut token = fake.hold("/token");
+    call(&mut client, "look").await;
+    token.reached().await;
+    client.ask(json!({"type": "chat:cancel"})).await;
+    let result = nth(&mut client, "chat:tool-result", 0).await;
+    assert_eq!(result["status"], "cancelled", "{result}");
+    token.go_on();
+    // The refresh token was used up: what came for it is kept.
+    assert_eq!(called(&mut client, "look").await["status"], "success");
+    assert_eq!(fake.asked("/token").len(), 2);
+    assert_eq!(fake.asked("/authorize").len(), 1);
+}
+
+#[tokio::test]
+async fn a_code_is_exchanged_also_where_the_browser_hangs_up() {
+    let fake = Fake::start().await;
+    let (daemon, mut client, _provider) = daemon(&[("docs", fake.config(&json!({})))]).await;
+    let url = opened(&asked(&mut client, 0).await).await;
+    let mut token = fake.hold("/token");
+    let url = reqwest::Url::parse(&url).unwrap();
+    let (path, query) = (url.path(), url.query().unwrap());
+    let host = format!("127.0.0.1:{}", daemon.port);
+    let mut browser = TcpStream::connect(&host).await.unwrap();
+    let request = format!("GET {path}?{query} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    browser.write_all(request.as_bytes()).await.unwrap();
+    token.reached().await;
+    browser.shutdown().await.unwrap();
+    // The daemon has seen that: it hangs up as well, without a word.
+    let mut answer = Vec::new();
+    let read = browser.read_to_end(&mut answer);
+    within("the end of the connection", read, String::new)
+        .await
+        .unwrap();
+    assert_eq!(answer, b"");
+    token.go_on();
+    until_state(&mut client, "docs", "ready").await;
 }
 
 #[tokio::test]

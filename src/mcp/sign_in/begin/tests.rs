@@ -1,9 +1,16 @@
+use tokio_util::task::TaskTracker;
+
 use super::*;
 use crate::config::{HttpServer, TokenStore};
 use crate::http::Clients;
 use crate::mcp::sign_in::{MAX_OPEN, Parts, SignIns};
 use crate::notices::Notices;
 use crate::telemetry::Redactor;
+
+fn in_memory() -> Arc<SignIns> {
+    let tasks = TaskTracker::new();
+    Arc::new(SignIns::new(TokenStore::Memory, None, tasks))
+}
 
 fn sign_in(all: &Arc<SignIns>) -> Arc<SignIn> {
     let server = HttpServer {
@@ -86,7 +93,7 @@ fn answer(state: &str) -> Answer {
 
 #[tokio::test(start_paused = true)]
 async fn a_sign_in_is_over_after_its_time_and_after_one_answer() {
-    let all = Arc::new(SignIns::new(TokenStore::Memory, None));
+    let all = in_memory();
     let sign_in = sign_in(&all);
     for (waits, expected) in [
         (OPEN_FOR, "was open for 10 minutes and is over"),
@@ -108,7 +115,7 @@ async fn a_sign_in_is_over_after_its_time_and_after_one_answer() {
 
 #[tokio::test]
 async fn an_answer_is_for_the_sign_in_that_it_names() {
-    let all = Arc::new(SignIns::new(TokenStore::Memory, None));
+    let all = in_memory();
     let (one, two) = (sign_in(&all), sign_in(&all));
     for (sign_in, state) in [(&one, "one"), (&two, "two")] {
         *sign_in.pending.lock().await = Some(pending(sign_in, state).await);
@@ -126,7 +133,7 @@ async fn an_answer_is_for_the_sign_in_that_it_names() {
 
 #[tokio::test]
 async fn open_sign_ins_are_bounded_and_those_of_servers_that_are_gone_do_not_count() {
-    let all = Arc::new(SignIns::new(TokenStore::Memory, None));
+    let all = in_memory();
     let stays = sign_in(&all);
     for number in 0..MAX_OPEN {
         all.open(&number.to_string(), &stays).unwrap();
@@ -142,7 +149,7 @@ async fn open_sign_ins_are_bounded_and_those_of_servers_that_are_gone_do_not_cou
 
 #[tokio::test]
 async fn what_is_kept_is_of_this_server_or_it_is_nothing() {
-    let all = Arc::new(SignIns::new(TokenStore::Memory, None));
+    let all = in_memory();
     let sign_in = sign_in(&all);
     let mut record = record(&sign_in).await;
     sign_in.keep(&record).await;
@@ -165,7 +172,7 @@ async fn what_is_kept_is_of_this_server_or_it_is_nothing() {
 /// The vault is one that only a question of the system opens, as it were: it is looked into where somebody asks.
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_takes_what_another_process_has_signed_in_to() {
-    let all = Arc::new(SignIns::new(TokenStore::Memory, None));
+    let all = in_memory();
     let (waiting, other) = (sign_in(&all), sign_in(&all));
     assert_eq!(waiting.token().await, Ok(None));
     let waits = waiting.waits().await;
@@ -190,7 +197,11 @@ async fn a_folder_is_looked_into_while_somebody_waits() {
     let place = tempfile::tempdir().unwrap();
     let process = || {
         let folder = Some(place.path().to_owned());
-        sign_in(&Arc::new(SignIns::new(TokenStore::File, folder)))
+        sign_in(&Arc::new(SignIns::new(
+            TokenStore::File,
+            folder,
+            TaskTracker::new(),
+        )))
     };
     let (waiting, by_hand, other) = (process(), process(), process());
     assert_eq!(waiting.token().await, Ok(None));

@@ -15,6 +15,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::support::within;
 
 type Form = BTreeMap<String, String>;
 
@@ -52,6 +55,27 @@ struct Told {
     secrets: Vec<String>,
     asked: Vec<(String, Form)>,
     minted: usize,
+    /// Whose next answer is held back: `/token`, or `tools/call`.
+    held: BTreeMap<&'static str, (oneshot::Sender<()>, oneshot::Receiver<()>)>,
+}
+
+/// An answer that is held back: what was asked for has been done.
+pub(crate) struct Hold {
+    reached: oneshot::Receiver<()>,
+    go_on: oneshot::Sender<()>,
+}
+
+impl Hold {
+    pub(crate) async fn reached(&mut self) {
+        let reached = &mut self.reached;
+        within("what is held back", reached, String::new)
+            .await
+            .unwrap();
+    }
+
+    pub(crate) fn go_on(self) {
+        self.go_on.send(()).ok();
+    }
 }
 
 impl Fake {
@@ -128,6 +152,22 @@ impl Fake {
 
     pub(crate) fn forbids(&self, words: &str) {
         self.told().forbids = Some(words.to_owned());
+    }
+
+    /// Holds the next answer back of `/token`, or to `tools/call`.
+    pub(crate) fn hold(&self, what: &'static str) -> Hold {
+        let (tell, reached) = oneshot::channel();
+        let (go_on, wait) = oneshot::channel();
+        self.told().held.insert(what, (tell, wait));
+        Hold { reached, go_on }
+    }
+
+    async fn held_back(&self, what: &str) {
+        let held = self.told().held.remove(what);
+        if let Some((tell, wait)) = held {
+            tell.send(()).ok();
+            wait.await.ok();
+        }
     }
 
     /// Has the access tokens end; with `all` the refresh tokens, too.
@@ -290,7 +330,13 @@ async fn page(State(fake): State<Fake>, Query(query): Query<Form>) -> Response {
 }
 
 async fn token(State(fake): State<Fake>, headers: HeaderMap, body: Bytes) -> Response {
-    let form = form_of_client(&headers, &body);
+    let answer = issued(&fake, &headers, &body);
+    fake.held_back("/token").await;
+    answer
+}
+
+fn issued(fake: &Fake, headers: &HeaderMap, body: &[u8]) -> Response {
+    let form = form_of_client(headers, body);
     if let Some(instead) = fake.saw("/token", form.clone()) {
         return instead;
     }
@@ -328,6 +374,14 @@ async fn revoke(State(fake): State<Fake>, headers: HeaderMap, body: Bytes) -> St
 /// The MCP server: a tool for everybody with the right `read`, and one for who has `write` besides.
 async fn rpc(State(fake): State<Fake>, headers: HeaderMap, body: Bytes) -> Response {
     let message: Value = serde_json::from_slice(&body).unwrap();
+    let answer = answered(&fake, &headers, &message);
+    if message["method"] == "tools/call" {
+        fake.held_back("tools/call").await;
+    }
+    answer
+}
+
+fn answered(fake: &Fake, headers: &HeaderMap, message: &Value) -> Response {
     let method = message["method"].as_str().unwrap_or_default();
     let tool = message["params"]["name"].as_str().unwrap_or_default();
     let token = headers.get(AUTHORIZATION).map(|it| it.to_str().unwrap());
