@@ -102,7 +102,7 @@ impl Authorized {
         let Some(sign_in) = &self.sign_in else {
             return Ok(send(None).await?);
         };
-        let token = sign_in.token().await.map_err(Fault::Refused)?;
+        let mut token = sign_in.token().await.map_err(Fault::Refused)?;
         let mut error = match send(token.clone()).await {
             Ok(answer) => {
                 token.iter().for_each(|token| sign_in.taken(token));
@@ -110,9 +110,8 @@ impl Authorized {
             }
             Err(error) => error,
         };
-        let mut refused = token;
-        if let Some(Wanted::Token(_)) = wanted(&error)
-            && let Some(other) = sign_in.another(refused.as_deref()).await.map_err(Fault::Refused)?
+        if let Some(wanted) = wanted(&error)
+            && let Some(other) = sign_in.another(&wanted, token.as_deref()).await?
         {
             error = match send(Some(other.clone())).await {
                 Ok(answer) => {
@@ -121,28 +120,30 @@ impl Authorized {
                 }
                 Err(error) => error,
             };
-            refused = Some(other);
+            token = Some(other);
         }
         let Some(demand) = wanted(&error) else {
             return Err(error.into());
         };
         if !sign_in.is_up.load(Ordering::Relaxed) {
-            return Err(sign_in.note(demand).await.into());
+            return Err(sign_in.note(demand, token.as_deref()).await.into());
         }
         if !waits {
             return Err(error.into());
         }
         // The call's own time limit is mostly shorter, and the sign-in goes on without it.
         let mut waits = sign_in.waits().await;
-        waits.refused = refused;
         if let Wanted::More(words) = &demand {
             waits.wanted = sign_in.wanted(words);
         }
-        sign_in.ask(demand).await.map_err(Fault::Refused)?;
-        let signed_in = tokio::time::timeout(OPEN_FOR, sign_in.signed_in(waits)).await;
-        if signed_in.is_err() {
-            let why = "nobody has signed in as the server wants it";
-            return Err(Fault::Refused(why.to_owned()));
+        waits.refused.clone_from(&token);
+        // Not where somebody has signed in since the call went out.
+        if sign_in.ask(demand, token.as_deref()).await? {
+            let signed_in = tokio::time::timeout(OPEN_FOR, sign_in.signed_in(waits)).await;
+            if signed_in.is_err() {
+                let why = "nobody has signed in as the server wants it";
+                return Err(Fault::Refused(why.to_owned()));
+            }
         }
         let token = sign_in.token().await.map_err(Fault::Refused)?;
         match send(token.clone()).await {
@@ -160,9 +161,10 @@ impl Authorized {
 }
 
 impl SignIn {
-    /// Keeps what is wanted for whoever looks why there is no connection; returns what the request has failed with.
-    async fn note(&self, wanted: Wanted) -> Error {
-        if let Some(why) = self.in_vain(&wanted).await {
+    /// Keeps what is wanted for whoever looks why there is no connection; returns what the request has failed with, which
+    /// went out with this token.
+    async fn note(&self, wanted: Wanted, sent: Option<&str>) -> Error {
+        if let Some(why) = self.in_vain(&wanted, sent).await {
             return refused(self.is_in_vain(why));
         }
         let demand = Demand::from(wanted);
@@ -179,29 +181,53 @@ impl SignIn {
         why
     }
 
-    async fn ask(self: &Arc<Self>, wanted: Wanted) -> Result<(), String> {
-        match self.in_vain(&wanted).await {
-            Some(why) => Err(why),
-            None => self.begin(wanted.into()).await.map(drop),
+    /// Asks the user for what is wanted; returns false where there is another token by now than the one that was sent.
+    async fn ask(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        sent: Option<&str>,
+    ) -> Result<bool, Fault> {
+        if let Some(why) = self.in_vain(&wanted, sent).await {
+            return Err(Fault::Refused(why));
         }
+        if self.other_than(sent).await.is_some() {
+            return Ok(false);
+        }
+        let begun = self.begin(wanted.into()).await;
+        begun.map(|_| true).map_err(Fault::Refused)
     }
 
-    /// Returns another token than one that the server does not take; `None` where somebody has to sign in.
-    async fn another(self: &Arc<Self>, refused: Option<&str>) -> Result<Option<String>, String> {
-        match self.instead_of(refused).await {
+    /// Returns another token than one that is not enough; `None` where somebody has to sign in.
+    async fn another(
+        self: &Arc<Self>,
+        wanted: &Wanted,
+        sent: Option<&str>,
+    ) -> Result<Option<String>, Fault> {
+        if let Wanted::More(_) = wanted {
+            return Ok(self.other_than(sent).await);
+        }
+        match self.instead_of(sent).await {
             Ok(token) => Ok(token),
-            Err(NoOther::Passing(why)) => Err(why),
-            Err(NoOther::InVain(why)) => Err(self.is_in_vain(why)),
+            Err(NoOther::Passing(why)) => Err(Fault::Refused(why)),
+            Err(NoOther::InVain(why)) => Err(Fault::Refused(self.is_in_vain(why))),
         }
     }
 
-    /// Why it is of no use to ask the user for more: it was given already.
-    async fn in_vain(&self, wanted: &Wanted) -> Option<String> {
+    /// Returns the token that there is by now, where it is another one than was sent.
+    async fn other_than(&self, sent: Option<&str>) -> Option<String> {
+        let held = self.held.lock().await;
+        let access = held.access().filter(|access| Some(*access) != sent);
+        access.map(str::to_owned)
+    }
+
+    /// Why it is of no use to ask the user for more: it was given already, with the token that was sent.
+    async fn in_vain(&self, wanted: &Wanted, sent: Option<&str>) -> Option<String> {
         let Wanted::More(words) = wanted else {
             return None;
         };
         let wanted = self.wanted(words);
-        self.has(&wanted).await.then(|| {
+        let held = self.held.lock().await;
+        (held.access() == sent && held.has(&wanted)).then(|| {
             format!(
                 "the server forbids this for want of the rights {:?}, which were granted already",
                 wanted.join(" ")

@@ -94,7 +94,8 @@ impl Pending {
 }
 
 impl SignIn {
-    /// Begins a sign-in and asks the user; returns what is asked. One that is open and as good is asked again.
+    /// Begins a sign-in and asks the user; returns what is asked. One that is open and asks for all that is wanted is shown
+    /// again.
     ///
     /// An error reads as a sentence.
     pub(in crate::mcp) async fn begin(
@@ -114,16 +115,25 @@ impl SignIn {
             }
         };
         let mut open = self.pending.lock().await;
-        let is_as_good = |pending: &&Pending| {
-            pending.over.saturating_duration_since(Instant::now()) > LEAST_LEFT
+        let wanted = match demand.is_more {
+            true => self.wanted(demand.challenge.as_deref().unwrap_or_default()),
+            false => Vec::new(),
         };
-        if let (false, Some(pending)) = (demand.is_more, open.as_ref().filter(is_as_good)) {
+        // The page that the user has open is that of the last one alone.
+        let is_as_good = |pending: &&Pending| {
+            let left = pending.over.saturating_duration_since(Instant::now());
+            left > LEAST_LEFT && wanted.iter().all(|scope| pending.scopes.contains(scope))
+        };
+        if let Some(pending) = open.as_ref().filter(is_as_good) {
             let asked = pending.asked.clone();
             self.notices.sign_in(asked.clone());
             return Ok(asked);
         }
         let record = self.held.lock().await.record(self).await;
-        let pending = self.prepare(&demand, redirect, record).await?;
+        // Whoever waits for the one before is served by this one as well.
+        let before = open.as_ref().filter(|pending| pending.is_open());
+        let before = before.map_or(&[][..], |pending| &pending.scopes);
+        let pending = self.prepare(&demand, redirect, record, before).await?;
         self.all.open(&pending.state, self)?;
         let asked = pending.asked.clone();
         if let Some(before) = open.replace(pending) {
@@ -139,6 +149,7 @@ impl SignIn {
         demand: &Demand,
         redirect: String,
         record: Option<Record>,
+        before: &[String],
     ) -> Result<Pending, String> {
         let web = Arc::new(self.web.clone());
         let made = AuthorizationManager::new_with_oauth_http_client(self.url.clone(), web).await;
@@ -150,7 +161,8 @@ impl SignIn {
         let issuer = checked(&found.metadata, is_published, &self.web)?;
         let can_register = found.metadata.registration_endpoint.is_some();
         manager.set_metadata(found.metadata);
-        let scopes = self.scopes(demand, &manager, record.as_ref()).await;
+        let known = record.as_ref();
+        let scopes = self.scopes(demand, &manager, known, before).await;
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
         let known = record
             .as_ref()
@@ -256,6 +268,7 @@ impl SignIn {
         demand: &Demand,
         manager: &AuthorizationManager,
         record: Option<&Record>,
+        before: &[String],
     ) -> Vec<String> {
         let mut scopes = match (demand.is_more, self.config.scopes.is_empty()) {
             (false, true) => return manager.select_initial_scopes(&[]).await,
@@ -266,7 +279,7 @@ impl SignIn {
             let granted = record.and_then(|record| record.tokens.as_ref());
             let granted = granted.iter().flat_map(|tokens| tokens.scopes.clone());
             let wanted = self.wanted(demand.challenge.as_deref().unwrap_or_default());
-            for scope in granted.chain(wanted) {
+            for scope in granted.chain(before.to_vec()).chain(wanted) {
                 if !scopes.contains(&scope) {
                     scopes.push(scope);
                 }

@@ -250,11 +250,6 @@ impl SignIn {
             held.is_taken = true;
         }
     }
-
-    /// Whether all of these rights were granted already.
-    pub(super) async fn has(&self, scopes: &[String]) -> bool {
-        self.held.lock().await.has(scopes)
-    }
 }
 
 /// When something ends that lasts this long from now.

@@ -96,6 +96,13 @@ async fn call(client: &mut Client, tool: &str) {
     client.ask(execute).await;
 }
 
+/// The same in another conversation, side by side with the first.
+async fn call_beside(client: &mut Client, tool: &str) {
+    let name = format!("mcp__docs__{tool}");
+    let execute = json!({"type": "tool:execute", "toolName": name, "conversationId": "beside"});
+    client.ask(execute).await;
+}
+
 /// Calls a tool; returns the result.
 async fn called(client: &mut Client, tool: &str) -> Value {
     let before = client.all("chat:tool-result").len();
@@ -248,6 +255,49 @@ async fn more_rights_are_asked_for_when_a_call_needs_them() {
     assert_eq!(result["status"], "error", "{result}");
     let words = result["result"].as_str().unwrap();
     assert!(words.contains("were granted already"), "{words}");
+    assert_eq!(fake.asked("/authorize").len(), 2);
+}
+
+#[tokio::test]
+async fn two_calls_that_need_the_same_rights_wait_for_one_page() {
+    let fake = Fake::start().await;
+    let (_daemon, mut client, _provider) = daemon(&[("docs", fake.config(&json!({})))]).await;
+    signed_in(&mut client, 0).await;
+    until_state(&mut client, "docs", "ready").await;
+    call(&mut client, "wipe").await;
+    let open = asked(&mut client, 1).await;
+    call_beside(&mut client, "wipe").await;
+    while client.all("mcp:auth-required").len() < 3 {
+        client.next().await;
+    }
+    // The page that the user has had open since the first.
+    let (status, page) = visited(&opened(&open).await).await;
+    assert_eq!(status, 200, "{page}");
+    for n in 0..2 {
+        let result = nth(&mut client, "chat:tool-result", n).await;
+        assert_eq!(result["status"], "success", "{result}");
+    }
+    assert_eq!(fake.asked("/authorize").len(), 2);
+}
+
+#[tokio::test]
+async fn a_call_on_its_way_while_somebody_signs_in_is_made_again() {
+    let fake = Fake::start().await;
+    let (_daemon, mut client, _provider) = daemon(&[("docs", fake.config(&json!({})))]).await;
+    signed_in(&mut client, 0).await;
+    until_state(&mut client, "docs", "ready").await;
+    call(&mut client, "wipe").await;
+    asked(&mut client, 1).await;
+    // Forbidden with the old token, which is told once there is a new one.
+    let mut forbidden = fake.hold("tools/call");
+    call_beside(&mut client, "wipe").await;
+    forbidden.reached().await;
+    signed_in(&mut client, 1).await;
+    let result = nth(&mut client, "chat:tool-result", 0).await;
+    assert_eq!(result["status"], "success", "{result}");
+    forbidden.go_on();
+    let result = nth(&mut client, "chat:tool-result", 1).await;
+    assert_eq!(result["status"], "success", "{result}");
     assert_eq!(fake.asked("/authorize").len(), 2);
 }
 

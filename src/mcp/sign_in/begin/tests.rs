@@ -13,8 +13,12 @@ fn in_memory() -> Arc<SignIns> {
 }
 
 fn sign_in(all: &Arc<SignIns>) -> Arc<SignIn> {
+    sign_in_at("https://mcp.example/", all)
+}
+
+fn sign_in_at(url: &str, all: &Arc<SignIns>) -> Arc<SignIn> {
     let server = HttpServer {
-        url: "https://mcp.example/".to_owned(),
+        url: url.to_owned(),
         ..HttpServer::default()
     };
     let parts = Parts {
@@ -219,4 +223,29 @@ async fn a_folder_is_looked_into_while_somebody_waits() {
     let why = waiting.all.answered(answer("s")).await.unwrap_err();
     assert!(why.to_string().contains("nobody waits"), "{why}");
     assert!(by_hand.is_done_elsewhere().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_sign_in_is_shown_again_where_it_asks_for_all_that_is_wanted() {
+    let all = in_memory();
+    all.listens_at("http://127.0.0.1:1");
+    // Nobody listens there.
+    let sign_in = sign_in_at("http://127.0.0.1:1/", &all);
+    let open = Pending {
+        scopes: vec!["read".to_owned(), "write".to_owned()],
+        ..pending(&sign_in, "s").await
+    };
+    *sign_in.pending.lock().await = Some(open);
+    let demand = |scope: &str| Demand {
+        challenge: Some(format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"")),
+        is_more: true,
+    };
+    for demand in [Demand::default(), demand("write"), demand("")] {
+        let asked = sign_in.begin(demand).await.unwrap();
+        assert_eq!(asked.url, "https://login.example/authorize");
+    }
+    // What it does not ask for, and one that is over soon: another page is looked for, and there is none.
+    assert!(sign_in.begin(demand("admin")).await.is_err());
+    tokio::time::advance(OPEN_FOR - LEAST_LEFT).await;
+    assert!(sign_in.begin(demand("write")).await.is_err());
 }
