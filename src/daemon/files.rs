@@ -43,11 +43,7 @@ fn is_reached(file: &Path, roots: Option<&Roots>) -> bool {
 }
 
 /// Returns where sign-ins at MCP servers are kept; in memory alone where tools would reach the folder.
-pub(super) fn sign_ins(
-    config: &McpConfig,
-    roots: Option<&Roots>,
-    tasks: &TaskTracker,
-) -> SignIns {
+pub(super) fn sign_ins(config: &McpConfig, roots: Option<&Roots>, tasks: &TaskTracker) -> SignIns {
     let folder = config.tokens_folder.clone();
     let folder = folder.filter(|folder| {
         let reached = is_reached(folder, roots);

@@ -8,7 +8,7 @@
 //!
 //! A sign-in is begun by a server's 401 or 403, or by hand. The user opens its page, and what that answers comes to the daemon's
 //! port, or is pasted. Either is bound to one `state`, counts once and within [`OPEN_FOR`]. What another process of the user has
-//! signed in to counts as well (`elsewhere`).
+//! signed in to counts as well (`elsewhere`). A call waits for it beyond its time limit, and no longer than [`WAIT_FOR`] (`waiting`).
 
 mod authorized;
 mod begin;
@@ -16,6 +16,7 @@ mod check;
 mod elsewhere;
 mod record;
 mod tokens;
+mod waiting;
 mod web;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use reqwest::Url;
+use rmcp::model::RequestId;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
@@ -50,6 +52,9 @@ pub(crate) const CALLBACK: &str = "/oauth/callback";
 
 /// How long a sign-in stays open.
 pub(super) const OPEN_FOR: Duration = Duration::from_secs(10 * 60);
+
+/// How long a call waits for one: as long as that is open at least (`begin`).
+pub(super) const WAIT_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// Most sign-ins that are open at once in the daemon: more than it may have servers.
 const MAX_OPEN: usize = 128;
@@ -106,6 +111,8 @@ pub(super) struct SignIn {
     pending: tokio::sync::Mutex<Option<Pending>>,
     /// How many have ended well.
     done: watch::Sender<u64>,
+    /// The calls that wait for one, by the ids of their requests.
+    waiting: watch::Sender<Vec<RequestId>>,
     /// Rings where somebody asks for the server.
     sought: Notify,
     /// What stood in the way last when nothing waited for the user.
@@ -238,6 +245,7 @@ impl SignIn {
             held: tokio::sync::Mutex::default(),
             pending: tokio::sync::Mutex::default(),
             done: watch::Sender::default(),
+            waiting: watch::Sender::default(),
             sought: Notify::new(),
             hurdle: Mutex::default(),
             is_up: AtomicBool::new(false),

@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, InputRequest, InputRequiredResult,
-    InputResponses, ServerResult,
+    InputResponses, RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::{Map, Value};
@@ -27,6 +27,7 @@ use crate::config::SamplingPolicy;
 use crate::message::{Part, ToolSpec};
 use crate::permission::rule::Key;
 use crate::telemetry::Redactor;
+use crate::tool::user::AskUser;
 use crate::tool::{Facts, Metadata, Output, OutputStream, Prepared, Refusal, Run, Tool, Violation};
 
 /// How long a call waits for a server that is being started; then the model gets an error.
@@ -251,6 +252,8 @@ impl Call {
             handle
         };
         let token = handle.progress_token.clone();
+        let request = handle.id.clone();
+        let mut is_paused = false;
         let outcome = loop {
             tokio::select! {
                 biased;
@@ -264,10 +267,18 @@ impl Call {
                     if questions.is_empty() {
                         since = Instant::now();
                     }
-                    questions.push(request.show(run.user, &self.samples));
+                    questions.push(request.show(run.user, &self.samples).boxed());
+                }
+                still = self.stands_still(&request, run), if !is_paused => {
+                    if questions.is_empty() {
+                        since = Instant::now();
+                    }
+                    is_paused = true;
+                    questions.push(still);
                 }
                 Some(()) = questions.next(), if !questions.is_empty() => {
                     if questions.is_empty() {
+                        is_paused = false;
                         // Waiting for the user counts towards no limit.
                         let later = limit.deadline() + since.elapsed();
                         limit.as_mut().reset(later);
@@ -279,8 +290,9 @@ impl Call {
                     Err(_) => Err(ServiceError::TransportClosed),
                 },
                 () = &mut limit, if questions.is_empty() => {
+                    let overdue = self.overdue(run.timeout, &request);
                     withdraw(handle, "timed out").await;
-                    break Ok(ControlFlow::Break(self.overdue(run.timeout)));
+                    break Ok(ControlFlow::Break(overdue));
                 }
             }
         };
@@ -292,6 +304,25 @@ impl Call {
         }
         emit(progress.take());
         outcome
+    }
+
+    /// Waits until the call waits for somebody who signs in; returns what lasts as long as that, with time limits that stand
+    /// still.
+    async fn stands_still<'a>(&'a self, request: &RequestId, run: &Run<'a>) -> BoxFuture<'a, ()> {
+        let Some(sign_in) = &self.tool.server.sign_in else {
+            return std::future::pending().await;
+        };
+        sign_in.until(true, request).await;
+        let Some(pause) = run.user.and_then(AskUser::stand_still) else {
+            // Nobody is there who would sign in.
+            return std::future::pending().await;
+        };
+        let request = request.clone();
+        async move {
+            sign_in.until(false, &request).await;
+            drop(pause);
+        }
+        .boxed()
     }
 
     fn output(&self, result: ServerResult, redactor: &Redactor) -> Output {
@@ -341,11 +372,15 @@ impl Call {
         output
     }
 
-    fn overdue(&self, limit: Duration) -> Output {
+    fn overdue(&self, limit: Duration, request: &RequestId) -> Output {
+        let sign_in = self.tool.server.sign_in.as_ref();
+        let awaited = sign_in.and_then(|sign_in| sign_in.is_awaited(request));
+        let awaited = awaited.map(|open| format!("; {open}"));
         let mut output = self.failed(&format!(
-            "did not answer within {} s (mcp.servers.{}.timeout)",
+            "did not answer within {} s (mcp.servers.{}.timeout){}",
             limit.as_secs_f64(),
-            self.tool.server.name
+            self.tool.server.name,
+            awaited.unwrap_or_default()
         ));
         output.metadata.timed_out = true;
         output

@@ -135,6 +135,9 @@ pub enum Returned {
     Gone,
 }
 
+/// Time limits of a call and its exchange stand still while this lives.
+pub type Standstill<'a> = Box<dyn Send + 'a>;
+
 /// A way to the user.
 pub trait AskUser: Send + Sync {
     /// Why nobody can be asked now, as a part of a sentence; `None` where somebody can.
@@ -143,6 +146,10 @@ pub trait AskUser: Send + Sync {
     /// Asks. Time limits of the call and its exchange stand still until there is an answer; dropping the
     /// future takes the question back.
     fn ask(&self, wanted: Wanted) -> BoxFuture<'_, Given>;
+
+    /// Has time limits stand still as for [`ask`](Self::ask), for what a person is asked elsewhere; `None` where nobody is taken to
+    /// be there.
+    fn stand_still(&self) -> Option<Standstill<'_>>;
 
     /// Has the model of the conversation answer, where the user agrees to what it is sent and to what it answers. Time limits
     /// stand still as for [`ask`](Self::ask).

@@ -21,8 +21,8 @@ use crate::protocol::input::{InputMode, InputPurpose, ToolInputRequest};
 use crate::runtime::Stopwatch;
 use crate::tool::Tool;
 use crate::tool::user::{
-    AskUser, Form, Given, HandOut, HostVerdict, Purpose, Returned, Sample, Sampled, Unsampled,
-    Wanted,
+    AskUser, Form, Given, HandOut, HostVerdict, Purpose, Returned, Sample, Sampled, Standstill,
+    Unsampled, Wanted,
 };
 
 /// The user, as one running call sees them.
@@ -108,6 +108,12 @@ impl AskUser for User<'_> {
             given
         }
         .boxed()
+    }
+
+    fn stand_still(&self) -> Option<Standstill<'_>> {
+        let is_somebody_there = self.exchange.unasked().is_none();
+        let pauses = || (self.exchange.stopwatch.pause(), self.clock.pause());
+        is_somebody_there.then(|| Box::new(pauses()) as Standstill<'_>)
     }
 
     fn sample(&self, wanted: Sample) -> BoxFuture<'_, Result<Sampled, Unsampled>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::{ClientJsonRpcMessage, ErrorData, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
@@ -13,8 +13,10 @@ use rmcp::transport::streamable_http_client::{
 
 use super::begin::Demand;
 use super::tokens::NoOther;
-use super::{Hurdle, OPEN_FOR, SignIn};
+use super::waiting::nobody_came;
+use super::{Hurdle, SignIn, WAIT_FOR};
 use crate::mcp::transport::Paced;
+use crate::protocol::event::McpAuthRequired;
 
 /// How the SDK says that a server wants a token and does not say how to get one.
 const BARE: &str = "HTTP 401";
@@ -94,8 +96,13 @@ impl From<Fault> for Error {
 }
 
 impl Authorized {
-    /// Sends a request with the token there is, and once more with another one where the server wants that.
-    async fn call<T, F>(&self, waits: bool, send: impl Fn(Option<String>) -> F) -> Result<T, Fault>
+    /// Sends a request with the token there is, and once more with another one where the server wants that. A call, which has an id,
+    /// waits until somebody has signed in where that is wanted.
+    async fn call<T, F>(
+        &self,
+        id: Option<&RequestId>,
+        send: impl Fn(Option<String>) -> F,
+    ) -> Result<T, Fault>
     where
         F: Future<Output = Result<T, Error>>,
     {
@@ -128,21 +135,20 @@ impl Authorized {
         if !sign_in.is_up.load(Ordering::Relaxed) {
             return Err(sign_in.note(demand, token.as_deref()).await.into());
         }
-        if !waits {
+        let Some(id) = id else {
             return Err(error.into());
-        }
-        // The call's own time limit is mostly shorter, and the sign-in goes on without it.
+        };
         let mut waits = sign_in.waits().await;
         if let Wanted::More(words) = &demand {
             waits.wanted = sign_in.wanted(words);
         }
         waits.refused.clone_from(&token);
         // Not where somebody has signed in since the call went out.
-        if sign_in.ask(demand, token.as_deref()).await? {
-            let signed_in = tokio::time::timeout(OPEN_FOR, sign_in.signed_in(waits)).await;
+        if let Some(asked) = sign_in.ask(demand, token.as_deref()).await? {
+            let _waiting = sign_in.begin_to_wait(id);
+            let signed_in = tokio::time::timeout(WAIT_FOR, sign_in.signed_in(waits)).await;
             if signed_in.is_err() {
-                let why = "nobody has signed in as the server wants it";
-                return Err(Fault::Refused(why.to_owned()));
+                return Err(Fault::Refused(nobody_came(&asked)));
             }
         }
         let token = sign_in.token().await.map_err(Fault::Refused)?;
@@ -181,20 +187,20 @@ impl SignIn {
         why
     }
 
-    /// Asks the user for what is wanted; returns false where there is another token by now than the one that was sent.
+    /// Asks the user for what is wanted; `None` where there is another token by now than the one that was sent.
     async fn ask(
         self: &Arc<Self>,
         wanted: Wanted,
         sent: Option<&str>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<Option<McpAuthRequired>, Fault> {
         if let Some(why) = self.in_vain(&wanted, sent).await {
             return Err(Fault::Refused(why));
         }
         if self.other_than(sent).await.is_some() {
-            return Ok(false);
+            return Ok(None);
         }
         let begun = self.begin(wanted.into()).await;
-        begun.map(|_| true).map_err(Fault::Refused)
+        begun.map(Some).map_err(Fault::Refused)
     }
 
     /// Returns another token than one that is not enough; `None` where somebody has to sign in.
@@ -251,7 +257,7 @@ impl StreamableHttpClient for Authorized {
             ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        let called = self.call(request.is_some(), |own| {
+        let called = self.call(request.as_ref(), |own| {
             let (uri, message, session) = (uri.clone(), message.clone(), session.clone());
             let token = own.or_else(|| token.clone());
             self.inner
@@ -295,12 +301,66 @@ impl StreamableHttpClient for Authorized {
         token: Option<String>,
         headers: Headers,
     ) -> Result<BoxedSseResponse, Error> {
-        let called = self.call(false, |own| {
+        let called = self.call(None, |own| {
             let (uri, session, last) = (uri.clone(), session.clone(), last.clone());
             let token = own.or_else(|| token.clone());
             self.inner
                 .get_stream(uri, session, last, token, headers.clone())
         });
         Ok(called.await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::transport::streamable_http_client::InsufficientScopeError;
+    use tokio::time::Instant;
+
+    use super::super::begin::tests::{in_memory, pending, record, sign_in};
+    use super::*;
+    use crate::http::Clients;
+    use crate::mcp::intake::Intake;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_waits_for_its_user_so_long_and_says_where() {
+        let all = in_memory();
+        all.listens_at("http://127.0.0.1:1");
+        let sign_in = sign_in(&all);
+        let had = record(&sign_in).await;
+        sign_in.held.lock().await.put(had, &sign_in).await;
+        let mut open = pending(&sign_in, "s").await;
+        open.scopes = vec!["write".to_owned()];
+        *sign_in.pending.lock().await = Some(open);
+        sign_in.set_up(true);
+        let http = Clients::guarded().get("https://mcp.example/", None).await;
+        let http = http.unwrap();
+        let client = Authorized {
+            inner: Paced {
+                client: http,
+                intake: Intake::of("docs"),
+            },
+            sign_in: Some(Arc::clone(&sign_in)),
+        };
+        let began = Instant::now();
+        let id = RequestId::Number(7);
+        let called = client.call(Some(&id), |_| async {
+            let words = "Bearer error=\"insufficient_scope\", scope=\"write\"";
+            let error = InsufficientScopeError::new(words.to_owned(), None);
+            Err::<(), _>(StreamableHttpError::InsufficientScope(error))
+        });
+        let until = async {
+            sign_in.until(true, &id).await;
+            assert!(sign_in.is_awaited(&RequestId::Number(8)).is_none());
+            assert!(sign_in.is_awaited(&id).unwrap().contains("login.example"));
+            sign_in.until(false, &id).await;
+        };
+        let (called, ()) = tokio::join!(called, until);
+        let Err(Fault::Refused(why)) = called else {
+            panic!("it waits");
+        };
+        assert_eq!(began.elapsed(), WAIT_FOR);
+        let open = "within 5 minutes; a sign-in is open at login.example until";
+        assert!(why.contains(open), "{why}");
+        assert!(sign_in.asks().is_some());
     }
 }

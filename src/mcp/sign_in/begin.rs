@@ -14,15 +14,16 @@ use tokio::time::Instant;
 use super::check::{Issuer, checked};
 use super::record::{Record, Registered, Tokens};
 use super::web::plain;
-use super::{Answer, OPEN_FOR, SignIn};
+use super::{Answer, OPEN_FOR, SignIn, WAIT_FOR};
 use crate::mcp::connection::bounded;
 use crate::protocol::event::McpAuthRequired;
 
 /// What the daemon is called where it registers itself.
 const NAME: &str = "Outrigger";
 
-/// How much of its time an open sign-in has to have left to be shown again instead of a new one.
-const LEAST_LEFT: Duration = Duration::from_secs(5 * 60);
+/// How much of its time an open sign-in has to have left to be shown again instead of a new one: it is open for as long as the
+/// call waits that has it shown.
+const LEAST_LEFT: Duration = WAIT_FOR;
 
 /// A sign-in whose page is open.
 pub(super) struct Pending {
@@ -314,4 +315,4 @@ pub(super) fn words(error: &AuthError) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -201,7 +201,10 @@ async fn an_answer_that_nobody_waits_for_any_more_is_counted_once() {
         let rows = used["payload"]["rows"].as_array().unwrap();
         let row = rows.iter().find(|row| row["key"] == "sampling");
         let row = row.unwrap_or_else(|| panic!("{tool}: {used}"));
-        assert_eq!((&row["requests"], &row["estimated"]), (&json!(1), &json!(1)));
+        assert_eq!(
+            (&row["requests"], &row["estimated"]),
+            (&json!(1), &json!(1))
+        );
         // What it was asked, and what had come of its answer.
         assert!(row["inputTokens"].as_u64().unwrap() > 0, "{tool}: {row}");
         assert_eq!(row["outputTokens"], 2, "{tool}: {row}");

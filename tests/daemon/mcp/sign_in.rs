@@ -302,6 +302,50 @@ async fn a_call_on_its_way_while_somebody_signs_in_is_made_again() {
 }
 
 #[tokio::test]
+async fn a_sign_in_counts_towards_no_time_limit_of_the_call_that_waits_for_it() {
+    let fake = Fake::start().await;
+    let config = fake.config(&json!({"timeout": "5s"}));
+    let (_daemon, mut client, _provider) = daemon(&[("docs", config)]).await;
+    signed_in(&mut client, 0).await;
+    until_state(&mut client, "docs", "ready").await;
+    call(&mut client, "wipe").await;
+    asked(&mut client, 1).await;
+    // Another call that began after it comes to the end of the limit, which both have.
+    let silent = fake.hold("tools/call");
+    call_beside(&mut client, "look").await;
+    let result = nth(&mut client, "chat:tool-result", 0).await;
+    let words = result["result"].as_str().unwrap();
+    assert!(words.contains("did not answer within 5 s"), "{result}");
+    assert_eq!(result["conversationId"], "beside");
+    signed_in(&mut client, 1).await;
+    let result = nth(&mut client, "chat:tool-result", 1).await;
+    assert_eq!(result["status"], "success", "{result}");
+    silent.go_on();
+}
+
+/// The limit goes on, and whoever reads of it knows what was missing.
+#[tokio::test]
+async fn where_nobody_is_there_a_call_does_not_wait_beyond_its_limit() {
+    let fake = Fake::start().await;
+    let config = fake.config(&json!({"timeout": "5s"}));
+    let (daemon, mut client, _provider) = daemon(&[("docs", config)]).await;
+    signed_in(&mut client, 0).await;
+    until_state(&mut client, "docs", "ready").await;
+    drop(client);
+    daemon.reconfigure(|config| config["approval"]["unattended"] = json!("deny"));
+    let daemon = daemon.after_end().await;
+    let mut client = daemon.connect().await;
+    until_state(&mut client, "docs", "ready").await;
+    let result = called(&mut client, "wipe").await;
+    let words = result["result"].as_str().unwrap();
+    let host = fake.issuer.strip_prefix("http://").unwrap();
+    let open = format!(
+        "did not answer within 5 s (mcp.servers.docs.timeout); a sign-in is open at {host} until "
+    );
+    assert!(words.contains(&open), "{words}");
+}
+
+#[tokio::test]
 async fn a_token_is_renewed_before_it_ends_and_asked_for_when_it_cannot_be() {
     let fake = Fake::start().await;
     fake.tokens_last(10);

@@ -7,16 +7,16 @@ use crate::mcp::sign_in::{MAX_OPEN, Parts, SignIns};
 use crate::notices::Notices;
 use crate::telemetry::Redactor;
 
-fn in_memory() -> Arc<SignIns> {
+pub(in crate::mcp::sign_in) fn in_memory() -> Arc<SignIns> {
     let tasks = TaskTracker::new();
     Arc::new(SignIns::new(TokenStore::Memory, None, tasks))
 }
 
-fn sign_in(all: &Arc<SignIns>) -> Arc<SignIn> {
+pub(in crate::mcp::sign_in) fn sign_in(all: &Arc<SignIns>) -> Arc<SignIn> {
     sign_in_at("https://mcp.example/", all)
 }
 
-fn sign_in_at(url: &str, all: &Arc<SignIns>) -> Arc<SignIn> {
+pub(in crate::mcp::sign_in) fn sign_in_at(url: &str, all: &Arc<SignIns>) -> Arc<SignIn> {
     let server = HttpServer {
         url: url.to_owned(),
         ..HttpServer::default()
@@ -31,7 +31,7 @@ fn sign_in_at(url: &str, all: &Arc<SignIns>) -> Arc<SignIn> {
     SignIn::of(&Arc::from("docs"), &server, &parts).unwrap()
 }
 
-async fn pending(sign_in: &SignIn, state: &str) -> Pending {
+pub(in crate::mcp::sign_in) async fn pending(sign_in: &SignIn, state: &str) -> Pending {
     let web = Arc::new(sign_in.web.clone());
     let url = sign_in.url.clone();
     let page = Url::parse("https://login.example/authorize").unwrap();
@@ -68,7 +68,7 @@ async fn pending(sign_in: &SignIn, state: &str) -> Pending {
     }
 }
 
-async fn record(sign_in: &SignIn) -> Record {
+pub(in crate::mcp::sign_in) async fn record(sign_in: &SignIn) -> Record {
     Record {
         server: "https://mcp.example/".to_owned(),
         issuer: "https://login.example".to_owned(),
@@ -237,7 +237,9 @@ async fn an_open_sign_in_is_shown_again_where_it_asks_for_all_that_is_wanted() {
     };
     *sign_in.pending.lock().await = Some(open);
     let demand = |scope: &str| Demand {
-        challenge: Some(format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"")),
+        challenge: Some(format!(
+            "Bearer error=\"insufficient_scope\", scope=\"{scope}\""
+        )),
         is_more: true,
     };
     for demand in [Demand::default(), demand("write"), demand("")] {

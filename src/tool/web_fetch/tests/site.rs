@@ -12,7 +12,7 @@ use crate::config::HostPort;
 use crate::message::Part;
 use crate::tool::testing::Surroundings;
 use crate::tool::user::{
-    AskUser, Given, HandOut, HostVerdict, Returned, Sample, Sampled, Unsampled, Wanted,
+    AskUser, Given, HandOut, HostVerdict, Returned, Sample, Sampled, Standstill, Unsampled, Wanted,
 };
 
 /// What a path gets.
@@ -151,6 +151,10 @@ impl AskUser for Someone {
     }
 
     fn unable(&self) -> Option<String> {
+        None
+    }
+
+    fn stand_still(&self) -> Option<Standstill<'_>> {
         None
     }
 

@@ -52,7 +52,10 @@ async fn a_server_that_waits_is_ready_once_another_process_has_signed_in() {
     assert_eq!(called(&mut client, "look").await["status"], "success");
     // The page that was open here is over.
     assert_eq!(fake.asked("/authorize").len(), 1);
-    let late = format!("http://127.0.0.1:{}/oauth/callback?code=c&state=", waiting.port);
+    let late = format!(
+        "http://127.0.0.1:{}/oauth/callback?code=c&state=",
+        waiting.port
+    );
     let url = reqwest::Url::parse(open["url"].as_str().unwrap()).unwrap();
     let (_, of_page) = url.query_pairs().find(|(name, _)| name == "state").unwrap();
     let (status, page) = visited(&format!("{late}{of_page}")).await;
