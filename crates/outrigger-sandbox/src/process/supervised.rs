@@ -32,12 +32,15 @@ use crate::cgroup::Groups;
 use crate::closed::Closed;
 use crate::git::watch::{Watch, Watches};
 use crate::git::{self, Protection, References};
+use crate::ids::Table;
 use crate::layers::{Layers, Step};
 use crate::outgoing::rules::Rules;
 use crate::outgoing::{Attended, names};
 use crate::pod::{self, Namespaces, PodSettings, RUNTIME};
-use crate::policy::{Cleanup, PRIVATE, PodFolders, Policy, TERMINATE, Task, Work};
-use crate::{Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Shared, cgroup, quota};
+use crate::policy::{Cleanup, Outside, PRIVATE, PodFolders, Policy, TERMINATE, Task, Work};
+use crate::{
+    Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Settings, Shared, cgroup, quota,
+};
 
 pub(super) type StdinPipe = pipe::Sender;
 
@@ -54,6 +57,8 @@ pub(super) struct Tree {
 pub(crate) struct State {
     groups: OnceCell<Arc<Groups>>,
     helpers: Arc<Helpers>,
+    /// Where users of the daemon are users of the system.
+    ids: Option<Table>,
     watches: Watches,
     closed: Closed,
     /// One token of it for each pod, until its folders are removed.
@@ -61,10 +66,11 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(helper: &Path) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             groups: OnceCell::new(),
-            helpers: Arc::new(Helpers::new(helper.to_owned())),
+            helpers: Arc::new(Helpers::new(settings.helper.clone())),
+            ids: settings.user_ids.map(Table::new),
             watches: Watches::default(),
             closed: Closed::default(),
             pods: TaskTracker::new(),
@@ -93,6 +99,7 @@ pub(crate) async fn spawn(
             None => Ok(None),
         }
     };
+    let outside = outside(shared, command, mode, purpose)?;
     // Each of them waits for a thread that looks at files.
     let (closed, places, references, folders, group) = tokio::join!(
         closed,
@@ -109,12 +116,13 @@ pub(crate) async fn spawn(
         None => private_tmp(shared, command, mode).map_err(SpawnError::Helper)?,
     };
     let mut policy = policy(shared, command, mode, private_tmp.clone());
+    policy.outside = outside;
     resolve(&mut policy).await;
     if let Some(folders) = folders {
         share(&mut policy, folders);
     }
     let namespaces = match pod {
-        Some(pod) if policy.has_own_network() => Some(pod.namespaces().await?),
+        Some(pod) if policy.has_own_network() => Some(pod.namespaces(outside).await?),
         _ => None,
     };
     policy.joins = namespaces.map(Namespaces::joined);
@@ -203,6 +211,40 @@ pub(crate) async fn spawn(
             Err(error)
         }
         Err(error) => Err(SpawnError::Helper(io::Error::other(error))),
+    }
+}
+
+/// Returns which user of the system the command is to be: where there is a range, one of its own for each user of the daemon.
+/// Without that it does not run.
+fn outside(
+    shared: &Shared,
+    command: &Command,
+    mode: Mode,
+    purpose: Purpose,
+) -> Result<Option<Outside>, SpawnError> {
+    let refused = |reason: &str| Err(SpawnError::refused(Step::Identity, reason));
+    let pod = command.pod.as_ref();
+    if pod.is_some_and(|pod| pod.user() != command.user.as_deref()) {
+        return refused("what the conversation has is another user's");
+    }
+    let Some(ids) = &shared.state.ids else {
+        return Ok(None);
+    };
+    let range = ids.range();
+    let id = match (&command.user, purpose) {
+        (None, Purpose::Run) => return Ok(None),
+        (Some(_), _) if mode != Mode::Full => {
+            return refused("sandbox.user_ids takes the sandbox mode full");
+        }
+        (Some(user), _) => ids.of(user),
+        (None, Purpose::Probe) if mode != Mode::Full => return Ok(None),
+        (None, Purpose::Probe) => Some(range.first()),
+    };
+    match id {
+        Some(id) => Ok(Some(Outside { id, range })),
+        None => refused(
+            "other users have all numbers of sandbox.user_ids; the operator has to give more of them",
+        ),
     }
 }
 
@@ -317,6 +359,7 @@ fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<Pa
     command.listening = None;
     Policy {
         mode,
+        outside: None,
         command,
         places: Vec::new(),
         home: shared.settings.home.clone(),
@@ -380,15 +423,39 @@ fn share(policy: &mut Policy, folders: PodFolders) {
     policy.pod = Some(folders);
 }
 
-/// Returns a new pod.
-pub(crate) fn pod(shared: &Shared) -> Pod {
+/// Returns a new pod of a user's, or of the daemon's own.
+pub(crate) fn pod(shared: &Shared, user: Option<String>) -> Pod {
     let settings = PodSettings {
         temporary: shared.settings.temporary.clone(),
         bytes: shared.settings.pod_bytes,
         caches: shared.settings.caches.clone(),
+        user,
     };
     let alive = shared.state.pods.token();
     Pod::new(Arc::clone(&shared.state.helpers), settings, alive)
+}
+
+/// Tries whether a command that is a user of its own can be given these folders.
+pub(crate) async fn try_users(
+    shared: &Shared,
+    mode: Mode,
+    folders: &[PathBuf],
+) -> Result<(), SpawnError> {
+    if mode != Mode::Full {
+        let reason = format_args!("sandbox.user_ids takes the sandbox mode full, not {mode}");
+        return Err(SpawnError::refused(Step::Identity, reason));
+    }
+    let command = Command {
+        args: vec!["-c".to_owned(), "exit 0".to_owned()],
+        read_write: folders.to_vec(),
+        // Takes no names in them.
+        git: GitAccess::ExistingReadOnly,
+        pod: Some(pod(shared, None)),
+        ..Command::new("/bin/sh", "/")
+    };
+    let mut process = spawn(shared, &command, mode, Purpose::Probe).await?;
+    process.wait().await;
+    Ok(())
 }
 
 /// Waits until the folders of all pods are removed. Must be called when no more are made.
@@ -399,8 +466,13 @@ pub(crate) async fn pods_removed(shared: &Shared) {
 
 /// Returns for each cache whether it is an overlay in a pod.
 pub(crate) async fn try_caches(shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
-    let pod = pod(shared);
-    let seen = pod.namespaces().await?.caches().iter();
+    let ids = shared.state.ids.as_ref().map(Table::range);
+    let outside = ids.map(|range| Outside {
+        id: range.first(),
+        range,
+    });
+    let pod = pod(shared, None);
+    let seen = pod.namespaces(outside).await?.caches().iter();
     let seen = seen.map(|cache| (cache.place.clone(), cache.merged.is_some()));
     Ok(seen.collect())
 }
