@@ -63,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
     /// Limits and settings of tools.
     pub(crate) tools: ToolsSettings,
+    /// What keeps commands of different users apart.
+    pub(crate) sandbox: SandboxSettings,
     /// MCP servers.
     pub(crate) mcp: McpSettings,
     /// Workflows by name: a prompt, a model, a trust level, limits and permissions.
