@@ -36,7 +36,10 @@ pub(super) struct Identity {
     group: Gid,
     /// A user namespace that maps owners of files; it holds nothing else.
     owners: OwnedFd,
-    trees: Vec<(PathBuf, OwnedFd)>,
+    /// What the command is given.
+    given: Vec<(PathBuf, OwnedFd)>,
+    /// The folders of its pod.
+    pod: Vec<(PathBuf, OwnedFd)>,
 }
 
 impl Identity {
@@ -52,26 +55,30 @@ impl Identity {
             user,
             group,
             owners: user_namespace(&users, &groups).during(Step::Identity, MAKING)?,
-            trees: Vec::new(),
+            given: Vec::new(),
+            pod: Vec::new(),
         })
     }
 
-    /// Mounts what a command is given, but for the system, which is everybody's.
+    /// Mounts what a command is given, but for the system, which is everybody's. Each path once: a mount is in one place.
     pub(super) fn mount(&mut self, policy: &Policy, opened: &Opened) -> Result<(), SetupError> {
         for path in &policy.command.read_write {
-            let tree = opened
-                .open(path)
-                .and_then(|place| self.tree(&place, libc::MOUNT_ATTR_NOSUID))
-                .during(Step::Identity, cannot_map(path))?;
-            self.trees.push((path.clone(), tree));
+            if self.given(path).is_none() {
+                let tree = opened
+                    .open(path)
+                    .and_then(|place| self.tree(&place, libc::MOUNT_ATTR_NOSUID))
+                    .during(Step::Identity, cannot_map(path))?;
+                self.given.push((path.clone(), tree));
+            }
         }
         for path in &policy.command.read_only {
             if !places::is_in_system(path)
+                && self.given(path).is_none()
                 && let Some(tree) = self
                     .read_only(path, opened)
                     .during(Step::Identity, cannot_map(path))?
             {
-                self.trees.push((path.clone(), tree));
+                self.given.push((path.clone(), tree));
             }
         }
         for (_, folder) in places::shared(policy) {
@@ -79,7 +86,7 @@ impl Identity {
             let tree = crate::real::open(folder)
                 .and_then(|place| self.tree(&place, attributes))
                 .during(Step::Identity, cannot_map(folder))?;
-            self.trees.push((folder.to_owned(), tree));
+            self.pod.push((folder.to_owned(), tree));
         }
         Ok(())
     }
@@ -111,11 +118,19 @@ impl Identity {
         Ok(mount)
     }
 
-    /// What was mounted of a path.
-    pub(super) fn of(&self, path: &Path) -> Option<BorrowedFd<'_>> {
-        let mut trees = self.trees.iter();
-        let (_, tree) = trees.find(|(place, _)| place == path)?;
-        Some(tree.as_fd())
+    /// What was mounted of all that the command is given.
+    pub(super) fn all_given(&self) -> &[(PathBuf, OwnedFd)] {
+        &self.given
+    }
+
+    /// What was mounted of a path that it is given.
+    pub(super) fn given(&self, path: &Path) -> Option<BorrowedFd<'_>> {
+        find(&self.given, path)
+    }
+
+    /// What was mounted of a folder of its pod.
+    pub(super) fn of_pod(&self, folder: &Path) -> Option<BorrowedFd<'_>> {
+        find(&self.pod, folder)
     }
 
     /// Enters a user namespace in which the daemon's user is the other one, and namespaces of these kinds.
@@ -162,6 +177,11 @@ impl Identity {
         }
         Ok(())
     }
+}
+
+fn find<'t>(trees: &'t [(PathBuf, OwnedFd)], path: &Path) -> Option<BorrowedFd<'t>> {
+    let (_, tree) = trees.iter().find(|(place, _)| place == path)?;
+    Some(tree.as_fd())
 }
 
 fn cannot_map(path: &Path) -> String {

@@ -100,10 +100,8 @@ fn keep(
     opened: &Opened,
     identity: Option<&Identity>,
 ) -> Result<Vec<(PathBuf, What)>, SetupError> {
-    let mapped = |path: &Path| {
-        let mount = identity.and_then(|identity| identity.of(path));
-        mount.map(|mount| mount.try_clone_to_owned().map(What::Mount))
-    };
+    let mapped = identity.map_or(&[][..], Identity::all_given);
+    let is_mapped = |path: &Path| mapped.iter().any(|(other, _)| other == path);
     let read_only = policy
         .command
         .read_only
@@ -111,11 +109,8 @@ fn keep(
         .filter(|path| !places::is_in_system(path));
     let system = places::SYSTEM.iter().chain(&places::DEVICES).map(Path::new);
     let mut kept = Vec::new();
-    for path in system.chain(read_only.map(PathBuf::as_path)) {
-        if let Some(mount) = mapped(path) {
-            kept.push((path.to_owned(), mount.during(Step::Mounts, path.display())?));
-            continue;
-        }
+    let plain = system.chain(read_only.map(PathBuf::as_path));
+    for path in plain.filter(|path| !is_mapped(path)) {
         let place = match opened.get(path) {
             Some(_) => opened.reopen(path),
             None if path.exists() => open(path),
@@ -128,9 +123,17 @@ fn keep(
         let what = what.during(Step::Mounts, path.display())?;
         kept.push((path.to_owned(), what));
     }
-    for path in &policy.command.read_write {
-        let clone = || clone_tree(&opened.reopen(path)?, 0);
-        let what = mapped(path).unwrap_or_else(clone);
+    for (path, mount) in mapped {
+        let mount = mount.try_clone().during(Step::Mounts, path.display())?;
+        kept.push((path.clone(), What::Mount(mount)));
+    }
+    for path in policy
+        .command
+        .read_write
+        .iter()
+        .filter(|path| !is_mapped(path))
+    {
+        let what = opened.reopen(path).and_then(|place| clone_tree(&place, 0));
         let what = what.during(Step::Mounts, "a directory to be changed")?;
         kept.push((path.clone(), what));
     }

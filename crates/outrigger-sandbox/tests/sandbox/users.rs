@@ -10,7 +10,8 @@ use outrigger_sandbox::{Command, IdRange, Mode, Pod, Sandbox, Settings};
 use tokio::io::AsyncReadExt;
 
 use crate::support::{
-    World, as_ordinary_user, eventually, finish, in_pod, is_empty, output, processes_with, run,
+    SECRET, World, as_ordinary_user, eventually, finish, in_pod, is_empty, output, processes_with,
+    run,
 };
 
 /// Nobody's here.
@@ -299,6 +300,21 @@ async fn files_of_the_project_are_the_daemons_on_the_disk_and_the_commands_where
             "{line}"
         );
     }
+    // What is given twice is given as what may be changed.
+    let mut twice = line_of(&world, "anna", &pod, "");
+    twice.read_write.push(project.clone());
+    twice
+        .read_only
+        .extend([project.clone(), world.outside(), world.outside()]);
+    twice.args[3] = format!(
+        "echo x > twice; cat twice; echo x > {0}/no || cat {0}/file",
+        world.outside().display()
+    );
+    assert!(
+        output(&sandbox, &twice)
+            .await
+            .starts_with(&format!("x\n{SECRET}"))
+    );
     let owner = |path: PathBuf| {
         let metadata = path.symlink_metadata().unwrap();
         (metadata.uid(), metadata.gid())

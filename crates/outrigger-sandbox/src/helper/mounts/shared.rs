@@ -30,7 +30,7 @@ pub(super) fn keep(
     let mut kept = Vec::new();
     for (path, folder) in places::shared(policy) {
         let clone = || {
-            if let Some(mount) = identity.and_then(|identity| identity.of(folder)) {
+            if let Some(mount) = identity.and_then(|identity| identity.of_pod(folder)) {
                 return mount.try_clone_to_owned();
             }
             let mount = clone_opened(&real::open(folder)?)?;
