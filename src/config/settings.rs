@@ -14,8 +14,8 @@ use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
 use super::sections::{
-    AuthSettings, ClusterSettings, Dollars, ProjectConfig, Reserve, Secret, SignInSettings,
-    StoreSettings, TelemetrySettings, Turns, word,
+    AuthSettings, ClusterSettings, Dollars, ProjectConfig, Reserve, SandboxSettings, Secret,
+    SignInSettings, StoreSettings, TelemetrySettings, Turns, word,
 };
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,

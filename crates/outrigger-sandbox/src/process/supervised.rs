@@ -8,6 +8,7 @@ pub(crate) mod children;
 mod groups;
 pub(crate) mod helpers;
 mod places;
+mod users;
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -27,6 +28,7 @@ use self::attend::Known;
 pub(crate) use self::groups::limits;
 use self::groups::make_group;
 use self::helpers::{Given, Helpers};
+pub(crate) use self::users::try_users;
 use super::{Exit, Process, Purpose, Reached, Restored, SpawnError};
 use crate::cgroup::Groups;
 use crate::closed::Closed;
@@ -37,7 +39,7 @@ use crate::layers::{Layers, Step};
 use crate::outgoing::rules::Rules;
 use crate::outgoing::{Attended, names};
 use crate::pod::{self, Namespaces, PodSettings, RUNTIME};
-use crate::policy::{Cleanup, Outside, PRIVATE, PodFolders, Policy, TERMINATE, Task, Work};
+use crate::policy::{Cleanup, PRIVATE, PodFolders, Policy, TERMINATE, Task, Work};
 use crate::{
     Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Settings, Shared, cgroup, quota,
 };
@@ -99,7 +101,7 @@ pub(crate) async fn spawn(
             None => Ok(None),
         }
     };
-    let outside = outside(shared, command, mode, purpose)?;
+    let outside = users::outside(shared, command, mode, purpose)?;
     // Each of them waits for a thread that looks at files.
     let (closed, places, references, folders, group) = tokio::join!(
         closed,
@@ -211,40 +213,6 @@ pub(crate) async fn spawn(
             Err(error)
         }
         Err(error) => Err(SpawnError::Helper(io::Error::other(error))),
-    }
-}
-
-/// Returns which user of the system the command is to be: where there is a range, one of its own for each user of the daemon.
-/// Without that it does not run.
-fn outside(
-    shared: &Shared,
-    command: &Command,
-    mode: Mode,
-    purpose: Purpose,
-) -> Result<Option<Outside>, SpawnError> {
-    let refused = |reason: &str| Err(SpawnError::refused(Step::Identity, reason));
-    let pod = command.pod.as_ref();
-    if pod.is_some_and(|pod| pod.user() != command.user.as_deref()) {
-        return refused("what the conversation has is another user's");
-    }
-    let Some(ids) = &shared.state.ids else {
-        return Ok(None);
-    };
-    let range = ids.range();
-    let id = match (&command.user, purpose) {
-        (None, Purpose::Run) => return Ok(None),
-        (Some(_), _) if mode != Mode::Full => {
-            return refused("sandbox.user_ids takes the sandbox mode full");
-        }
-        (Some(user), _) => ids.of(user),
-        (None, Purpose::Probe) if mode != Mode::Full => return Ok(None),
-        (None, Purpose::Probe) => Some(range.first()),
-    };
-    match id {
-        Some(id) => Ok(Some(Outside { id, range })),
-        None => refused(
-            "other users have all numbers of sandbox.user_ids; the operator has to give more of them",
-        ),
     }
 }
 
@@ -435,29 +403,6 @@ pub(crate) fn pod(shared: &Shared, user: Option<String>) -> Pod {
     Pod::new(Arc::clone(&shared.state.helpers), settings, alive)
 }
 
-/// Tries whether a command that is a user of its own can be given these folders.
-pub(crate) async fn try_users(
-    shared: &Shared,
-    mode: Mode,
-    folders: &[PathBuf],
-) -> Result<(), SpawnError> {
-    if mode != Mode::Full {
-        let reason = format_args!("sandbox.user_ids takes the sandbox mode full, not {mode}");
-        return Err(SpawnError::refused(Step::Identity, reason));
-    }
-    let command = Command {
-        args: vec!["-c".to_owned(), "exit 0".to_owned()],
-        read_write: folders.to_vec(),
-        // Takes no names in them.
-        git: GitAccess::ExistingReadOnly,
-        pod: Some(pod(shared, None)),
-        ..Command::new("/bin/sh", "/")
-    };
-    let mut process = spawn(shared, &command, mode, Purpose::Probe).await?;
-    process.wait().await;
-    Ok(())
-}
-
 /// Waits until the folders of all pods are removed. Must be called when no more are made.
 pub(crate) async fn pods_removed(shared: &Shared) {
     shared.state.pods.close();
@@ -466,13 +411,12 @@ pub(crate) async fn pods_removed(shared: &Shared) {
 
 /// Returns for each cache whether it is an overlay in a pod.
 pub(crate) async fn try_caches(shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
-    let ids = shared.state.ids.as_ref().map(Table::range);
-    let outside = ids.map(|range| Outside {
-        id: range.first(),
-        range,
-    });
     let pod = pod(shared, None);
-    let seen = pod.namespaces(outside).await?.caches().iter();
+    let seen = pod
+        .namespaces(users::on_trial(shared))
+        .await?
+        .caches()
+        .iter();
     let seen = seen.map(|cache| (cache.place.clone(), cache.merged.is_some()));
     Ok(seen.collect())
 }
