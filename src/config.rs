@@ -38,6 +38,8 @@ use std::time::Duration;
 use outrigger_store::Limits;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::sandbox::IdRange;
+
 pub use self::allowed::AllowedFolders;
 pub use self::auth::{AuthConfig, HeaderConfig, JwtConfig, KeySource, UserLimits};
 pub use self::check::added_server;
@@ -115,6 +117,8 @@ pub struct Config {
     pub store: Option<StoreConfig>,
     /// Which of several daemons on one database it is; `None` where it is none of several.
     pub cluster: Option<ClusterConfig>,
+    /// Numbers of users of the system, of which each user gets one for its commands; `None` where all are the daemon's.
+    pub user_ids: Option<IdRange>,
     /// A collector of OpenTelemetry; `None` where nothing is sent.
     pub otlp: Option<OtlpConfig>,
     /// How long running exchanges may take to end at shutdown.

@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 pub use self::drain::Outcome;
 use self::drain::{drain, drained, outcome};
 use self::listen::{bind, token};
-use self::sandboxes::{Sandboxes, ready_sandbox, require_sandbox};
+use self::sandboxes::{Sandboxes, ready_sandbox, require_sandbox, require_users};
 use crate::acp;
 use crate::audit::Audit;
 use crate::config::{Config, Current, ProviderKind, Shown, Sources};
@@ -269,11 +269,13 @@ async fn assemble(
         roots.as_deref().ok(),
     )?;
     let kept = (audit.clone(), store);
+    let confined = sandboxes.confined.clone();
     let daemon = build(&config, options, roots.clone(), sandboxes, token, kept);
     // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
     let probing = daemon.sandbox.clone();
     daemon.tasks.spawn(async move { drop(probing.await) });
     require_sandbox(&daemon, options.require_sandbox).await?;
+    require_users(&confined, config.user_ids, roots.as_deref().ok()).await?;
     let spans = options.spans.take();
     let exporting = config.otlp.as_ref().map(|otlp| {
         let counting = Arc::clone(&daemon);

@@ -260,6 +260,8 @@ pub struct Run<'a> {
     pub quota: &'a Arc<quota::WriteQuota>,
     /// Where it keeps what a change of a file takes to be undone.
     pub keep: &'a Arc<dyn undo::Keep>,
+    /// The name of the user whose call it is.
+    pub owner: &'a str,
     /// What the commands of this conversation share; made by the first of them.
     pub pod: &'a OnceLock<Pod>,
     /// What a call needs to leave a command behind; `None` where none may.

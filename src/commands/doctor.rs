@@ -11,6 +11,7 @@ mod providers;
 mod rules;
 mod search;
 mod store;
+mod user_ids;
 mod users;
 
 use std::process::ExitCode;

@@ -13,6 +13,7 @@ mod hooks;
 mod mcp;
 mod project;
 mod providers;
+mod sandbox;
 mod server;
 mod telemetry;
 mod webhooks;
@@ -120,6 +121,7 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
     ];
     folders::check(&mut tools.bash, &project, own, findings);
     Config {
+        user_ids: sandbox::check(&settings.sandbox, tools.bash.sandbox, findings),
         server,
         auth,
         project,

@@ -14,8 +14,8 @@ use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
 use super::sections::{
-    AuthSettings, ClusterSettings, Dollars, ProjectConfig, Reserve, Secret, SignInSettings,
-    StoreSettings, TelemetrySettings, Turns, word,
+    AuthSettings, ClusterSettings, Dollars, ProjectConfig, Reserve, SandboxSettings, Secret,
+    SignInSettings, StoreSettings, TelemetrySettings, Turns, word,
 };
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, BudgetConfig, ChatConfig, ClientToolsConfig,
@@ -63,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
     /// Limits and settings of tools.
     pub(crate) tools: ToolsSettings,
+    /// What keeps commands of different users apart.
+    pub(crate) sandbox: SandboxSettings,
     /// MCP servers.
     pub(crate) mcp: McpSettings,
     /// Workflows by name: a prompt, a model, a trust level, limits and permissions.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::config::{Config, SandboxPolicy};
 use crate::protocol::{event, word};
 use crate::ready::Fatal;
-use crate::sandbox::{self, HeldBy, Limits, Mode, Sandbox};
+use crate::sandbox::paths::{Reach, RootName, Roots};
+use crate::sandbox::{self, HeldBy, IdRange, Limits, Mode, Sandbox};
 use crate::session::Daemon;
 
 /// What commands are run by, and what runs those that are not to be confined.
@@ -22,11 +23,13 @@ impl Sandboxes {
             pod_bytes: bash.limits.disk,
             caches: found_caches(&bash.caches, home),
             unverified: bash.sandbox == SandboxPolicy::Unverified,
+            user_ids: config.user_ids,
             ..sandbox::Settings::new(home.map(Path::to_owned))
         }
         .off_memory();
         let unconfined = Sandbox::new(sandbox::Settings {
             ceiling: Mode::None,
+            user_ids: None,
             ..settings.clone()
         });
         let confined = match bash.sandbox {
@@ -103,6 +106,41 @@ fn found_caches(names: &[String], home: Option<&Path>) -> Vec<PathBuf> {
         );
     }
     found.folders
+}
+
+/// Fails where the commands of each user are to be a user of the system, and cannot be, or not in the daemon's own folders.
+pub(super) async fn require_users(
+    sandbox: &Sandbox,
+    ids: Option<IdRange>,
+    roots: Option<&Roots>,
+) -> Result<(), Fatal> {
+    let Some(ids) = ids else {
+        return Ok(());
+    };
+    let folders = roots.map_or_else(Vec::new, working_folders);
+    let Err(error) = sandbox.try_users(&folders).await else {
+        return Ok(());
+    };
+    let report = sandbox.report().await;
+    let full = report.refused.iter().find(|(mode, _)| *mode == Mode::Full);
+    let why = full.map_or_else(|| error.to_string(), |(_, why)| why.clone());
+    Err(Fatal::configuration(
+        format!(
+            "commands of users cannot run as users of the system (sandbox.user_ids = \"{ids}\"): {why}"
+        ),
+        "start the daemon as root, with its folders and TMPDIR on ext4, xfs, btrfs or tmpfs; or take the setting out, and all commands run as the daemon's own user",
+    ))
+}
+
+/// The folders in which every command works.
+fn working_folders(roots: &Roots) -> Vec<PathBuf> {
+    let own = [RootName::Project, RootName::Central];
+    let own = own.map(|root| roots.path(root).to_owned());
+    let further = roots
+        .further()
+        .filter(|(_, reach)| *reach == Reach::ReadWrite);
+    let further = further.map(|(folder, _)| folder.path().to_owned());
+    own.into_iter().chain(further).collect()
 }
 
 /// Fails where commands are confined less than they have to be.

@@ -24,8 +24,8 @@ use crate::sandbox::output::{self, Ended, Stream, TOTAL_BYTES};
 use crate::sandbox::paths::{Reach, RootName, Roots, Settings};
 use crate::sandbox::programs::Programs;
 use crate::sandbox::{
-    Command, Exit, GitAccess, HostQuestion, Limits, Mode, Network, Overfull, Process, Restored,
-    Sandbox, environment,
+    Command, Exit, GitAccess, HostQuestion, Limits, Mode, Network, Overfull, Pod, Process,
+    Restored, Sandbox, environment,
 };
 
 use hosts::Hosts;
@@ -175,6 +175,12 @@ impl Exec {
         }
     }
 
+    /// Returns what the commands of a conversation share.
+    fn pod(&self, run: &Run<'_>) -> Pod {
+        let make = || self.sandbox.pod_of(run.owner);
+        run.pod.get_or_init(make).clone()
+    }
+
     /// Gives a program the further folders.
     fn add_further(&self, command: &mut Command) {
         for (folder, reach) in self.roots.further() {
@@ -200,13 +206,14 @@ impl Exec {
         if let Err(reason) = covered {
             return Err(Box::new(Output::error(reason)));
         }
+        command.user = Some(run.owner.to_owned());
         if command.git >= GitAccess::Create {
             // It is nothing but git, which sees what it tracks, and no home in which a command may have left settings.
             let hidden = std::mem::take(&mut command.hidden);
             command.hidden = self.without_tracked(hidden, run).await;
         } else {
             self.add_further(command);
-            command.pod = Some(run.pod.get_or_init(|| self.sandbox.pod()).clone());
+            command.pod = Some(self.pod(run));
         }
         command.limits.cpu = run.timeout.checked_mul(2);
         let (sender, questions) = mpsc::channel(hosts::MAX_QUESTIONS);

@@ -45,6 +45,7 @@ impl Surroundings {
             redactor: &self.redactor,
             quota: &self.quota,
             keep: &self.keep,
+            owner: "",
             pod: &self.pod,
             background: None,
             visible,

@@ -12,6 +12,7 @@ use crate::support::{Client, Daemon, Provider};
 
 mod attacks;
 mod caps;
+mod commands;
 mod editors;
 mod limits;
 mod tokens;
@@ -41,6 +42,15 @@ async fn outrigger(arguments: &[&str]) -> String {
 
 impl Users {
     async fn start(provider: &Provider, more: Value) -> Self {
+        Self::start_with(provider, more, |_| Vec::new()).await
+    }
+
+    /// The same with variables of the environment, which are made for the folder that all is in.
+    async fn start_with(
+        provider: &Provider,
+        more: Value,
+        environment: impl FnOnce(&Path) -> Vec<(&'static str, PathBuf)>,
+    ) -> Self {
         let folders = tempfile::tempdir().unwrap();
         let root = folders.path().canonicalize().unwrap();
         let work = root.join("work");
@@ -68,7 +78,12 @@ impl Users {
             }
         }
         let folder = Daemon::folder(provider, config);
-        let Ok(daemon) = Daemon::begin(folder, &[]).await else {
+        let environment = environment(&root);
+        let environment: Vec<_> = environment
+            .iter()
+            .map(|(name, it)| (*name, shown(it)))
+            .collect();
+        let Ok(daemon) = Daemon::begin(folder, &environment).await else {
             panic!("the daemon is not ready");
         };
         Self {

@@ -51,6 +51,10 @@ pub struct Command {
     /// Gives it a directory of its own as `TMPDIR` and `XDG_RUNTIME_DIR`, removed when it ends. A pod's are used where there
     /// is one.
     pub private_tmp: bool,
+    /// Whose command it is, by the name that the daemon has for them; `None` for one of the daemon's own, such as an MCP
+    /// server. With [`Settings::user_ids`](super::Settings) each name is another user of the system.
+    #[serde(skip)]
+    pub user: Option<String>,
     /// What it shares with other commands, from [`Mode::Fallback`](super::Mode) on.
     #[serde(skip)]
     pub pod: Option<Pod>,
@@ -114,6 +118,7 @@ impl Command {
             repositories: Vec::new(),
             limits: Limits::default(),
             private_tmp: true,
+            user: None,
             pod: None,
             hosts: None,
             listening: None,

@@ -13,6 +13,7 @@
 //! Read `worker` for the layers, `supervisor` for how the tree ends, `namespaces` for the full mode.
 
 mod control;
+mod identity;
 mod landlock;
 mod limits;
 mod mounts;
@@ -39,6 +40,7 @@ use std::process::ExitCode;
 use rustix::process::DumpableBehavior;
 
 use self::control::Control;
+use self::identity::Identity;
 use self::namespaces::Pod;
 use self::opened::Opened;
 use self::placeholders::Placeholders;
@@ -127,9 +129,11 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
                 };
                 let groups = task.cleanup.cgroups.iter().map(open);
                 let groups = groups.collect::<Result<Vec<_>, _>>()?;
+                let identity = identity(policy, &opened)?;
                 run(Launch {
                     policy,
                     opened: &opened,
+                    identity: identity.as_ref(),
                     pod: pod.as_ref(),
                     calls: calls.as_ref(),
                     control,
@@ -137,7 +141,7 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
                     groups: &groups,
                 })
             }
-            Work::Pod(overlays) => Pod::make(control, overlays),
+            Work::Pod { overlays, outside } => Pod::make(control, overlays, *outside),
             Work::Sockets { loopback, .. } => {
                 pod.map_or(Ok(()), |pod| pod.send_sockets(*loopback, control))
             }
@@ -167,6 +171,8 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
 struct Launch<'a> {
     policy: &'a Policy,
     opened: &'a Opened,
+    /// Whom it is to be, if not the daemon's user.
+    identity: Option<&'a Identity>,
     /// Where it lives, if not in namespaces of its own.
     pod: Option<&'a Pod>,
     /// Who is told of its calls at which it is stopped.
@@ -175,6 +181,17 @@ struct Launch<'a> {
     origin: Origin,
     /// The lists of processes of its control groups.
     groups: &'a [File],
+}
+
+/// Prepares another user for the command, where it is to be one.
+fn identity(policy: &Policy, opened: &Opened) -> Result<Option<Identity>, SetupError> {
+    let Some(outside) = policy.outside else {
+        return Ok(None);
+    };
+    let mut identity = Identity::prepare(outside)?;
+    identity.mount(policy, opened)?;
+    Identity::give_pipes(outside)?;
+    Ok(Some(identity))
 }
 
 fn run(launch: Launch<'_>) -> Result<(), SetupError> {

@@ -109,6 +109,7 @@ pub(super) struct SetupError {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum Step {
     Prepare,
+    Identity,
     Namespaces,
     Mounts,
     Cgroup,

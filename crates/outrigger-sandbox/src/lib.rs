@@ -23,6 +23,7 @@ pub mod helper;
 #[cfg(windows)]
 #[path = "windows/helper.rs"]
 pub mod helper;
+mod ids;
 mod layers;
 #[cfg(target_os = "linux")]
 mod outgoing;
@@ -62,6 +63,7 @@ pub use command::{
     Command, DEFAULT_PORTS, GitAccess, Host, HostQuestion, Limits, Network, Ports, Stdin,
 };
 pub use held::Held;
+pub use ids::IdRange;
 pub use layers::{HeldBy, LimitsReport, Ungrouped};
 pub use pod::Pod;
 pub use process::{Exit, Process, Reached, Restored, SpawnError};
@@ -155,6 +157,9 @@ pub struct Settings {
     /// Folders below the home that the commands of a pod see there in [`Mode::Full`], and change in a copy of the pod's;
     /// absolute and canonical. See [`caches`].
     pub caches: Vec<PathBuf>,
+    /// Numbers of users of the system, of which each user of the daemon's ([`Command::user`]) gets one; `None` runs all commands
+    /// as the daemon's own user.
+    pub user_ids: Option<IdRange>,
 }
 
 /// How the folders of pods are called, with a random number behind it.
@@ -180,6 +185,7 @@ impl Settings {
             private_bytes: PRIVATE_BYTES,
             pod_bytes: POD_BYTES,
             caches: Vec::new(),
+            user_ids: None,
         }
     }
 
@@ -268,7 +274,7 @@ impl Sandbox {
         let toolchains = toolchains::find(settings.home.as_deref());
         Self {
             shared: Arc::new(Shared {
-                state: process::State::new(&settings.helper),
+                state: process::State::new(&settings),
                 settings,
                 own_port: OnceLock::new(),
                 toolchains,
@@ -312,9 +318,28 @@ impl Sandbox {
         process::spawn(&self.shared, command, mode, process::Purpose::Run).await
     }
 
-    /// Returns a new pod, for commands that share loopback, a home and temporary files ([`Command::pod`]).
+    /// Returns a new pod, for commands of the daemon's own that share loopback, a home and temporary files
+    /// ([`Command::pod`]).
     pub fn pod(&self) -> Pod {
-        process::pod(&self.shared)
+        process::pod(&self.shared, None)
+    }
+
+    /// Returns the same for commands of one user ([`Command::user`]).
+    pub fn pod_of(&self, user: &str) -> Pod {
+        process::pod(&self.shared, Some(user.to_owned()))
+    }
+
+    /// Tries whether commands that are users of their own ([`Settings::user_ids`]) may work in these folders, where such are
+    /// asked for. Which folder cannot be mounted so is in the error.
+    ///
+    /// # Errors
+    /// [`SpawnError`], where they cannot.
+    pub async fn try_users(&self, folders: &[PathBuf]) -> Result<(), SpawnError> {
+        let mode = self.probed().await.mode;
+        match self.shared.settings.user_ids {
+            Some(_) => process::try_users(&self.shared, mode, folders).await,
+            None => Ok(()),
+        }
     }
 
     /// Returns for each cache whether commands may add to it here, or only read it. Makes a pod to find out; nothing in modes

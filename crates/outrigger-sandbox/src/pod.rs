@@ -32,8 +32,8 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::layers::Step;
 use crate::outgoing::Gateway;
 use crate::policy::{
-    Cleanup, JoinedPod, Loopback, MAX_NOTICE_BYTES, Notice, Overlay, PodFolders, PodMade, SOCKETS,
-    SeenCache, Task, Work,
+    Cleanup, JoinedPod, Loopback, MAX_NOTICE_BYTES, Notice, Outside, Overlay, PodFolders, PodMade,
+    SOCKETS, SeenCache, Task, Work,
 };
 use crate::process::SpawnError;
 use crate::process::supervised::helpers::{self, Given, Helpers};
@@ -78,6 +78,8 @@ pub(crate) struct PodSettings {
     pub(crate) bytes: u64,
     /// The user's own caches that its commands see in full mode.
     pub(crate) caches: Vec<PathBuf>,
+    /// Whose commands are in it, by the name that the daemon has for them; `None` for its own.
+    pub(crate) user: Option<String>,
 }
 
 /// Descriptors of namespaces, which live as long as these, and the way out of the network.
@@ -159,6 +161,7 @@ impl Pod {
             temporary,
             bytes,
             caches,
+            user: _,
         } = &self.0.settings;
         let (place, bytes, caches) = (temporary.clone(), *bytes, caches.len());
         let make = || async move {
@@ -176,14 +179,22 @@ impl Pod {
         })
     }
 
-    /// Returns the namespaces, made on the first call.
-    pub(crate) async fn namespaces(&self) -> Result<&Namespaces, SpawnError> {
+    /// Whose it is.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.0.settings.user.as_deref()
+    }
+
+    /// Returns the namespaces, made on the first call: for this user of the system.
+    pub(crate) async fn namespaces(
+        &self,
+        outside: Option<Outside>,
+    ) -> Result<&Namespaces, SpawnError> {
         let make = || async {
             let folders = self.made().await?;
             let caches = self.0.settings.caches.iter().enumerate();
             let overlays =
                 caches.map(|(number, cache)| Folders::overlay(&folders.place, number, cache));
-            Namespaces::make(&self.0.helpers, overlays.collect()).await
+            Namespaces::make(&self.0.helpers, overlays.collect(), outside).await
         };
         self.0.namespaces.get_or_try_init(make).await
     }
@@ -352,13 +363,17 @@ impl Folders {
 
 impl Namespaces {
     /// Has a helper make them.
-    async fn make(helpers: &Arc<Helpers>, overlays: Vec<Overlay>) -> Result<Self, SpawnError> {
+    async fn make(
+        helpers: &Arc<Helpers>,
+        overlays: Vec<Overlay>,
+        outside: Option<Outside>,
+    ) -> Result<Self, SpawnError> {
         let places: Vec<_> = overlays
             .iter()
             .map(|overlay| (overlay.lower.clone(), overlay.merged.clone()))
             .collect();
         let task = Task {
-            work: Work::Pod(overlays),
+            work: Work::Pod { overlays, outside },
             cleanup: Cleanup::default(),
         };
         let (socket, _) = helpers.assign(&task, Given::default())?;

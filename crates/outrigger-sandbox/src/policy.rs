@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::git::Placeholder;
+use super::ids::IdRange;
 use super::layers::{Layers, SetupError};
 use super::process::Reached;
 use super::{Command, Exit, Mode, Network};
@@ -45,7 +46,10 @@ pub(super) enum Work {
     /// To make the namespaces of a pod and send a [`PodMade`] with descriptors: of the user namespace, of the network, of
     /// the mount namespace, where there are overlays, of a UDP socket on port 53 of 127.0.0.1, and of TCP sockets that
     /// listen on 127.0.0.1 and, where there is IPv6, on ::1.
-    Pod(Vec<Overlay>),
+    Pod {
+        overlays: Vec<Overlay>,
+        outside: Option<Outside>,
+    },
     /// To make [`SOCKETS`] TCP sockets in the network of a pod and send them in one message.
     Sockets { pod: JoinedPod, loopback: Loopback },
     /// For nothing but the cleanup: another helper died, or a pod is no longer needed.
@@ -63,7 +67,7 @@ impl Task {
     pub(super) fn policy(&self) -> Option<&Policy> {
         match &self.work {
             Work::Command(policy) => Some(policy),
-            Work::Pod(_) | Work::Sockets { .. } | Work::Cleanup => None,
+            Work::Pod { .. } | Work::Sockets { .. } | Work::Cleanup => None,
         }
     }
 
@@ -72,7 +76,7 @@ impl Task {
         match &self.work {
             Work::Command(policy) => policy.joins,
             Work::Sockets { pod, .. } => Some(*pod),
-            Work::Pod(_) | Work::Cleanup => None,
+            Work::Pod { .. } | Work::Cleanup => None,
         }
     }
 }
@@ -95,6 +99,16 @@ impl Cleanup {
             std::fs::remove_dir(path).unwrap_or_default();
         }
     }
+}
+
+/// Which user of the system a command is, seen from outside of its namespaces.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Outside {
+    /// The number of the user, and of the group.
+    pub(super) id: u32,
+    /// All those of which it is one.
+    pub(super) range: IdRange,
 }
 
 /// A folder of the user's in an overlay: what is there is seen, and what is written goes to `upper`. All absolute and
@@ -183,6 +197,8 @@ pub(super) enum Pinned {
 #[serde(deny_unknown_fields)]
 pub(super) struct Policy {
     pub(super) mode: Mode,
+    /// Which user of the system it is, in full mode; `None` for the daemon's.
+    pub(super) outside: Option<Outside>,
     /// The command, with what the daemon adds to its environment and to what it may read, change and not see.
     pub(super) command: Command,
     /// Those of `cwd`, `read_write` and `read_only` that were opened by the daemon, from folders that it holds.

@@ -87,7 +87,7 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
     let mut command = Command::new("/bin/sh", "/");
     command.args = vec!["-c".to_owned(), "exit 7".to_owned()];
     if mode == Mode::Full {
-        command.pod = Some(process::pod(shared));
+        command.pod = Some(process::pod(shared, None));
         command.network = Network::Outgoing(Ports::Any);
         command.listening = Some(mpsc::channel(1).0);
     }

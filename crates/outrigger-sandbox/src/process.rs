@@ -18,7 +18,7 @@ use supervised as platform;
 use windows as platform;
 
 pub(super) use platform::{
-    State, limits, pod, pods_removed, prepare_helper, spawn, sweep, try_caches,
+    State, limits, pod, pods_removed, prepare_helper, spawn, sweep, try_caches, try_users,
 };
 
 use std::io;

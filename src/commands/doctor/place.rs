@@ -8,6 +8,7 @@ use secrecy::ExposeSecret;
 use super::Machine;
 use super::finding::{Finding, State};
 use super::layers::{self, Facts};
+use super::user_ids;
 use crate::commands::{ProgramSearch, healthcheck};
 use crate::config::{McpTransport, SandboxPolicy};
 use crate::process;
@@ -63,6 +64,7 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
     let settings = sandbox::Settings {
         caches: caches.folders,
         unverified: policy == SandboxPolicy::Unverified,
+        user_ids: machine.loaded.config.user_ids,
         ..sandbox::Settings::new(machine.sources.home.clone())
     };
     let sandbox = Sandbox::new(settings.off_memory());
@@ -72,7 +74,8 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
         Mode::Full => cache_findings(&sandbox, &caches.missing).await,
         _ => Vec::new(),
     };
-    [vec![mode(&report)], layers, caches].concat()
+    let user_ids = user_ids::user_ids(machine, &sandbox).await;
+    [vec![mode(&report)], layers, caches, user_ids].concat()
 }
 
 /// What confines commands, in all.

@@ -231,6 +231,7 @@ impl Calls<'_> {
             redactor: &exchange.context.services.redactor,
             quota: &exchange.context.session.quota,
             keep: &keep,
+            owner: exchange.context.session.user.as_str(),
             pod: &exchange.context.conversation.pod,
             background: Some(Background {
                 jobs: &exchange.context.conversation.background,

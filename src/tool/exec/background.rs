@@ -57,7 +57,7 @@ impl Exec {
             // Dropping the process ends it.
             return Output::error("[cancelled]").with(Stopped::Cancelled.metadata());
         }
-        let pod = run.pod.get_or_init(|| self.sandbox.pod()).clone();
+        let pod = self.pod(run);
         let job = Arc::new(Job::new(line, pod, detach()));
         if let Some(list) = hosts {
             // Ends when nothing of the command is left that could ask.

@@ -80,7 +80,8 @@ impl Exec {
         Some(output.lines().filter_map(entry).collect())
     }
 
-    async fn quietly(&self, command: Command, run: &Run<'_>) -> Option<String> {
+    async fn quietly(&self, mut command: Command, run: &Run<'_>) -> Option<String> {
+        command.user = Some(run.owner.to_owned());
         let mut process = self.sandbox.spawn(&command).await.ok()?;
         let stop = async {
             drop(tokio::time::timeout(run.timeout, run.cancel.cancelled()).await);

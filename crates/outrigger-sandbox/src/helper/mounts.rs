@@ -24,6 +24,7 @@ use rustix::mount::{
     mount_change, move_mount, open_tree, unmount,
 };
 
+use super::identity::Identity;
 use super::opened::Opened;
 use super::{During, SetupError, places, raw};
 use crate::layers::Step;
@@ -58,14 +59,21 @@ enum What {
     Link(PathBuf),
 }
 
-pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> {
+pub(super) fn build(
+    policy: &Policy,
+    opened: &Opened,
+    identity: Option<&Identity>,
+) -> Result<(), SetupError> {
     mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )
     .during(Step::Mounts, "detaching from the system's mounts")?;
-    let kept = keep(policy, opened)?;
-    let shared = shared::keep(policy)?;
+    let kept = keep(policy, opened, identity)?;
+    let shared = shared::keep(policy, identity)?;
+    if let Some(identity) = identity {
+        identity.assume()?;
+    }
     enter_new_root().during(Step::Mounts, "entering the new root")?;
     make_private(policy)?;
     let masks = masks::Masks::prepare(policy.command.git)
@@ -87,7 +95,13 @@ pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> 
 }
 
 /// Clones what is to be seen, in the order in which it goes back: outer directories first.
-fn keep(policy: &Policy, opened: &Opened) -> Result<Vec<(PathBuf, What)>, SetupError> {
+fn keep(
+    policy: &Policy,
+    opened: &Opened,
+    identity: Option<&Identity>,
+) -> Result<Vec<(PathBuf, What)>, SetupError> {
+    let mapped = identity.map_or(&[][..], Identity::all_given);
+    let is_mapped = |path: &Path| mapped.iter().any(|(other, _)| other == path);
     let read_only = policy
         .command
         .read_only
@@ -95,7 +109,8 @@ fn keep(policy: &Policy, opened: &Opened) -> Result<Vec<(PathBuf, What)>, SetupE
         .filter(|path| !places::is_in_system(path));
     let system = places::SYSTEM.iter().chain(&places::DEVICES).map(Path::new);
     let mut kept = Vec::new();
-    for path in system.chain(read_only.map(PathBuf::as_path)) {
+    let plain = system.chain(read_only.map(PathBuf::as_path));
+    for path in plain.filter(|path| !is_mapped(path)) {
         let place = match opened.get(path) {
             Some(_) => opened.reopen(path),
             None if path.exists() => open(path),
@@ -108,7 +123,16 @@ fn keep(policy: &Policy, opened: &Opened) -> Result<Vec<(PathBuf, What)>, SetupE
         let what = what.during(Step::Mounts, path.display())?;
         kept.push((path.to_owned(), what));
     }
-    for path in &policy.command.read_write {
+    for (path, mount) in mapped {
+        let mount = mount.try_clone().during(Step::Mounts, path.display())?;
+        kept.push((path.clone(), What::Mount(mount)));
+    }
+    for path in policy
+        .command
+        .read_write
+        .iter()
+        .filter(|path| !is_mapped(path))
+    {
         let what = opened.reopen(path).and_then(|place| clone_tree(&place, 0));
         let what = what.during(Step::Mounts, "a directory to be changed")?;
         kept.push((path.clone(), what));
@@ -170,12 +194,12 @@ fn make_private(policy: &Policy) -> Result<(), SetupError> {
 }
 
 /// Opens what is at a path itself, not what a link there names.
-fn open(path: impl AsRef<Path>) -> io::Result<OwnedFd> {
+pub(super) fn open(path: impl AsRef<Path>) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(rustix::fs::open(path.as_ref(), flags, FileMode::empty())?)
 }
 
-fn file_type(opened: &OwnedFd) -> io::Result<FileType> {
+pub(super) fn file_type(opened: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(opened)?.st_mode))
 }
 
@@ -186,7 +210,7 @@ fn clone_tree(opened: &OwnedFd, attributes: u64) -> io::Result<What> {
     Ok(What::Mount(mount))
 }
 
-fn clone_opened(opened: &OwnedFd) -> io::Result<OwnedFd> {
+pub(super) fn clone_opened(opened: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
@@ -223,7 +247,7 @@ fn put_over(path: &Path, text: &str) -> io::Result<()> {
     fs::remove_file(TEXT)
 }
 
-fn cover_opened(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
+pub(super) fn cover_opened(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(mount, "", place, "", flags)?)
 }

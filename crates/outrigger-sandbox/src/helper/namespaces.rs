@@ -8,17 +8,19 @@ use std::io::{self, PipeWriter, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use super::control::Control;
+use super::identity::Identity;
 use super::raw::{self, Fork};
 use super::{During, Launch, SetupError, as_dumpable, limits, mounts, overlays, supervisor};
 use crate::descriptors;
 use crate::layers::Step;
 use crate::outgoing::DNS;
-use crate::policy::{Loopback, Notice, Overlay, PodMade, SOCKETS};
+use crate::policy::{Loopback, Notice, Outside, Overlay, PodMade, SOCKETS};
 
 /// How much is said of an overlay that there is not.
 const MAX_REASON_CHARS: usize = 200;
@@ -74,16 +76,29 @@ impl Pod {
     }
 
     /// Makes them and sends them to the daemon.
-    pub(super) fn make(control: &Control, overlays: &[Overlay]) -> Result<(), SetupError> {
+    pub(super) fn make(
+        control: &Control,
+        overlays: &[Overlay],
+        outside: Option<Outside>,
+    ) -> Result<(), SetupError> {
         let mounts = match overlays {
             [] => UnshareFlags::empty(),
             _ => UnshareFlags::NEWNS,
         };
-        own_user_namespace(UnshareFlags::NEWNET | mounts)?;
-        let overlays = overlays.iter().map(overlays::mount);
+        let others = UnshareFlags::NEWNET | mounts;
+        let overlays: Vec<_> = match outside {
+            None => {
+                own_user_namespace(others)?;
+                overlays.iter().map(overlays::mount).collect()
+            }
+            Some(outside) => {
+                let identity = Identity::prepare(outside)?;
+                overlays::mount_as(overlays, &identity, || identity.enter(others))?
+            }
+        };
         let made = PodMade {
             mounts: !mounts.is_empty(),
-            overlays: overlays.map(why_not).collect(),
+            overlays: overlays.into_iter().map(why_not).collect(),
         };
         raw::bring_loopback_up().during(Step::Namespaces, "bringing loopback up")?;
         let open = |name: &str| File::open(format!("/proc/self/ns/{name}"));
@@ -117,7 +132,13 @@ fn why_not(mounted: io::Result<()>) -> String {
 /// be about to end, and the kernel to take them apart, which takes longer than many a program.
 pub(super) fn guard(launch: Launch<'_>) -> Result<(), SetupError> {
     match launch.pod {
-        None => own_user_namespace(UnshareFlags::NEWPID)?,
+        None => match launch.identity {
+            None => own_user_namespace(UnshareFlags::NEWPID)?,
+            Some(identity) => {
+                limits::give_way().during(Step::Namespaces, "giving way")?;
+                identity.enter(UnshareFlags::NEWPID)?;
+            }
+        },
         Some(pod) => {
             limits::give_way().during(Step::Namespaces, "giving way")?;
             move_into_link_name_space(pod.user.as_fd(), Some(LinkNameSpaceType::User))
@@ -169,9 +190,7 @@ fn own_user_namespace(others: UnshareFlags) -> Result<(), SetupError> {
 
 /// Supervises the program, and says through `alone` that there is no other process in the namespace, where that is so.
 fn init(launch: Launch<'_>, mut alone: PipeWriter) -> Result<(), SetupError> {
-    // The guard's death is ours, and so everybody's.
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .during(Step::Namespaces, "tying the namespace to its guard")?;
+    end_with_guard()?;
     let mut namespaces =
         UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP;
     let has_own_network = launch.policy.has_own_network();
@@ -191,7 +210,15 @@ fn init(launch: Launch<'_>, mut alone: PipeWriter) -> Result<(), SetupError> {
     if namespaces.contains(UnshareFlags::NEWNET) {
         raw::bring_loopback_up().during(Step::Namespaces, "bringing loopback up")?;
     }
-    mounts::build(launch.policy, launch.opened)?;
+    mounts::build(launch.policy, launch.opened, launch.identity)?;
+    if launch.identity.is_some() {
+        // That was forgotten with the user that this was before.
+        end_with_guard()?;
+        if is_broken(&alone) {
+            let reason = "it has ended already";
+            return Err(SetupError::new(Step::Namespaces, "the guard", reason));
+        }
+    }
     supervisor::run(launch)?;
     // Whoever loses his parent in here is a child of this process.
     if raw::is_childless() {
@@ -199,4 +226,22 @@ fn init(launch: Launch<'_>, mut alone: PipeWriter) -> Result<(), SetupError> {
         alone.write_all(&[0]).unwrap_or_default();
     }
     Ok(())
+}
+
+/// The guard's death is that of this process, and so everybody's.
+fn end_with_guard() -> Result<(), SetupError> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .during(Step::Namespaces, "tying the namespace to its guard")
+}
+
+/// Whether nobody reads any more what is written to a pipe.
+fn is_broken(pipe: &PipeWriter) -> bool {
+    let mut polled = [PollFd::new(pipe, PollFlags::empty())];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let asked = rustix::event::poll(&mut polled, Some(&at_once));
+    let [polled] = polled;
+    asked.is_err() || polled.revents().contains(PollFlags::ERR)
 }

@@ -109,14 +109,39 @@ pub(super) fn set_mount_attributes(
     attributes: u64,
     recursive: bool,
 ) -> io::Result<()> {
+    set_mount(mount, attributes, None, recursive)
+}
+
+/// Sets attributes of a mount that is not attached yet, and of those below it, and has it show owners as the user
+/// namespace maps them.
+pub(super) fn map_owners(
+    mount: BorrowedFd<'_>,
+    owners: BorrowedFd<'_>,
+    attributes: u64,
+) -> io::Result<()> {
+    set_mount(
+        mount,
+        attributes | libc::MOUNT_ATTR_IDMAP,
+        Some(owners),
+        true,
+    )
+}
+
+fn set_mount(
+    mount: BorrowedFd<'_>,
+    attributes: u64,
+    owners: Option<BorrowedFd<'_>>,
+    recursive: bool,
+) -> io::Result<()> {
+    let owners = owners.map(|owners| u64::try_from(owners.as_raw_fd()));
     let request = libc::mount_attr {
         attr_set: attributes,
         attr_clr: 0,
         propagation: 0,
-        userns_fd: 0,
+        userns_fd: owners.transpose().map_err(io::Error::other)?.unwrap_or(0),
     };
     let recursion = if recursive { libc::AT_RECURSIVE } else { 0 };
-    // SAFETY: the descriptor is open for the length of the call, the path is an empty string with its final zero, and
+    // SAFETY: both descriptors are open for the length of the call, the path is an empty string with its final zero, and
     // the structure is passed with its own size; the kernel reads both and keeps neither.
     let result = unsafe {
         libc::syscall(

@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, Command as Spawner};
 use super::{Exit, Process, Purpose, SpawnError};
 use crate::layers::{Layers, LimitsReport};
 use crate::seatbelt::{self, Confinement};
-use crate::{Command, Mode, Pod, Shared, Stdin};
+use crate::{Command, Mode, Pod, Settings, Shared, Stdin};
 
 pub(super) type StdinPipe = ChildStdin;
 
@@ -146,7 +146,7 @@ fn check_program(command: &Command) -> Result<(), SpawnError> {
 pub(crate) struct State;
 
 impl State {
-    pub(crate) fn new(_helper: &Path) -> Self {
+    pub(crate) fn new(_settings: &Settings) -> Self {
         Self
     }
 }
@@ -249,7 +249,7 @@ pub(crate) fn trial(_shared: &Shared) -> Command {
     }
 }
 
-pub(crate) fn pod(_shared: &Shared) -> Pod {
+pub(crate) fn pod(_shared: &Shared, _user: Option<String>) -> Pod {
     Pod::default()
 }
 
@@ -259,6 +259,15 @@ pub(crate) async fn limits(_shared: &Shared) -> LimitsReport {
 
 pub(crate) async fn try_caches(_shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
     Ok(Vec::new())
+}
+
+pub(crate) async fn try_users(
+    _shared: &Shared,
+    _mode: Mode,
+    _folders: &[PathBuf],
+) -> Result<(), SpawnError> {
+    let reason = "sandbox.user_ids is for Linux".to_owned();
+    Err(SpawnError::Refused(reason))
 }
 
 pub(crate) async fn pods_removed(_shared: &Shared) {}

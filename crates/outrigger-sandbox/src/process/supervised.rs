@@ -8,6 +8,7 @@ pub(crate) mod children;
 mod groups;
 pub(crate) mod helpers;
 mod places;
+mod users;
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -27,17 +28,21 @@ use self::attend::Known;
 pub(crate) use self::groups::limits;
 use self::groups::make_group;
 use self::helpers::{Given, Helpers};
+pub(crate) use self::users::try_users;
 use super::{Exit, Process, Purpose, Reached, Restored, SpawnError};
 use crate::cgroup::Groups;
 use crate::closed::Closed;
 use crate::git::watch::{Watch, Watches};
 use crate::git::{self, Protection, References};
+use crate::ids::Table;
 use crate::layers::{Layers, Step};
 use crate::outgoing::rules::Rules;
 use crate::outgoing::{Attended, names};
 use crate::pod::{self, Namespaces, PodSettings, RUNTIME};
 use crate::policy::{Cleanup, PRIVATE, PodFolders, Policy, TERMINATE, Task, Work};
-use crate::{Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Shared, cgroup, quota};
+use crate::{
+    Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Settings, Shared, cgroup, quota,
+};
 
 pub(super) type StdinPipe = pipe::Sender;
 
@@ -54,6 +59,8 @@ pub(super) struct Tree {
 pub(crate) struct State {
     groups: OnceCell<Arc<Groups>>,
     helpers: Arc<Helpers>,
+    /// Where users of the daemon are users of the system.
+    ids: Option<Table>,
     watches: Watches,
     closed: Closed,
     /// One token of it for each pod, until its folders are removed.
@@ -61,10 +68,11 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(helper: &Path) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             groups: OnceCell::new(),
-            helpers: Arc::new(Helpers::new(helper.to_owned())),
+            helpers: Arc::new(Helpers::new(settings.helper.clone())),
+            ids: settings.user_ids.map(Table::new),
             watches: Watches::default(),
             closed: Closed::default(),
             pods: TaskTracker::new(),
@@ -93,6 +101,7 @@ pub(crate) async fn spawn(
             None => Ok(None),
         }
     };
+    let outside = users::outside(shared, command, mode, purpose)?;
     // Each of them waits for a thread that looks at files.
     let (closed, places, references, folders, group) = tokio::join!(
         closed,
@@ -109,12 +118,13 @@ pub(crate) async fn spawn(
         None => private_tmp(shared, command, mode).map_err(SpawnError::Helper)?,
     };
     let mut policy = policy(shared, command, mode, private_tmp.clone());
+    policy.outside = outside;
     resolve(&mut policy).await;
     if let Some(folders) = folders {
         share(&mut policy, folders);
     }
     let namespaces = match pod {
-        Some(pod) if policy.has_own_network() => Some(pod.namespaces().await?),
+        Some(pod) if policy.has_own_network() => Some(pod.namespaces(outside).await?),
         _ => None,
     };
     policy.joins = namespaces.map(Namespaces::joined);
@@ -317,6 +327,7 @@ fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<Pa
     command.listening = None;
     Policy {
         mode,
+        outside: None,
         command,
         places: Vec::new(),
         home: shared.settings.home.clone(),
@@ -380,12 +391,13 @@ fn share(policy: &mut Policy, folders: PodFolders) {
     policy.pod = Some(folders);
 }
 
-/// Returns a new pod.
-pub(crate) fn pod(shared: &Shared) -> Pod {
+/// Returns a new pod of a user's, or of the daemon's own.
+pub(crate) fn pod(shared: &Shared, user: Option<String>) -> Pod {
     let settings = PodSettings {
         temporary: shared.settings.temporary.clone(),
         bytes: shared.settings.pod_bytes,
         caches: shared.settings.caches.clone(),
+        user,
     };
     let alive = shared.state.pods.token();
     Pod::new(Arc::clone(&shared.state.helpers), settings, alive)
@@ -399,8 +411,12 @@ pub(crate) async fn pods_removed(shared: &Shared) {
 
 /// Returns for each cache whether it is an overlay in a pod.
 pub(crate) async fn try_caches(shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
-    let pod = pod(shared);
-    let seen = pod.namespaces().await?.caches().iter();
+    let pod = pod(shared, None);
+    let seen = pod
+        .namespaces(users::on_trial(shared))
+        .await?
+        .caches()
+        .iter();
     let seen = seen.map(|cache| (cache.place.clone(), cache.merged.is_some()));
     Ok(seen.collect())
 }

@@ -20,7 +20,7 @@ use crate::windows::{
     self, Job, JobPlan, Streams, TokenPlan, Used, block, command_line, program_of, restricted,
     wait_for_process,
 };
-use crate::{Command, HELPER_ARGUMENT, Mode, Pod, Shared, Stdin};
+use crate::{Command, HELPER_ARGUMENT, Mode, Pod, Settings, Shared, Stdin};
 
 pub(super) type StdinPipe = tokio::process::ChildStdin;
 
@@ -49,7 +49,7 @@ pub(super) struct Tree {
 pub(crate) struct State;
 
 impl State {
-    pub(crate) fn new(_helper: &Path) -> Self {
+    pub(crate) fn new(_settings: &Settings) -> Self {
         Self
     }
 }
@@ -405,7 +405,7 @@ pub(crate) fn trial(_shared: &Shared) -> Command {
     }
 }
 
-pub(crate) fn pod(_shared: &Shared) -> Pod {
+pub(crate) fn pod(_shared: &Shared, _user: Option<String>) -> Pod {
     Pod::default()
 }
 
@@ -420,6 +420,15 @@ pub(crate) async fn limits(_shared: &Shared) -> LimitsReport {
 
 pub(crate) async fn try_caches(_shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
     Ok(Vec::new())
+}
+
+pub(crate) async fn try_users(
+    _shared: &Shared,
+    _mode: Mode,
+    _folders: &[PathBuf],
+) -> Result<(), SpawnError> {
+    let reason = "sandbox.user_ids is for Linux".to_owned();
+    Err(SpawnError::Refused(reason))
 }
 
 pub(crate) async fn pods_removed(_shared: &Shared) {}

@@ -497,6 +497,7 @@ async fn without_a_helper_nothing_starts_and_the_report_says_so() {
             private_bytes: outrigger_sandbox::PRIVATE_BYTES,
             pod_bytes: outrigger_sandbox::POD_BYTES,
             caches: vec!["/tmp".into(), "/usr".into()],
+            user_ids: None,
         });
         let report = sandbox.report().await;
         assert_eq!(

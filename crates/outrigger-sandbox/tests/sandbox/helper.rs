@@ -37,6 +37,7 @@ async fn one_that_cannot_supervise_leaves_nothing_running() {
             private_bytes: outrigger_sandbox::PRIVATE_BYTES,
             pod_bytes: outrigger_sandbox::POD_BYTES,
             caches: Vec::new(),
+            user_ids: None,
         });
         assert_eq!(sandbox.report().await.mode, mode);
         // What helpers are forks of, and the one that waits. Without a mode there is no probe, and nothing yet.

@@ -39,4 +39,6 @@ mod signals;
 #[cfg(test)]
 mod surroundings;
 #[cfg(test)]
+mod users;
+#[cfg(test)]
 mod work;

@@ -7,7 +7,9 @@ use std::net::{TcpListener, UdpSocket};
 use std::process::{Command as System, Stdio};
 use std::sync::{Arc, Mutex};
 
-use outrigger_sandbox::{Command, HostQuestion, Mode, Network, Pod, Ports};
+use outrigger_sandbox::{
+    Command, HostQuestion, IdRange, Mode, Network, Pod, Ports, Sandbox, Settings,
+};
 
 use crate::support::{World, in_pod, is_own_process, output, own_process};
 
@@ -47,6 +49,11 @@ exec @ARGV or die $!;
 
 /// Runs a test once more in a network of its own.
 fn in_own_network(test: &str) {
+    in_own_network_of(test, &["--user", "--map-root-user"]);
+}
+
+/// The same in a user namespace of its own, or with what the machine's root may.
+fn in_own_network_of(test: &str, user: &[&str]) {
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let resolver = place.path().join("resolv.conf");
     std::fs::write(
@@ -59,7 +66,8 @@ fn in_own_network(test: &str) {
         .get_envs()
         .filter_map(|(name, value)| Some((name, value?)));
     let output = System::new("unshare")
-        .args(["--user", "--map-root-user", "--net", "--mount", "sh", "-c"])
+        .args(user)
+        .args(["--net", "--mount", "sh", "-c"])
         .arg("mount --bind \"$0\" /etc/resolv.conf && exec perl -e \"$@\"")
         .arg(&resolver)
         .arg(OTHER_MACHINES)
@@ -291,30 +299,49 @@ fn hosts_are_decided_by_name() {
     if !is_own_process() {
         return in_own_network(NAME);
     }
-    block_on(async {
-        let (world, names) = (World::new(), name_server());
-        let sandbox = world.sandbox(Mode::Full);
-        let pod = sandbox.pod();
-        let port = shouting("203.0.113.7:0");
-        let host = shouting("127.0.0.1:0");
-        shouting_at("10.0.0.7", port);
-        let (sender, mut questions) = tokio::sync::mpsc::channel::<HostQuestion>(1);
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&asked);
-        tokio::spawn(async move {
-            while let Some(HostQuestion { host, answer, .. }) = questions.recv().await {
-                let host = host.to_string();
-                seen.lock().unwrap().push(host.clone());
-                answer
-                    .send(!host.starts_with("evil") && host != "203.0.113.7")
-                    .unwrap();
-            }
-        });
-        // A resolver that asks from a socket that it did not connect, and another name than its neighbour's.
-        let unconnected = format!(
-            "perl -MSocket -e 'socket(my $s, PF_INET, SOCK_DGRAM, 0); send($s, pack(\"nnnnnn C/aC/aCnn\", 7, 256, 1, 0, 0, 0, \"plain\", \"example\", 0, 1, 1), 0, sockaddr_in(53, inet_aton(\"127.0.0.1\"))); recv($s, my $a, 512, 0); my $to = substr($a, -4); socket(my $t, PF_INET, SOCK_STREAM, 0); connect($t, sockaddr_in({port}, $to)) or die $!; syswrite $t, \"sent\\n\"; print scalar <$t>'"
-        );
-        for (line, expected) in [
+    block_on(hosts_by_name(None));
+}
+
+#[test]
+fn they_are_for_a_user_of_the_system_too() {
+    const NAME: &str = "outgoing::they_are_for_a_user_of_the_system_too";
+    if !is_own_process() {
+        match rustix::process::geteuid().is_root() {
+            true => in_own_network_of(NAME, &[]),
+            false => eprintln!("*** not tried: users of the system, which takes root"),
+        }
+        return;
+    }
+    block_on(hosts_by_name(Some("1200000-1265535".parse().unwrap())));
+}
+
+async fn hosts_by_name(user_ids: Option<IdRange>) {
+    let (world, names) = (World::new(), name_server());
+    let sandbox = Sandbox::new(Settings {
+        user_ids,
+        ..world.settings(Mode::Full)
+    });
+    let pod = sandbox.pod_of("anna");
+    let port = shouting("203.0.113.7:0");
+    let host = shouting("127.0.0.1:0");
+    shouting_at("10.0.0.7", port);
+    let (sender, mut questions) = tokio::sync::mpsc::channel::<HostQuestion>(1);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Some(HostQuestion { host, answer, .. }) = questions.recv().await {
+            let host = host.to_string();
+            seen.lock().unwrap().push(host.clone());
+            answer
+                .send(!host.starts_with("evil") && host != "203.0.113.7")
+                .unwrap();
+        }
+    });
+    // A resolver that asks from a socket that it did not connect, and another name than its neighbour's.
+    let unconnected = format!(
+        "perl -MSocket -e 'socket(my $s, PF_INET, SOCK_DGRAM, 0); send($s, pack(\"nnnnnn C/aC/aCnn\", 7, 256, 1, 0, 0, 0, \"plain\", \"example\", 0, 1, 1), 0, sockaddr_in(53, inet_aton(\"127.0.0.1\"))); recv($s, my $a, 512, 0); my $to = substr($a, -4); socket(my $t, PF_INET, SOCK_STREAM, 0); connect($t, sockaddr_in({port}, $to)) or die $!; syswrite $t, \"sent\\n\"; print scalar <$t>'"
+    );
+    for (line, expected) in [
             (format!("{SAY} say shop.example {port} named"), "NAMED\n"),
             (format!("{SAY} say SHOP.example. {port} again"), "AGAIN\n"),
             (unconnected, "SENT\n"),
@@ -330,26 +357,26 @@ fn hosts_are_decided_by_name() {
             let network = Network::Outgoing(Ports::Only(vec![port, host]));
             let mut command = with(&world, &pod, network, &line);
             command.hosts = Some(sender.clone());
+            command.user = Some("anna".to_owned());
             let said = output(&sandbox, &command).await;
             assert!(said.contains(expected), "{line}: {said}");
         }
-        let names = names.lock().unwrap();
-        // No server heard of the name before somebody decided.
-        assert!(
-            !names.iter().any(|name| name.starts_with("evil")),
-            "{names:?}"
-        );
-        assert!(names.contains(&"shop.example".to_owned()), "{names:?}");
-        let asked = asked.lock().unwrap();
-        for host in [
-            "shop.example",
-            "plain.example",
-            "evil.example",
-            "203.0.113.7",
-        ] {
-            assert!(asked.iter().any(|it| it == host), "{host}: {asked:?}");
-        }
-    });
+    let names = names.lock().unwrap();
+    // No server heard of the name before somebody decided.
+    assert!(
+        !names.iter().any(|name| name.starts_with("evil")),
+        "{names:?}"
+    );
+    assert!(names.contains(&"shop.example".to_owned()), "{names:?}");
+    let asked = asked.lock().unwrap();
+    for host in [
+        "shop.example",
+        "plain.example",
+        "evil.example",
+        "203.0.113.7",
+    ] {
+        assert!(asked.iter().any(|it| it == host), "{host}: {asked:?}");
+    }
 }
 
 #[test]

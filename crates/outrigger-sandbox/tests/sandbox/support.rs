@@ -89,6 +89,7 @@ impl World {
             private_bytes: outrigger_sandbox::PRIVATE_BYTES,
             pod_bytes: outrigger_sandbox::POD_BYTES,
             caches: Vec::new(),
+            user_ids: None,
         }
     }
 

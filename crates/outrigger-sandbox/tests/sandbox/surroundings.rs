@@ -46,6 +46,7 @@ async fn full_mode_works_from_a_daemon_that_is_not_dumpable() {
         private_bytes: outrigger_sandbox::PRIVATE_BYTES,
         pod_bytes: outrigger_sandbox::POD_BYTES,
         caches: Vec::new(),
+        user_ids: None,
     });
     let report = sandbox.report().await;
     assert_eq!(report.mode, Mode::Full, "{report:?}");

@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, FileType, Mode as FileMode, OFlags};
 use rustix::io::Errno;
 
 use super::{What, clone_opened, clone_tree, cover_opened, file_type};
+use crate::helper::identity::Identity;
 use crate::helper::{During, SetupError, places, raw};
 use crate::layers::Step;
 use crate::policy::{Policy, SeenCache};
@@ -22,10 +23,16 @@ use crate::real;
 const ATTEMPTS: usize = 8;
 
 /// Clones the folders of the pod, outer places first.
-pub(super) fn keep(policy: &Policy) -> Result<Vec<(PathBuf, OwnedFd)>, SetupError> {
+pub(super) fn keep(
+    policy: &Policy,
+    identity: Option<&Identity>,
+) -> Result<Vec<(PathBuf, OwnedFd)>, SetupError> {
     let mut kept = Vec::new();
     for (path, folder) in places::shared(policy) {
         let clone = || {
+            if let Some(mount) = identity.and_then(|identity| identity.of_pod(folder)) {
+                return mount.try_clone_to_owned();
+            }
             let mount = clone_opened(&real::open(folder)?)?;
             let attributes = libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOSUID;
             raw::set_mount_attributes(mount.as_fd(), attributes, true)?;
