@@ -86,6 +86,8 @@ pub(crate) fn of_project(
         Ok(Some(bytes)) => words(path, &root.join(path), &bytes, redactor),
         Err(error) => Err(format!("{path}: {error}")),
     };
+    // Names are the project's: nothing in them is hidden, or moves what is read.
+    let words = words.map_err(|problem| visible(&problem));
     Some(words)
 }
 

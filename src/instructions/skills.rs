@@ -22,6 +22,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// The most entries of a folder that are looked at. Folders in them are not gone into.
 const MAX_ENTRIES: usize = 1_024;
 
+/// The most names, texts and lists at the head of a skill.
+const MAX_NODES: usize = 512;
+
 /// The longest name, in characters, as the common format has it.
 const MAX_NAME: usize = 64;
 
@@ -228,6 +231,20 @@ fn names_in(roots: &Roots, folder: &str) -> Listed {
     }
 }
 
+/// How the lines at the head of a skill are read. It has no use for anchors, and a few of them would make a page of 400 bytes
+/// take seconds: nobody has said yes to it yet.
+fn bounded_yaml() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_anchors: 0,
+            max_aliases: 0,
+            max_merge_keys: 0,
+            max_nodes: MAX_NODES,
+            max_events: 4 * MAX_NODES,
+        },
+    }
+}
+
 fn skill(name: &str, folder: String, words: Words, redactor: &Redactor) -> Result<Skill, String> {
     let wrong = |why: &str| {
         Err(format!(
@@ -239,7 +256,7 @@ fn skill(name: &str, folder: String, words: Words, redactor: &Redactor) -> Resul
     let Some(front) = front_of(&words.text) else {
         return wrong("a skill begins with its name and description between two lines of ---");
     };
-    let front: Front = match serde_saphyr::from_str(front) {
+    let front: Front = match serde_saphyr::from_str_with_options(front, bounded_yaml()) {
         Ok(front) => front,
         // Where in the lines it is says more than what the parser calls it.
         Err(error) => {

@@ -199,3 +199,24 @@ fn what_is_nested_without_end_is_refused() {
     );
     assert!(read("a", &deep).is_err());
 }
+
+#[test]
+fn yaml_that_grows_when_it_is_read_is_not_read() {
+    let merges: String = (1..12)
+        .map(|at| {
+            format!(
+                "m{at}: &m{at}\n  <<: [*m{0}, *m{0}, *m{0}, *m{0}]\n",
+                at - 1
+            )
+        })
+        .collect();
+    let many: String = (0..600).map(|at| format!("  - {at}\n")).collect();
+    for head in [
+        format!("m0: &m0 {{k: v}}\n{merges}"),
+        "a: &a [x]\n".to_owned(),
+        format!("metadata:\n{many}"),
+    ] {
+        let text = format!("---\nname: a\ndescription: d\n{head}---\n");
+        assert!(read("a", &text).is_err(), "{text}");
+    }
+}
