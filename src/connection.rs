@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::protocol::command::{Command, Resume};
 use crate::protocol::envelope;
 use crate::protocol::event::{Event, SessionError};
+use crate::protocol::roles::SocketRole;
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::block_in_place_if_large;
 use crate::session::{
@@ -123,6 +124,7 @@ pub async fn serve(
                 connection.attached.attachment.id,
             ),
             text: text.as_ref(),
+            may_drive: sessions.grant().role == SocketRole::Driver,
         };
         let greeting = connection.attached.greeting.take();
         let reason = tokio::select! {
@@ -284,12 +286,29 @@ impl Connection<'_> {
     }
 }
 
+/// Takes the page to sign in at out of a frame: whoever opens it signs in for the daemon, so it is for who may drive alone.
+/// `None` where that cannot be done.
+fn without_page(frame: Utf8Bytes) -> Option<Utf8Bytes> {
+    const ASKED: &str = "mcp:auth-required";
+    if !frame.contains(ASKED) {
+        return Some(frame);
+    }
+    let mut read: serde_json::Value = serde_json::from_str(&frame).ok()?;
+    if read["type"] != ASKED {
+        return Some(frame);
+    }
+    *read.pointer_mut("/payload/url")? = "".into();
+    Some(Utf8Bytes::from(read.to_string()))
+}
+
 /// The way from a session's log to a socket.
 struct Writer<'a> {
     sink: &'a mut SplitSink<WebSocket, Message>,
     session: Handle,
     reader: Reader,
     text: Option<&'a Mutex<Text>>,
+    /// Whether its token lets it drive.
+    may_drive: bool,
 }
 
 impl Writer<'_> {
@@ -343,6 +362,10 @@ impl Writer<'_> {
 
     /// Returns a frame as this socket wants it; `None` where there is nothing to write.
     fn form(&self, frame: Utf8Bytes) -> Option<Utf8Bytes> {
+        let frame = match self.may_drive {
+            true => frame,
+            false => without_page(frame)?,
+        };
         let Some(text) = self.text else {
             return Some(frame);
         };

@@ -153,7 +153,8 @@ pub(super) fn said(
         let (mut texts, mut pictures) = (Vec::new(), Vec::new());
         content::add(message.content, &mut texts, &mut pictures);
         for text in texts {
-            let shown = terminal_text::shown(&text);
+            // It is said in the user's name, who has to see all of it.
+            let shown = terminal_text::visible(&terminal_text::shown(&text));
             let clean = redactor.redact(&shown);
             if is_resource {
                 let kept = shorten(&clean, cap);

@@ -37,6 +37,9 @@ pub(super) struct Pending {
     pub(super) scopes: Vec<String>,
 }
 
+/// The fewest letters of a `code_verifier`.
+const SHORTEST_PROOF: usize = 43;
+
 /// What a sign-in is begun for.
 #[derive(Clone, Debug, Default)]
 pub(in crate::mcp) struct Demand {
@@ -62,13 +65,23 @@ impl Pending {
         }
         let code = answer.code.filter(|code| !code.is_empty());
         let code = code.ok_or("its answer holds no code")?;
-        sign_in.redactor.add(&code);
+        let secret = self.client.secret.clone().unwrap_or_default();
+        for secret in [&code, &secret] {
+            sign_in.redactor.add(secret);
+        }
         let issued = self
             .manager
             .exchange_code_for_token_with_issuer(&code, &self.state, answer.iss.as_deref())
             .await;
-        sign_in.redactor.remove(&code);
-        let issued = issued.map_err(|error| words(&error))?;
+        // A server may repeat in its error what it was sent.
+        let issued = issued.map_err(|error| {
+            let why = without_proof(&words(&error));
+            sign_in.redactor.redact(&why).into_owned()
+        });
+        for secret in [&code, &secret] {
+            sign_in.redactor.remove(secret);
+        }
+        let issued = issued?;
         let granted = issued.scopes().map(|scopes| {
             let scopes = scopes.iter().map(|scope| scope.to_string());
             scopes.collect::<Vec<_>>()
@@ -92,6 +105,21 @@ impl Pending {
             }),
         })
     }
+}
+
+/// Takes out of an error what may be the proof of who began the sign-in (`code_verifier`, RFC 7636, 4.1), which the SDK keeps
+/// to itself: it is longer than any word.
+fn without_proof(text: &str) -> String {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_~".contains(letter);
+    let parts = text.split_inclusive(|letter| !is_part(letter));
+    let parts = parts.map(|part| {
+        let word = part.trim_end_matches(|letter| !is_part(letter));
+        match word.len() >= SHORTEST_PROOF {
+            true => part.replacen(word, "[redacted]", 1),
+            false => part.to_owned(),
+        }
+    });
+    parts.collect()
 }
 
 impl SignIn {

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct McpAuthRequired {
     /// The MCP server.
     pub server: String,
-    /// The page to open in a browser. It is `https`, or `http` on the daemon's own machine.
+    /// The page to open in a browser. It is `https`, or `http` on the daemon's own machine; empty for a socket whose token does
+    /// not let it drive.
     pub url: String,
     /// The host of that page, with its port where that is unusual: where the user is about to sign in.
     pub host: String,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::fake::Fake;
 use super::{asked, call, called, daemon, nothing_leaks, opened, refused, signed_in, visited};
 use crate::mcp::until_state;
+use crate::support::{Client, Daemon, Provider};
 
 #[tokio::test]
 async fn metadata_that_could_lead_elsewhere_is_refused_and_nobody_is_sent_anywhere() {
@@ -284,4 +285,63 @@ async fn tokens_are_renewed_where_they_came_from_whatever_is_said_since() {
     let sent: Vec<Value> = evil.paths().into_iter().map(Value::from).collect();
     assert!(!sent.contains(&json!("/token")), "{sent:?}");
     nothing_leaks(&daemon, &client, &fake);
+}
+
+#[tokio::test]
+async fn a_token_that_may_not_drive_does_not_get_the_page() {
+    let fake = Fake::start().await;
+    let provider = Provider::start().await;
+    let observing = "observe-0123456789abcdef";
+    let config = json!({
+        "server": { "observer_token": observing },
+        "mcp": { "servers": { "docs": fake.config(&json!({})) }, "tokens": "file" },
+    });
+    let daemon = Daemon::with(&provider, config).await;
+    let mut driver = daemon.connect().await;
+    let query = format!("?session={}", driver.session());
+    let mut observer = Client::reach_by(&daemon, &query, observing).await.unwrap();
+    let page = asked(&mut driver, 0).await;
+    let seen = asked(&mut observer, 0).await;
+    assert_eq!(
+        (&seen["server"], &seen["host"]),
+        (&page["server"], &page["host"])
+    );
+    assert_eq!(seen["url"], "");
+    let state = page["url"]
+        .as_str()
+        .unwrap()
+        .split("state=")
+        .nth(1)
+        .unwrap();
+    let state = state.split('&').next().unwrap();
+    observer.ask(json!({"type": "mcp:list"})).await;
+    let frames: String = observer.seen.iter().map(Value::to_string).collect();
+    assert!(!frames.contains(state), "{frames}");
+}
+
+#[tokio::test]
+async fn an_error_that_repeats_what_was_sent_tells_none_of_it() {
+    let fake = Fake::start().await;
+    fake.echoes();
+    let auth = json!({"auth": {"client_id": "mine", "client_secret": "hunter2-of-the-client"}});
+    let (daemon, mut client, _provider) = daemon(&[("docs", fake.config(&auth))]).await;
+    let asked = asked(&mut client, 0).await;
+    let (status, page) = visited(&opened(&asked).await).await;
+    assert_ne!(status, 200, "{page}");
+    let is_told = |client: &Client| {
+        let mut all = client.all("session:notice").into_iter();
+        all.any(|it| it["code"] == "mcp_sign_in_failed")
+    };
+    while !is_told(&client) {
+        client.next().await;
+    }
+    let sent = &fake.asked("/token")[0];
+    let log = std::fs::read_to_string(daemon.project().parent().unwrap().join("log")).unwrap();
+    let frames: String = client.seen.iter().map(Value::to_string).collect();
+    let secrets = [&sent["code"], &sent["code_verifier"]].map(String::as_str);
+    for secret in secrets.into_iter().chain(["hunter2-of-the-client"]) {
+        for text in [&page, &log, &frames] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+    }
 }

@@ -42,6 +42,8 @@ struct Told {
     instead: BTreeMap<String, (u16, Option<String>, String)>,
     /// How long tokens last, in seconds.
     lasts: i64,
+    /// Whether it refuses codes, and repeats all that it was sent in the error.
+    echoes: bool,
     /// Whether the MCP server takes none.
     takes_none: bool,
     /// With what words it forbids every call.
@@ -144,6 +146,10 @@ impl Fake {
 
     pub(crate) fn tokens_last(&self, seconds: i64) {
         self.told().lasts = seconds;
+    }
+
+    pub(crate) fn echoes(&self) {
+        self.told().echoes = true;
     }
 
     pub(crate) fn takes_none(&self) {
@@ -339,6 +345,11 @@ fn issued(fake: &Fake, headers: &HeaderMap, body: &[u8]) -> Response {
     let form = form_of_client(headers, body);
     if let Some(instead) = fake.saw("/token", form.clone()) {
         return instead;
+    }
+    if fake.told().echoes {
+        let error =
+            json!({"error": "invalid_grant", "error_description": format!("wrong: {form:?}")});
+        return (StatusCode::BAD_REQUEST, axum::Json(error)).into_response();
     }
     let refused = || {
         let error = json!({"error": "invalid_grant"});
