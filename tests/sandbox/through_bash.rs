@@ -78,6 +78,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
             background: None,
             visible: Arc::new(|_| true),
             user: None,
+            owner: "",
             tasks: None,
         })
         .await
