@@ -32,6 +32,10 @@ const HELD_BYTES: usize = 16 * 1024 * 1024;
 pub(crate) struct Screen {
     open: Open,
     is_in_line: bool,
+    /// Whether the last turn that is over said something, and nothing of it was a call.
+    has_said: bool,
+    /// Whether what this turn has said is shown already.
+    says: bool,
     /// The text of a turn that may still be discarded, where what is shown cannot be taken back.
     held: Option<String>,
     /// Outputs of calls, where the end of a long one is shown only to who asks for it.
@@ -85,14 +89,18 @@ impl Screen {
             event if event.is_within_task() => return Vec::new(),
             Event::ChatTextDelta(delta) => return self.text(&delta.content),
             Event::ChatThinkingDelta(delta) => return self.thinking(&delta.content),
-            Event::ChatUsage(_) => return self.release(),
+            Event::ChatUsage(_) => return self.turn_over(),
             Event::ChatToolDelta(delta) => return self.output(delta),
             Event::ChatStreamEnd(end) => {
-                let mut pieces = self.release();
+                let mut pieces = self.turn_over();
+                self.has_said = false;
                 pieces.extend(self.line(Style::Dim, answers::summary(end)));
                 return pieces;
             }
-            Event::ChatToolStart(start) => vec![started(start)],
+            Event::ChatToolStart(start) => {
+                self.has_said = false;
+                vec![started(start)]
+            }
             Event::ChatToolResult(result) => ended(result, self.hidden_lines(result)),
             Event::ToolBackground(changed) => background(&changed.background).into_iter().collect(),
             Event::ToolPortOpen(opened) => vec![port_open(opened)],
@@ -150,7 +158,14 @@ impl Screen {
     }
 
     fn answer(&mut self, text: &str) -> Vec<Piece> {
-        let mut pieces = self.enter(Open::Answer);
+        let mut pieces = Vec::new();
+        if std::mem::take(&mut self.has_said) {
+            // No call stands between two turns: an empty line does.
+            pieces.extend(self.close());
+            pieces.push(Piece::Answer("\n".to_owned()));
+        }
+        self.says = true;
+        pieces.extend(self.enter(Open::Answer));
         pieces.push(Piece::Answer(text.to_owned()));
         self.is_in_line = !text.ends_with('\n');
         pieces
@@ -162,6 +177,13 @@ impl Screen {
             Some(text) if !text.is_empty() => self.answer(&text),
             _ => Vec::new(),
         }
+    }
+
+    /// Shows what was held back of a turn that is over.
+    fn turn_over(&mut self) -> Vec<Piece> {
+        let pieces = self.release();
+        self.has_said |= std::mem::take(&mut self.says);
+        pieces
     }
 
     fn thinking(&mut self, text: &str) -> Vec<Piece> {

@@ -325,6 +325,15 @@ async fn an_answer_that_is_not_enough_is_gone_on_with_but_not_for_ever() {
         (&json!("end_turn"), &json!(4))
     );
     assert_eq!(provider.requests().len(), 4);
+    let notices = client.all("session:notice");
+    assert_eq!(notices.len(), 3);
+    assert_eq!(
+        (&notices[0]["code"], &notices[0]["message"]),
+        (
+            &json!("hook_refused"),
+            &json!("the model goes on, its answer was not enough: the hook `tests` refused: the tests fail")
+        )
+    );
     let last = last_message(&provider);
     assert!(
         last.contains("[not done yet: the hook `tests` refused: the tests fail"),

@@ -267,6 +267,35 @@ fn an_answer_for_a_program_is_shown_turn_by_turn_and_as_it_came() {
 }
 
 #[test]
+fn an_empty_line_stands_between_turns_that_no_call_separates() {
+    let notice = event(
+        "session:notice",
+        json!({"severity": "info", "code": "hook_refused", "message": "not yet"}),
+    );
+    let call = start("t1", &json!({}));
+    for (between, answer, all) in [
+        (vec![], "one\n\ntwo\n", "one\n\ntwo\n"),
+        (
+            vec![notice],
+            "one\n\ntwo\n",
+            "one\nnote: not yet\n\ntwo\n",
+        ),
+        (vec![call], "one\ntwo\n", "one\n▸ t1 bash\ntwo\n"),
+    ] {
+        let turns = [vec![text("one"), usage()], between, vec![text("tw")]];
+        let mut events = turns.concat();
+        events.extend([text("o"), usage(), end(), text("next")]);
+        for hold in [true, false] {
+            let (answered, shown) = shown(hold, &events);
+            let rest = "── done · 1 turn · 1.5 s\n";
+            let next = if hold { "" } else { "next" };
+            assert_eq!(answered, format!("{answer}{next}"));
+            assert_eq!(shown, format!("{all}{rest}{next}"));
+        }
+    }
+}
+
+#[test]
 fn what_goes_wrong_is_said_with_what_to_do() {
     let error = event(
         "chat:error",
