@@ -136,14 +136,33 @@ pub(crate) fn unknown_tool(tool: &str, config: &ToolsConfig) -> Option<String> {
 }
 
 fn no_such_tool(tool: &str) -> String {
-    let near = match nearest(tool, core_tools()) {
-        Some(near) => format!("did you mean {near:?}? "),
-        None => String::new(),
-    };
     format!(
-        "there is no such tool; {near}allowed: {}, and mcp__SERVER__TOOL, in which * stands for any text",
+        "there is no such tool; {}allowed: {}, and mcp__SERVER__TOOL, in which * stands for any text",
+        did_you_mean(tool),
         core_tools().join(", ")
     )
+}
+
+/// Says that a pattern of a hook matches no tool, unless a client brings one of this name: what those are called is known to
+/// clients alone. `None` where it may match another, or is no name.
+pub(super) fn doubtful_tool(pattern: &str, findings: &Findings<'_>) -> Option<String> {
+    let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.');
+    let is_custom = findings.merged.get(&["tools", "custom", pattern]).is_some();
+    let is_known = core_tools().contains(&pattern) || WITH_BASH.contains(&pattern) || is_custom;
+    if is_known || pattern.starts_with("mcp__") || !pattern.chars().all(is_name) {
+        return None;
+    }
+    let near = did_you_mean(pattern);
+    Some(format!(
+        "no tool is named {pattern:?}, unless a client brings one; {near}tools of MCP servers are named mcp__SERVER__TOOL"
+    ))
+}
+
+fn did_you_mean(tool: &str) -> String {
+    match nearest(tool, core_tools()) {
+        Some(near) => format!("did you mean {near:?}? "),
+        None => String::new(),
+    }
 }
 
 fn check_glob(path: &[&str], glob: &str, findings: &mut Findings<'_>) {
