@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::folds::{Folds, SHOWN_LINES};
 use super::style::{Piece, Style};
 use super::text::{exposed, harmless, one_line, prefixed};
-use crate::message::{BackgroundCommand, ChangedFiles, Notice, Part, Severity, ToolId};
+use crate::message::{BackgroundCommand, ChangedFiles, Notice, Part, Severity, TASK, ToolId};
 use crate::protocol::answer::CompactState;
 use crate::protocol::event::{
     By, Compaction, Event, Outcome, PortOpened, ResultStatus, State, StateName, ToolDelta,
@@ -268,6 +268,11 @@ impl Screen {
 
 fn started(start: &ToolStart) -> Piece {
     let input = match start.input.values().next() {
+        // What a task is for in short; all it is told is long.
+        _ if start.tool_name == TASK => {
+            let about = start.input.get("description").and_then(Value::as_str);
+            about.unwrap_or_default().to_owned()
+        }
         // A single text, as a command or a path, needs no name.
         Some(Value::String(text)) if start.input.len() == 1 => text.clone(),
         Some(_) => Value::Object(start.input.clone()).to_string(),

@@ -383,8 +383,14 @@ fn a_task_is_a_call_with_lines_of_its_own() {
     };
     let end = json!({"messageId": "m2", "stopReason": "end_turn", "partial": false, "turns": 2, "toolCalls": 1,
         "usage": {}, "durationMs": 1});
+    let begins = event(
+        "chat:tool-start",
+        json!({"turn": 0, "toolId": "t1", "toolName": "task",
+            "input": {"description": "find\nit", "prompt": "Look.", "profile": "explore"}}),
+    );
     check(
         &[
+            begins,
             event(
                 "chat:tool-delta",
                 json!({"toolId": "t1", "chunk": "turn 1: file_read a\n", "stream": "progress"}),
@@ -396,7 +402,7 @@ fn a_task_is_a_call_with_lines_of_its_own() {
                 "result": "found", "durationMs": 1200, "metadata": facts}),
             ),
         ],
-        "  ┌ t1\n  │ turn 1: file_read a\n✓ t1 task  1.2 s  2 turns, 1 call, $0.0213\n",
+        "▸ t1 task  find it\n  ┌ t1\n  │ turn 1: file_read a\n✓ t1 task  1.2 s  2 turns, 1 call, $0.0213\n",
     );
 }
 
