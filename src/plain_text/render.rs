@@ -382,7 +382,8 @@ fn port_open(opened: &PortOpened) -> Piece {
 /// Says where a request for a compaction does not begin one now.
 fn compacting(state: CompactState) -> Option<Piece> {
     let text = match state {
-        CompactState::Started => return None,
+        // What follows, or went before, says more.
+        CompactState::Started | CompactState::Refused => return None,
         CompactState::Queued => "the conversation is made shorter once the exchange is over",
         CompactState::NothingToDo => "there is nothing to make shorter",
     };

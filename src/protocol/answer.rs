@@ -127,6 +127,8 @@ pub enum CompactState {
     Queued,
     /// Nothing can be left out.
     NothingToDo,
+    /// A hook said no; the notice `hook_refused` has why.
+    Refused,
 }
 
 /// Payload of `chat:send-result`.

@@ -353,9 +353,10 @@ async fn a_conversation_is_not_compacted_where_a_hook_refuses() {
         client.say("x").await;
         client.until("chat:stream-end").await;
     }
-    client
+    let answer = client
         .ask(json!({"type": "chat:compact", "mode": "summary"}))
         .await;
+    assert_eq!(answer["payload"]["state"], "refused");
     let notices = client.all("session:notice");
     let refused = "the conversation is not compacted: the hook `keep` refused: it gives no reason";
     assert_eq!(notices[0]["message"], refused);

@@ -296,6 +296,17 @@ fn an_empty_line_stands_between_turns_that_no_call_separates() {
 }
 
 #[test]
+fn a_compaction_that_was_refused_is_told_once() {
+    let answer = |state: &str| event("chat:compact-result", json!({ "state": state }));
+    check(
+        &[answer("nothing_to_do")],
+        "there is nothing to make shorter\n",
+    );
+    // The notice before it has said so.
+    check(&[answer("refused")], "");
+}
+
+#[test]
 fn what_goes_wrong_is_said_with_what_to_do() {
     let error = event(
         "chat:error",
