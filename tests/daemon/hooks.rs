@@ -76,6 +76,7 @@ async fn an_input_that_a_hook_changed_is_judged_and_shown_and_so_is_what_the_use
     client.say("go").await;
     let confirm = client.until("chat:tool-confirm").await["payload"].clone();
     assert_eq!(confirm["input"], json!({"command": "touch made"}));
+    assert_eq!(confirm["changedBy"], "change");
     client
         .ask(json!({"type": "chat:tool-approve", "toolId": "t1", "approved": true}))
         .await;
@@ -130,8 +131,12 @@ async fn what_a_hook_makes_of_what_the_user_wrote_is_judged_and_asked_about() {
     client.ask(edit("t1", "touch edited")).await;
     let again = client.until("chat:tool-confirm").await["payload"].clone();
     assert_eq!(
-        (&again["toolId"], &again["input"]),
-        (&json!("t1"), &json!({"command": "touch changed"}))
+        (&again["toolId"], &again["input"], &again["changedBy"]),
+        (
+            &json!("t1"),
+            &json!({"command": "touch changed"}),
+            &json!("change")
+        )
     );
     let yes = json!({"type": "chat:tool-approve", "toolId": "t1", "approved": true});
     client.ask(yes).await;
