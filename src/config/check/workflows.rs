@@ -143,18 +143,19 @@ fn no_such_tool(tool: &str) -> String {
     )
 }
 
-/// Says that a pattern of a hook matches no tool, unless a client brings one of this name: what those are called is known to
-/// clients alone. `None` where it may match another, or is no name.
+/// Says that a pattern of a hook matches no tool. Tools of MCP servers and of clients come and go, so any name of theirs may be
+/// one. `None` where it may match one, or is no name.
 pub(super) fn doubtful_tool(pattern: &str, findings: &Findings<'_>) -> Option<String> {
     let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.');
     let is_custom = findings.merged.get(&["tools", "custom", pattern]).is_some();
     let is_known = core_tools().contains(&pattern) || WITH_BASH.contains(&pattern) || is_custom;
-    if is_known || pattern.starts_with("mcp__") || !pattern.chars().all(is_name) {
+    let is_elsewhere = pattern.starts_with("mcp__") || pattern.starts_with("client__");
+    if is_known || is_elsewhere || !pattern.chars().all(is_name) {
         return None;
     }
     let near = did_you_mean(pattern);
     Some(format!(
-        "no tool is named {pattern:?}, unless a client brings one; {near}tools of MCP servers are named mcp__SERVER__TOOL"
+        "no tool is named {pattern:?}; {near}those of MCP servers are named mcp__SERVER__TOOL, those of clients client__NAME"
     ))
 }
 
