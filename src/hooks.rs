@@ -63,8 +63,8 @@ impl Default for Hooks {
 pub(crate) struct Said {
     /// Why it is not to be, and whose word that is; nothing further was asked then.
     pub(crate) refused: Option<Refused>,
-    /// The input of a call, where it was changed.
-    pub(crate) input: Option<Map<String, Value>>,
+    /// The input of a call, where it was changed, and the hook that changed it last.
+    pub(crate) changed: Option<(Map<String, Value>, String)>,
     /// What is to be told besides, each with its hook's name.
     pub(crate) notes: Vec<String>,
 }
@@ -206,7 +206,7 @@ impl Hooks {
                         if let Some(tool) = body.get_mut("tool") {
                             tool["input"] = Value::Object(input.clone());
                         }
-                        said.input = Some(input);
+                        said.changed = Some((input, name.clone()));
                     }
                     let note = self.clean(&answer.note);
                     if !note.is_empty() {

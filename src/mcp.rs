@@ -363,7 +363,7 @@ impl Mcp {
     pub async fn sign_out(&self, owner: &SessionId, server: &str) -> Result<McpServer, McpError> {
         self.sign_in_of(owner, server)?.sign_out().await;
         let handle = self.handle_of(owner, server)?;
-        handle.reconnect();
+        handle.signed_out();
         Ok(handle.row())
     }
 

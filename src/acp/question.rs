@@ -163,6 +163,9 @@ fn why(confirm: &ToolConfirm) -> String {
         why.push_str("\n- ");
         why.push_str(reason);
     }
+    if let Some(hook) = &confirm.changed_by {
+        why.push_str(&format!("\n- the input was changed by the hook {hook}"));
+    }
     why.extend(lapse(confirm.expires_at.as_deref()));
     why
 }

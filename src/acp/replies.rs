@@ -60,11 +60,13 @@ impl AcpSession {
                 self.tell_options().await;
                 self.say_and_finish(&text.unwrap_or_default()).await;
             }
-            (Pending::Compact, Event::ChatCompactResult(it)) => {
-                if it.state == CompactState::NothingToDo {
+            (Pending::Compact, Event::ChatCompactResult(it)) => match it.state {
+                CompactState::NothingToDo => {
                     self.say_and_finish("There is nothing to leave out.").await;
                 }
-            }
+                CompactState::Refused => self.say_and_finish("A hook refused it.").await,
+                CompactState::Started | CompactState::Queued => {}
+            },
             (Pending::UndoWhat, Event::FilesChangesResult(changes)) => {
                 match changes.changes.into_iter().next() {
                     Some(last) => {

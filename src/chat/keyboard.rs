@@ -50,6 +50,13 @@ impl Keyboard {
         }
     }
 
+    /// Returns whether it is known that no line will come: nothing is shown then to type after.
+    pub(super) fn is_at_end(&self) -> bool {
+        // Whoever reads now finds out by itself.
+        let is_free = !self.is_terminal && self.reading.is_none();
+        self.is_closed || (is_free && at_end())
+    }
+
     /// Asks for a line, unless one is asked for already.
     pub(super) fn ask(&mut self) {
         let (is_terminal, is_closed) = (self.is_terminal, self.is_closed);
@@ -92,6 +99,22 @@ fn read() -> Option<String> {
         Ok(count) if count > 0 => Some(String::from_utf8_lossy(&bytes).into_owned()),
         _ => None,
     }
+}
+
+/// Whether standard input has no more, without waiting for any.
+#[cfg(unix)]
+fn at_end() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let stdin = rustix::stdio::stdin();
+    let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
+    let can_be_read = poll(&mut asked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+    can_be_read && io::stdin().lock().fill_buf().is_ok_and(<[u8]>::is_empty)
+}
+
+#[cfg(not(unix))]
+fn at_end() -> bool {
+    false
 }
 
 /// Drops what was typed and not read, so that no earlier keystroke approves a later question.

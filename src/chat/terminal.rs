@@ -254,8 +254,9 @@ impl Terminal {
                         }
                         editor.message(&prompt)?;
                     } else {
+                        let is_answered = !self.keyboard.is_at_end();
                         self.keyboard.ask();
-                        self.prompt(&prompt, fresh)?;
+                        self.prompt(&prompt, fresh && is_answered)?;
                     }
                 }
                 Action::Forget => {

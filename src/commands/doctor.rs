@@ -5,6 +5,7 @@
 
 mod endpoints;
 mod finding;
+mod hooks;
 mod layers;
 mod place;
 mod providers;
@@ -81,6 +82,7 @@ async fn examine(machine: &Machine) -> Vec<Finding> {
         ollama,
         search,
         place::programs(machine),
+        hooks::hooks(machine),
         rules::violations(machine),
         endpoints,
     ]

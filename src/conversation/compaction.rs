@@ -127,7 +127,10 @@ pub(super) async fn run(mailbox: &mut Mailbox, context: &Context, wanted: Compac
     let outcome = drive(mailbox, context, &stopwatch, work).await;
     mailbox.state.running = None;
     let is_answered = has_begun.load(Ordering::Relaxed);
-    if matches!(outcome, Some(Outcome::Nothing) | None) && !is_answered {
-        answer(CompactState::NothingToDo);
+    match outcome {
+        _ if is_answered => {}
+        Some(Outcome::Nothing) | None => answer(CompactState::NothingToDo),
+        Some(Outcome::Refused) => answer(CompactState::Refused),
+        Some(Outcome::Done | Outcome::Failed | Outcome::Cancelled) => {}
     }
 }

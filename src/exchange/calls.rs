@@ -97,10 +97,11 @@ struct Edit {
 }
 
 /// Who changed an input last.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Editor {
     User,
-    Hook,
+    /// The hook of this name.
+    Hook(String),
 }
 
 impl Exchange<'_> {
@@ -220,7 +221,7 @@ fn shown_edit(edit: Edit, redactor: &Redactor) -> String {
     let input = shown_input(edit.input, redactor);
     let by = match edit.by {
         Editor::User => "the user",
-        Editor::Hook => "a hook of the operator",
+        Editor::Hook(_) => "a hook of the operator",
     };
     format!("\n[{by} changed the input of this call; it ran with {input}]")
 }

@@ -70,6 +70,8 @@ pub(crate) enum Outcome {
     Done,
     /// There is nothing to leave out; nobody was told of anything.
     Nothing,
+    /// A hook said no, which was told.
+    Refused,
     Failed,
     Cancelled,
 }
@@ -158,7 +160,7 @@ impl Compactor<'_, '_> {
         match outcome {
             Outcome::Done => breaker.done(),
             Outcome::Failed => breaker.failed(),
-            Outcome::Nothing | Outcome::Cancelled => {}
+            Outcome::Nothing | Outcome::Refused | Outcome::Cancelled => {}
         }
         outcome
     }
@@ -180,7 +182,7 @@ impl Compactor<'_, '_> {
             let message = format!("the conversation is not compacted: {refused}");
             let notice = notice(Severity::Warning, "hook_refused", message);
             self.emit(Event::SessionNotice(notice));
-            return Err(Outcome::Nothing);
+            return Err(Outcome::Refused);
         }
         Ok(said.notes.join("\n"))
     }

@@ -66,6 +66,12 @@ impl Exchange<'_> {
             return false;
         };
         self.progress.held += 1;
+        let message = format!("the model goes on, its answer was not enough: {refused}");
+        self.emit(Event::SessionNotice(notice(
+            Severity::Info,
+            "hook_refused",
+            message,
+        )));
         self.transcript
             .record(Message::User(vec![Part::text(refused.held())]));
         true

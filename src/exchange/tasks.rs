@@ -6,6 +6,7 @@
 //!
 //! What is shared is here: [`Tasks`] by the tasks of one exchange, [`Within`] by a task and what is around it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -47,7 +48,7 @@ pub(crate) const DESK: usize = 16;
 /// Lines that say what a task does, on their way to its call. One beyond is dropped: its event tells the same.
 pub(super) const MAX_LINES: usize = 64;
 
-/// Longest input of a call that a line shows, in characters.
+/// Longest input of a call that a line shows, or reason why it was not run, in characters.
 const SHOWN_INPUT: usize = 80;
 
 /// What the tasks of one exchange have in common.
@@ -181,6 +182,7 @@ pub(super) fn follow(
             model: String::new(),
             error: None,
             awaits: None,
+            calls: CallLines::default(),
             done: Some(done),
         }),
     };
@@ -206,6 +208,48 @@ pub(super) fn follow(
     (sink, told)
 }
 
+/// The calls of a task, as lines.
+#[derive(Default)]
+struct CallLines {
+    /// The turn that was last over.
+    turn: u32,
+    /// Calls that run: fewer than a turn has.
+    running: BTreeSet<ToolId>,
+}
+
+impl CallLines {
+    /// Returns the line of a call that begins, or that was not run, which has a result alone.
+    fn line(&mut self, event: &Event, redactor: &Redactor) -> Option<String> {
+        let (turn, name, more) = match event {
+            Event::ChatUsage(usage) => {
+                self.turn = usage.turn;
+                return None;
+            }
+            Event::ChatToolStart(start) => {
+                self.running.insert(start.tool_id.clone());
+                let input = match start.input.values().next() {
+                    Some(serde_json::Value::String(text)) => text.clone(),
+                    Some(_) => serde_json::Value::Object(start.input.clone()).to_string(),
+                    None => String::new(),
+                };
+                (start.turn, &start.tool_name, input)
+            }
+            Event::ChatToolResult(result) if !self.running.remove(&result.tool_id) => {
+                (self.turn, &result.tool_name, format!("– {}", result.result))
+            }
+            _ => return None,
+        };
+        let more = redactor.redact(&more);
+        let mut more = more.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some((at, _)) = more.char_indices().nth(SHOWN_INPUT) {
+            more.truncate(at);
+            more.push('…');
+        }
+        let line = format!("turn {}: {name} {more}", turn + 1);
+        Some(format!("{}\n", line.trim_end()))
+    }
+}
+
 /// Looks at a task's events on their way.
 struct Follower {
     within: Arc<Within>,
@@ -221,6 +265,7 @@ struct Seen {
     error: Option<String>,
     /// What it waits for.
     awaits: Option<StateName>,
+    calls: CallLines,
     done: Option<oneshot::Sender<Done>>,
 }
 
@@ -229,23 +274,12 @@ impl Follower {
         match event {
             Event::ChatStreamStart(start) => self.seen.lock().model.clone_from(&start.model),
             Event::ChatError(error) => self.seen.lock().error = Some(error.message.clone()),
-            Event::ChatToolStart(start) => {
-                let input = match start.input.values().next() {
-                    Some(serde_json::Value::String(text)) => text.clone(),
-                    Some(_) => serde_json::Value::Object(start.input.clone()).to_string(),
-                    None => String::new(),
-                };
-                let input = self.redactor.redact(&input);
-                let mut input = input.split_whitespace().collect::<Vec<_>>().join(" ");
-                if let Some((at, _)) = input.char_indices().nth(SHOWN_INPUT) {
-                    input.truncate(at);
-                    input.push('…');
-                }
-                let line = format!("turn {}: {} {input}", start.turn + 1, start.tool_name);
-                // Its event tells the same.
-                drop(self.lines.try_send(format!("{}\n", line.trim_end())));
-            }
             _ => {}
+        }
+        let line = self.seen.lock().calls.line(event, &self.redactor);
+        if let Some(line) = line {
+            // Its event tells the same.
+            drop(self.lines.try_send(line));
         }
     }
 
@@ -294,7 +328,38 @@ fn may_change_questions(event: &Event) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+
+    #[test]
+    fn each_call_is_a_line_also_one_that_was_not_run() {
+        let redactor = Redactor::default();
+        redactor.add("hunter2-hunter2");
+        let mut calls = CallLines::default();
+        let mut line = |kind: &str, mut payload: Value| {
+            for (name, id) in [("conversationId", "task:t1"), ("messageId", "m2")] {
+                payload[name] = json!(id);
+            }
+            let event = json!({"type": kind, "payload": payload});
+            calls.line(&serde_json::from_value(event).unwrap(), &redactor)
+        };
+        let result = |id: &str, text: &str| json!({"toolId": id, "toolName": "bash", "status": "error", "result": text, "durationMs": 0});
+        let usage = json!({"turn": 1, "context": {"used": 1}});
+        assert_eq!(line("chat:usage", usage), None);
+        let start = json!({"turn": 1, "toolId": "t2", "toolName": "bash", "input": {"command": "echo\nhunter2-hunter2"}});
+        let shown = line("chat:tool-start", start).unwrap();
+        assert!(shown.starts_with("turn 2: bash echo "), "{shown}");
+        assert!(!shown.contains("hunter"), "{shown}");
+        assert_eq!(line("chat:tool-result", result("t2", "failed")), None);
+        assert_eq!(
+            line(
+                "chat:tool-result",
+                result("t3", "not allowed: the hook\n`h` refused")
+            ),
+            Some("turn 2: bash – not allowed: the hook `h` refused\n".to_owned())
+        );
+    }
 
     #[test]
     fn an_exchange_begins_so_many_tasks_and_no_more() {

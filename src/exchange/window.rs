@@ -85,7 +85,7 @@ impl Exchange<'_> {
         };
         match compactor.compact(wish).await {
             Outcome::Done => Ok(true),
-            Outcome::Nothing | Outcome::Failed => Ok(false),
+            Outcome::Nothing | Outcome::Refused | Outcome::Failed => Ok(false),
             Outcome::Cancelled => Err(Leave::Stop(StopReason::Cancelled)),
         }
     }

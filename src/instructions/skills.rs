@@ -51,6 +51,8 @@ pub(crate) struct Skill {
     pub(crate) allowed_tools: Option<String>,
     /// Its folder as it is named to people and models: below the project, or absolute where it is the user's own.
     pub(crate) folder: String,
+    /// Whether commands are given its folder, where it is the user's own.
+    pub(crate) is_given: bool,
     /// Its file.
     pub(crate) words: Words,
 }
@@ -151,7 +153,13 @@ pub(crate) fn of_the_user(
                 (false, Some((folder, _))) => folder.to_owned(),
                 _ => folder.display().to_string(),
             };
-            skill(&name, folder, words, redactor)
+            // Commands are given what was there when the daemon began.
+            let real = crate::sandbox::canonicalize(Path::new(&folder)).ok();
+            let is_given = roots
+                .zip(real)
+                .is_some_and(|(roots, real)| roots.is_in_further(&real));
+            let skill = skill(&name, folder, words, redactor)?;
+            Ok(Skill { is_given, ..skill })
         });
         if read.take(skill).is_break() {
             break;
@@ -290,6 +298,7 @@ fn skill(name: &str, folder: String, words: Words, redactor: &Redactor) -> Resul
         description,
         allowed_tools: allowed.map(|text| clean(&text).chars().take(MAX_ALLOWED).collect()),
         folder,
+        is_given: false,
         words,
     })
 }

@@ -59,6 +59,8 @@ pub(super) struct Life {
     pub(super) peer: Peer<RoleClient>,
     /// Cancelled by a call that found it broken. Its own, so that no call ends the connection after it.
     pub(super) broken: CancellationToken,
+    /// Cancelled when its user signs out.
+    pub(super) signed_out: CancellationToken,
 }
 
 impl Handle {
@@ -94,10 +96,10 @@ impl Handle {
         Arc::clone(&self.catalog.lock())
     }
 
-    /// Ends the connection that there is, so that another one is made.
-    pub(super) fn reconnect(&self) {
+    /// Ends the connection that there is once its user has signed out, so that another one is made.
+    pub(super) fn signed_out(&self) {
         if let Link::Up(life) = &*self.link.borrow() {
-            life.broken.cancel();
+            life.signed_out.cancel();
         }
     }
 

@@ -251,6 +251,7 @@ impl Server {
         let life = Life {
             peer: peer.clone(),
             broken: CancellationToken::new(),
+            signed_out: CancellationToken::new(),
         };
         let updates = async {
             set_log_level(&self.handle.name, &peer, self.handle.voice.least()).await;
@@ -291,6 +292,7 @@ impl Server {
                 () = life.broken.cancelled() => {
                     return Some("a call found the connection broken".to_owned());
                 }
+                () = life.signed_out.cancelled() => return Some("it was signed out".to_owned()),
                 () = self.changed.notified() => {}
                 () = &mut updates => {}
             }

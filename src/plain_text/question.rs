@@ -152,6 +152,10 @@ pub(crate) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
     };
     let mut pieces = vec![Piece::line(Style::Bold, asked)];
     pieces.extend(fields(&confirm.input));
+    if let Some(hook) = &confirm.changed_by {
+        let text = format!("  the input was changed by the hook {}", exposed_line(hook));
+        pieces.push(Piece::line(Style::Yellow, text));
+    }
     let style = match confirm.danger.level {
         DangerLevel::Safe => Style::Green,
         DangerLevel::Warning => Style::Yellow,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::folds::{Folds, SHOWN_LINES};
 use super::style::{Piece, Style};
 use super::text::{exposed, harmless, one_line, prefixed};
-use crate::message::{BackgroundCommand, ChangedFiles, Notice, Part, Severity, ToolId};
+use crate::message::{BackgroundCommand, ChangedFiles, Notice, Part, Severity, TASK, ToolId};
 use crate::protocol::answer::CompactState;
 use crate::protocol::event::{
     By, Compaction, Event, Outcome, PortOpened, ResultStatus, State, StateName, ToolDelta,
@@ -32,6 +32,10 @@ const HELD_BYTES: usize = 16 * 1024 * 1024;
 pub(crate) struct Screen {
     open: Open,
     is_in_line: bool,
+    /// Whether the last turn that is over said something, and nothing of it was a call.
+    has_said: bool,
+    /// Whether what this turn has said is shown already.
+    says: bool,
     /// The text of a turn that may still be discarded, where what is shown cannot be taken back.
     held: Option<String>,
     /// Outputs of calls, where the end of a long one is shown only to who asks for it.
@@ -85,14 +89,18 @@ impl Screen {
             event if event.is_within_task() => return Vec::new(),
             Event::ChatTextDelta(delta) => return self.text(&delta.content),
             Event::ChatThinkingDelta(delta) => return self.thinking(&delta.content),
-            Event::ChatUsage(_) => return self.release(),
+            Event::ChatUsage(_) => return self.turn_over(),
             Event::ChatToolDelta(delta) => return self.output(delta),
             Event::ChatStreamEnd(end) => {
-                let mut pieces = self.release();
+                let mut pieces = self.turn_over();
+                self.has_said = false;
                 pieces.extend(self.line(Style::Dim, answers::summary(end)));
                 return pieces;
             }
-            Event::ChatToolStart(start) => vec![started(start)],
+            Event::ChatToolStart(start) => {
+                self.has_said = false;
+                vec![started(start)]
+            }
             Event::ChatToolResult(result) => ended(result, self.hidden_lines(result)),
             Event::ToolBackground(changed) => background(&changed.background).into_iter().collect(),
             Event::ToolPortOpen(opened) => vec![port_open(opened)],
@@ -150,7 +158,14 @@ impl Screen {
     }
 
     fn answer(&mut self, text: &str) -> Vec<Piece> {
-        let mut pieces = self.enter(Open::Answer);
+        let mut pieces = Vec::new();
+        if std::mem::take(&mut self.has_said) {
+            // No call stands between two turns: an empty line does.
+            pieces.extend(self.close());
+            pieces.push(Piece::Answer("\n".to_owned()));
+        }
+        self.says = true;
+        pieces.extend(self.enter(Open::Answer));
         pieces.push(Piece::Answer(text.to_owned()));
         self.is_in_line = !text.ends_with('\n');
         pieces
@@ -162,6 +177,13 @@ impl Screen {
             Some(text) if !text.is_empty() => self.answer(&text),
             _ => Vec::new(),
         }
+    }
+
+    /// Shows what was held back of a turn that is over.
+    fn turn_over(&mut self) -> Vec<Piece> {
+        let pieces = self.release();
+        self.has_said |= std::mem::take(&mut self.says);
+        pieces
     }
 
     fn thinking(&mut self, text: &str) -> Vec<Piece> {
@@ -246,6 +268,11 @@ impl Screen {
 
 fn started(start: &ToolStart) -> Piece {
     let input = match start.input.values().next() {
+        // What a task is for in short; all it is told is long.
+        _ if start.tool_name == TASK => {
+            let about = start.input.get("description").and_then(Value::as_str);
+            about.unwrap_or_default().to_owned()
+        }
         // A single text, as a command or a path, needs no name.
         Some(Value::String(text)) if start.input.len() == 1 => text.clone(),
         Some(_) => Value::Object(start.input.clone()).to_string(),
@@ -355,7 +382,8 @@ fn port_open(opened: &PortOpened) -> Piece {
 /// Says where a request for a compaction does not begin one now.
 fn compacting(state: CompactState) -> Option<Piece> {
     let text = match state {
-        CompactState::Started => return None,
+        // What follows, or went before, says more.
+        CompactState::Started | CompactState::Refused => return None,
         CompactState::Queued => "the conversation is made shorter once the exchange is over",
         CompactState::NothingToDo => "there is nothing to make shorter",
     };

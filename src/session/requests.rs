@@ -316,6 +316,12 @@ impl Session {
 
     /// Returns where the window of a conversation's model goes: as its last exchange was, or as the next one would be.
     async fn context_use(&self, id: ConversationId) -> Result<Event, SessionError> {
+        if id.task().is_some() {
+            let problem = format!(
+                "field `conversationId`: `{id}` is the conversation of a task, and tasks have no context to look at; `metadata.task` of the call's result has what it took"
+            );
+            return Err(SessionError::new(SessionCode::InvalidPayload, problem));
+        }
         let send = command::ChatSend::text(id.clone(), "context".to_owned());
         let setup = self.setup(&send, MessageId::new(""))?;
         let found = self.look(&id, move |view: View<'_>| view.context_use(setup));

@@ -85,9 +85,17 @@ fn told(skill: &Skill) -> Output {
     let folder = words.folder();
     let is_named = std::path::Path::new(&folder).is_absolute();
     let beside = match words.is_users {
-        true if is_named => format!(
-            "The skill `{name}`, in {folder}. Its other files are read with `path`; commands can read that folder."
-        ),
+        true if is_named => {
+            let commands = match skill.is_given {
+                true => "commands can read that folder",
+                false => {
+                    "commands are given that folder only once the daemon is started again, so do not count on it in them"
+                }
+            };
+            format!(
+                "The skill `{name}`, in {folder}. Its other files are read with `path`; {commands}."
+            )
+        }
         true => format!("The skill `{name}`. Its other files are read with `path`."),
         false => {
             format!("The skill `{name}`, in {folder}. Its other files are read with file_read.")
@@ -119,6 +127,7 @@ mod tests {
             description: "d".to_owned(),
             allowed_tools: Some("Bash".to_owned()),
             folder: ".agents/skills/pdf".to_owned(),
+            is_given: false,
             words: Words {
                 path: ".agents/skills/pdf/SKILL.md".to_owned(),
                 absolute: String::new(),
@@ -156,6 +165,15 @@ mod tests {
                 panic!("{wrong}");
             };
             assert!(problem.contains(why), "{problem}");
+        }
+        for (is_given, words) in [
+            (true, "commands can read that folder."),
+            (false, "only once the daemon is started again"),
+        ] {
+            let mut own = a_skill(true);
+            (own.is_given, own.words.path) = (is_given, "/home/me/skills/pdf/SKILL.md".to_owned());
+            let text = format!("{:?}", told(&own).content);
+            assert!(text.contains(words), "{text}");
         }
         let own = skill(Arc::new(vec![a_skill(true)]));
         let call = own

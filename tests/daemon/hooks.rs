@@ -76,6 +76,7 @@ async fn an_input_that_a_hook_changed_is_judged_and_shown_and_so_is_what_the_use
     client.say("go").await;
     let confirm = client.until("chat:tool-confirm").await["payload"].clone();
     assert_eq!(confirm["input"], json!({"command": "touch made"}));
+    assert_eq!(confirm["changedBy"], "change");
     client
         .ask(json!({"type": "chat:tool-approve", "toolId": "t1", "approved": true}))
         .await;
@@ -130,8 +131,12 @@ async fn what_a_hook_makes_of_what_the_user_wrote_is_judged_and_asked_about() {
     client.ask(edit("t1", "touch edited")).await;
     let again = client.until("chat:tool-confirm").await["payload"].clone();
     assert_eq!(
-        (&again["toolId"], &again["input"]),
-        (&json!("t1"), &json!({"command": "touch changed"}))
+        (&again["toolId"], &again["input"], &again["changedBy"]),
+        (
+            &json!("t1"),
+            &json!({"command": "touch changed"}),
+            &json!("change")
+        )
     );
     let yes = json!({"type": "chat:tool-approve", "toolId": "t1", "approved": true});
     client.ask(yes).await;
@@ -325,6 +330,17 @@ async fn an_answer_that_is_not_enough_is_gone_on_with_but_not_for_ever() {
         (&json!("end_turn"), &json!(4))
     );
     assert_eq!(provider.requests().len(), 4);
+    let notices = client.all("session:notice");
+    assert_eq!(notices.len(), 3);
+    assert_eq!(
+        (&notices[0]["code"], &notices[0]["message"]),
+        (
+            &json!("hook_refused"),
+            &json!(
+                "the model goes on, its answer was not enough: the hook `tests` refused: the tests fail"
+            )
+        )
+    );
     let last = last_message(&provider);
     assert!(
         last.contains("[not done yet: the hook `tests` refused: the tests fail"),
@@ -344,9 +360,10 @@ async fn a_conversation_is_not_compacted_where_a_hook_refuses() {
         client.say("x").await;
         client.until("chat:stream-end").await;
     }
-    client
+    let answer = client
         .ask(json!({"type": "chat:compact", "mode": "summary"}))
         .await;
+    assert_eq!(answer["payload"]["state"], "refused");
     let notices = client.all("session:notice");
     let refused = "the conversation is not compacted: the hook `keep` refused: it gives no reason";
     assert_eq!(notices[0]["message"], refused);

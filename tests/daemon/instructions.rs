@@ -125,6 +125,11 @@ async fn the_window_is_told_by_part() {
         nothing["payload"]["code"], "conversation_not_found",
         "{nothing}"
     );
+    let of_task = json!({"type": "chat:context", "conversationId": "task:t1"});
+    let of_task = client.ask(of_task).await["payload"].clone();
+    assert_eq!(of_task["code"], "invalid_payload");
+    let said = of_task["message"].as_str().unwrap();
+    assert!(said.contains("tasks have no context"), "{said}");
     provider.then(Turn::call("file_read", &json!({"path": "a.txt"})));
     say(&mut client, &provider, "go").await;
     let told = client.ask(ask).await["payload"].clone();

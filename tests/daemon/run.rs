@@ -21,8 +21,13 @@ struct Ran {
 
 /// Runs it beside a daemon; `stdin` is what it may read.
 async fn run(daemon: &Daemon, arguments: &[&str], stdin: &str) -> Ran {
+    client("run", daemon, arguments, stdin).await
+}
+
+/// Runs this command beside a daemon.
+async fn client(command: &str, daemon: &Daemon, arguments: &[&str], stdin: &str) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
-        .arg("run")
+        .arg(command)
         .args(["--url", &format!("http://127.0.0.1:{}", daemon.port)])
         .args(arguments)
         .env_clear()
@@ -134,5 +139,24 @@ async fn the_exit_code_says_what_came_of_it() {
         assert!(ran.err.contains(words), "{}", ran.err);
         // What stdin has is no answer to a question.
         assert!(!daemon.project().join("it").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_is_shown_only_where_somebody_may_answer() {
+    for (command, stdin, is_shown) in [
+        ("run", "", false),
+        ("chat", "", false),
+        ("chat", "y\n", true),
+    ] {
+        let provider = Provider::start().await;
+        provider
+            .then(Turn::call("bash", &json!({"command": "touch it"})))
+            .then(Turn::text("done"));
+        let daemon = Daemon::start(&provider).await;
+        let ran = client(command, &daemon, &["go"], stdin).await;
+        assert!(ran.err.contains("t1 wants to run bash"), "{}", ran.err);
+        assert_eq!(ran.err.contains("y yes, n no"), is_shown, "{}", ran.err);
+        assert_eq!(daemon.project().join("it").exists(), is_shown);
     }
 }

@@ -167,6 +167,7 @@ async fn the_users_own_skill_counts_before_the_projects_and_needs_no_yes() {
         1,
         "{results:?}"
     );
+    assert!(all.contains("commands can read that folder"), "{all}");
     let listed = client.ask(json!({"type": "skill:list"})).await["payload"].clone();
     assert_eq!(listed["skills"][0]["source"], "user");
     assert_eq!(listed["skills"][0]["trusted"], true);

@@ -95,6 +95,34 @@ fn a_program_of_an_mcp_server_that_is_missing_is_a_failure() {
 }
 
 #[test]
+fn hooks_are_listed_and_what_they_run_is_looked_for() {
+    let (place, machine) = machine(
+        "[hooks.a]\non = 'before_tool'\ncommand = '/bin/sh'\nargs = ['/bin/sh', '-c']\n\
+         [hooks.b]\non = 'before_send'\nurl = 'https://hooks.example:8443/secret'\n\
+         [hooks.c]\non = 'stop'\ncommand = 'no-such-program'\n\
+         [hooks.d]\non = 'stop'\ncommand = '/etc/passwd'\non_failure = 'continue'\n\
+         [hooks.e]\non = 'compact'\ncommand = '/bin/sh'\nargs = ['/no/such/file', '~/hook.sh']\n\
+         [hooks.f]\nenabled = false\n",
+    );
+    let text = finding::text(&hooks::hooks(&machine.unwrap()));
+    let lines: Vec<&str> = text.lines().collect();
+    for (line, begins) in lines.iter().zip([
+        "ok       hook  a (before_tool): /bin/sh",
+        "ok       hook  b (before_send): hooks.example:8443",
+        "failed   hook  c (stop): there is no program `no-such-program`; it counts as refused each time -> set hooks.c.command",
+        "warning  hook  d (stop): `/etc/passwd` cannot be executed; things go on without it",
+        "ok       hook  e (compact): /bin/sh",
+        "warning  hook  e (compact): hooks.e.args has \"/no/such/file\": it is not there",
+        "warning  hook  e (compact): hooks.e.args has \"~/hook.sh\": `~`",
+    ]) {
+        assert!(line.starts_with(begins), "{line}");
+    }
+    assert_eq!(lines.len(), 7, "{text}");
+    assert!(!text.contains("secret"), "{text}");
+    drop(place);
+}
+
+#[test]
 fn a_program_is_looked_for_where_the_daemon_looks() {
     let (_place, machine) = machine("[mcp.servers.time]\ncommand = \"sh\"\n");
     let mut machine = machine.unwrap();

@@ -8,6 +8,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use super::super::settings::HookSettings;
 use super::super::{HookConfig, HookPoint, HookTarget, OnFailure};
 use super::findings::Findings;
+use super::workflows::doubtful_tool;
 
 /// How long a hook may take where nobody says.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,6 +32,10 @@ fn check_hook(
 ) -> Option<HookConfig> {
     let key = |key| ["hooks", name.as_str(), key];
     let Some(on) = settings.on else {
+        // One that is no point has its error.
+        if findings.merged.get(&key("on")).is_some() {
+            return None;
+        }
         let message = "`on` is missing: before_send, before_tool, after_tool, stop or compact";
         findings.refuse(&["hooks", &name], message);
         return None;
@@ -38,6 +43,13 @@ fn check_hook(
     let is_of_tools = matches!(on, HookPoint::BeforeTool | HookPoint::AfterTool);
     if !is_of_tools && !settings.tools.is_empty() {
         findings.refuse(&key("tools"), "goes with before_tool and after_tool alone");
+    }
+    for tool in &settings.tools {
+        if let Some(doubt) = doubtful_tool(tool, findings) {
+            findings
+                .warnings
+                .push(format!("{}: {doubt}", key("tools").join(".")));
+        }
     }
     let tools = globs(&settings.tools)
         .map_err(|problem| findings.refuse(&key("tools"), problem))

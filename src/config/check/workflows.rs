@@ -136,14 +136,34 @@ pub(crate) fn unknown_tool(tool: &str, config: &ToolsConfig) -> Option<String> {
 }
 
 fn no_such_tool(tool: &str) -> String {
-    let near = match nearest(tool, core_tools()) {
-        Some(near) => format!("did you mean {near:?}? "),
-        None => String::new(),
-    };
     format!(
-        "there is no such tool; {near}allowed: {}, and mcp__SERVER__TOOL, in which * stands for any text",
+        "there is no such tool; {}allowed: {}, and mcp__SERVER__TOOL, in which * stands for any text",
+        did_you_mean(tool),
         core_tools().join(", ")
     )
+}
+
+/// Says that a pattern of a hook matches no tool. Tools of MCP servers and of clients come and go, so any name of theirs may be
+/// one. `None` where it may match one, or is no name.
+pub(super) fn doubtful_tool(pattern: &str, findings: &Findings<'_>) -> Option<String> {
+    let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.');
+    let is_custom = findings.merged.get(&["tools", "custom", pattern]).is_some();
+    let is_known = core_tools().contains(&pattern) || WITH_BASH.contains(&pattern) || is_custom;
+    let is_elsewhere = pattern.starts_with("mcp__") || pattern.starts_with("client__");
+    if is_known || is_elsewhere || !pattern.chars().all(is_name) {
+        return None;
+    }
+    let near = did_you_mean(pattern);
+    Some(format!(
+        "no tool is named {pattern:?}; {near}those of MCP servers are named mcp__SERVER__TOOL, those of clients client__NAME"
+    ))
+}
+
+fn did_you_mean(tool: &str) -> String {
+    match nearest(tool, core_tools()) {
+        Some(near) => format!("did you mean {near:?}? "),
+        None => String::new(),
+    }
 }
 
 fn check_glob(path: &[&str], glob: &str, findings: &mut Findings<'_>) {

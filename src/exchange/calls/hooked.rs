@@ -37,7 +37,7 @@ impl Calls<'_> {
             self.record_ruling(call, Ruling::refused(By::Hook));
             return Err(denied(format!("not allowed: {refused}")));
         }
-        if let Some(input) = &said.input {
+        if let Some((input, _)) = &said.changed {
             let executions = &self.exchange.context.session.executions;
             executions.update(&call.id, |record| {
                 record.input.clone_from(input);

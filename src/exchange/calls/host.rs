@@ -141,6 +141,7 @@ impl User<'_> {
                 tool_id: call.id.clone(),
                 tool_name: call.name.clone(),
                 input: call.input.clone(),
+                changed_by: None,
                 danger: Danger {
                     level: DangerLevel::Warning,
                     reasons: Vec::new(),

@@ -109,7 +109,7 @@ impl Calls<'_> {
         cancel: &CancellationToken,
     ) -> Result<Permitted, Box<Output>> {
         let said = self.before_tool(call, input, cancel).await?;
-        let input = said.input.as_ref().unwrap_or(input);
+        let input = said.changed.as_ref().map_or(input, |(input, _)| input);
         let prepared = if tool.looks_at_files() || bytes_of_map(input) > LONG_INPUT {
             let (tool, input) = (Arc::clone(tool), input.clone());
             let prepared = tokio::task::spawn_blocking(move || with_facts(&*tool, &input));
@@ -137,9 +137,9 @@ impl Calls<'_> {
                     prepared,
                     facts,
                     danger,
-                    edited: said.input.map(|input| Edit {
+                    edited: said.changed.map(|(input, hook)| Edit {
                         input,
-                        by: Editor::Hook,
+                        by: Editor::Hook(hook),
                     }),
                     notes: said.notes,
                     approved: false,

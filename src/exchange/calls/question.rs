@@ -123,6 +123,13 @@ impl Calls<'_> {
                     Some(edit) => edit.input.clone(),
                     None => call.input.clone(),
                 },
+                changed_by: match &permitted.edited {
+                    Some(Edit {
+                        by: Editor::Hook(hook),
+                        ..
+                    }) => Some(hook.clone()),
+                    _ => None,
+                },
                 danger: permitted.danger.clone(),
                 reason,
                 commands: commands(&permitted.facts),
@@ -186,7 +193,7 @@ impl Calls<'_> {
                 let mut edited = self.prepare(call, tool, &input, cancel).await?;
                 let by = Editor::User;
                 let edit = edited.edited.get_or_insert(Edit { input, by });
-                let is_users = edit.by == by;
+                let is_users = edit.by == Editor::User;
                 edited.approved = is_users;
                 // What the user wrote is not asked again, but what a hook made of it is; what is refused stays refused.
                 match self.decide(call, tool, &edited, 1) {

@@ -152,8 +152,9 @@ impl Tasker<'_> {
             (true, None) => "[the task ended without a word]".to_owned(),
             (false, Some(remark)) => format!("[{remark}; what follows it said last]\n{said}"),
             (true, Some(remark)) => format!(
-                "[{remark}; it had said nothing, in {} turns and {} calls]",
-                end.turns, end.tool_calls
+                "[{remark}; it had said nothing, in {} and {}]",
+                counted(end.turns, "turn"),
+                counted(end.tool_calls, "call")
             ),
         };
         let task = TaskFacts {
@@ -205,6 +206,14 @@ pub(super) fn shorten(output: &mut Output, redactor: &Redactor) {
     }
 }
 
+/// Returns how many of something there were, in words.
+fn counted(count: u32, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
 /// Returns what a task said last.
 fn last_words(history: &History) -> String {
     let messages = history.snapshot();
@@ -242,6 +251,12 @@ fn remark(stop: StopReason, error: Option<String>) -> (Option<String>, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_something_is_no_plural() {
+        let words = [0, 1, 2].map(|count| counted(count, "turn"));
+        assert_eq!(words, ["0 turns", "1 turn", "2 turns"]);
+    }
 
     #[test]
     fn a_long_result_is_cut_after_its_secrets_are_out() {

@@ -185,6 +185,7 @@ mod tests {
             description: "d".to_owned(),
             allowed_tools: None,
             folder: folder.join("skills/pdf").display().to_string(),
+            is_given: true,
             words: words("skills/pdf/SKILL.md"),
         };
         let problem = || format!("{}: it is no UTF-8 text", folder.display());

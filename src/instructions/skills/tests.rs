@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::sandbox::paths::Reach;
 
 fn redactor() -> Redactor {
     let redactor = Redactor::default();
@@ -101,6 +102,17 @@ fn skills_of_a_project_and_of_the_user_are_found_in_order() {
     let found = of_the_project(&roots, &folders, &redactor);
     let names: Vec<String> = found.into_iter().map(|it| it.unwrap().folder).collect();
     assert_eq!(names, [".agents/skills/a", ".agents/skills/b"]);
+    let given = [(real.join("settings/skills"), Reach::ReadOnly)];
+    let with_skills = Roots::open(&real.join("project"), &real.join("central"), None);
+    let with_skills = with_skills.unwrap().with_further(&given).unwrap();
+    // Where the folder was made later, commands do not have it.
+    for (roots, expected) in [(&roots, false), (&with_skills, true)] {
+        let own = of_the_user(&real.join("settings"), Some(roots), &redactor);
+        assert!(
+            own.iter()
+                .all(|it| it.as_ref().unwrap().is_given == expected)
+        );
+    }
     let own = of_the_user(&real.join("settings"), Some(&roots), &redactor);
     let own: Vec<Skill> = own.into_iter().map(Result::unwrap).collect();
     assert!(own.len() == 2 && own[0].words.is_users);

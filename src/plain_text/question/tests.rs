@@ -12,6 +12,7 @@ fn confirm(input: &Value) -> ToolConfirm {
         tool_id: ToolId::new("t1"),
         tool_name: "bash".to_owned(),
         input: input.as_object().cloned().unwrap(),
+        changed_by: None,
         danger: Danger::new(DangerLevel::Dangerous, "`rm` removes files"),
         reason: "commands are asked for".to_owned(),
         commands: Vec::new(),
@@ -31,6 +32,18 @@ fn shown(confirm: &ToolConfirm) -> String {
             Piece::Answer(text) | Piece::Aside(_, text) => text,
         })
         .collect()
+}
+
+#[test]
+fn a_question_says_who_changed_the_input() {
+    let mut confirm = confirm(&json!({"command": "ls"}));
+    assert!(!shown(&confirm).contains("changed"));
+    confirm.changed_by = Some("gu\u{1b}ard".to_owned());
+    let text = shown(&confirm);
+    assert!(
+        text.contains("\n  the input was changed by the hook gu\\u{1b}ard\n"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -267,6 +267,42 @@ fn an_answer_for_a_program_is_shown_turn_by_turn_and_as_it_came() {
 }
 
 #[test]
+fn an_empty_line_stands_between_turns_that_no_call_separates() {
+    let notice = event(
+        "session:notice",
+        json!({"severity": "info", "code": "hook_refused", "message": "not yet"}),
+    );
+    let call = start("t1", &json!({}));
+    for (between, answer, all) in [
+        (vec![], "one\n\ntwo\n", "one\n\ntwo\n"),
+        (vec![notice], "one\n\ntwo\n", "one\nnote: not yet\n\ntwo\n"),
+        (vec![call], "one\ntwo\n", "one\n▸ t1 bash\ntwo\n"),
+    ] {
+        let turns = [vec![text("one"), usage()], between, vec![text("tw")]];
+        let mut events = turns.concat();
+        events.extend([text("o"), usage(), end(), text("next")]);
+        for hold in [true, false] {
+            let (answered, shown) = shown(hold, &events);
+            let rest = "── done · 1 turn · 1.5 s\n";
+            let next = if hold { "" } else { "next" };
+            assert_eq!(answered, format!("{answer}{next}"));
+            assert_eq!(shown, format!("{all}{rest}{next}"));
+        }
+    }
+}
+
+#[test]
+fn a_compaction_that_was_refused_is_told_once() {
+    let answer = |state: &str| event("chat:compact-result", json!({ "state": state }));
+    check(
+        &[answer("nothing_to_do")],
+        "there is nothing to make shorter\n",
+    );
+    // The notice before it has said so.
+    check(&[answer("refused")], "");
+}
+
+#[test]
 fn what_goes_wrong_is_said_with_what_to_do() {
     let error = event(
         "chat:error",
@@ -354,8 +390,14 @@ fn a_task_is_a_call_with_lines_of_its_own() {
     };
     let end = json!({"messageId": "m2", "stopReason": "end_turn", "partial": false, "turns": 2, "toolCalls": 1,
         "usage": {}, "durationMs": 1});
+    let begins = event(
+        "chat:tool-start",
+        json!({"turn": 0, "toolId": "t1", "toolName": "task",
+            "input": {"description": "find\nit", "prompt": "Look.", "profile": "explore"}}),
+    );
     check(
         &[
+            begins,
             event(
                 "chat:tool-delta",
                 json!({"toolId": "t1", "chunk": "turn 1: file_read a\n", "stream": "progress"}),
@@ -367,7 +409,7 @@ fn a_task_is_a_call_with_lines_of_its_own() {
                 "result": "found", "durationMs": 1200, "metadata": facts}),
             ),
         ],
-        "  ┌ t1\n  │ turn 1: file_read a\n✓ t1 task  1.2 s  2 turns, 1 call, $0.0213\n",
+        "▸ t1 task  find it\n  ┌ t1\n  │ turn 1: file_read a\n✓ t1 task  1.2 s  2 turns, 1 call, $0.0213\n",
     );
 }
 
@@ -425,6 +467,11 @@ fn answers_about_the_daemon_are_lines() {
     check(
         &[event("session:configure-result", configured)],
         "p, its own model, guided, workflow w\n",
+    );
+    let configured = json!({"trustLevel": "guided", "provider": "p", "model": "", "providerModel": "m", "workflow": "", "layers": []});
+    check(
+        &[event("session:configure-result", configured)],
+        "p, m, guided\n",
     );
 }
 

@@ -42,6 +42,9 @@ pub struct ToolConfirm {
     pub tool_name: String,
     /// The whole input.
     pub input: Map<String, Value>,
+    /// The hook that changed the input, which is not as the model made it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_by: Option<String>,
     /// How much harm it may do.
     pub danger: Danger,
     /// Why it is asked.

@@ -181,6 +181,11 @@ async fn somebody_signs_in_once_and_it_lasts() {
     assert_eq!(client.ask(out).await["type"], "mcp:sign-out-result");
     signed_in(&mut client, 0).await;
     until_state(&mut client, "docs", "ready").await;
+    let notices = client.all("session:notice");
+    let restarts = notices.iter().filter(|it| it["code"] == "mcp_restarting");
+    let restarts: Vec<&Value> = restarts.map(|it| &it["message"]).collect();
+    let message = "the MCP server `docs` is started again: it was signed out";
+    assert_eq!(restarts, [message]);
     assert_eq!(fake.asked("/revoke").len(), 1);
     nothing_leaks(&daemon, &client, &fake);
 }

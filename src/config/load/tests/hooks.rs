@@ -25,6 +25,10 @@ fn hooks_are_checked_and_come_in_the_order_of_their_names() {
         ),
         ("[hooks.x]\non = 'stop'", &["hooks.x", "needs `command`"]),
         (
+            "[hooks.x]\non = 'before_run'\ncommand = 'true'",
+            &["hooks.x.on", "before_run"],
+        ),
+        (
             "[hooks.x]\non = 'stop'\ncommand = 'scripts/check.sh'",
             &["hooks.x.command", "a file of each project"],
         ),
@@ -53,4 +57,21 @@ fn hooks_are_checked_and_come_in_the_order_of_their_names() {
             &["hooks.x.timeout"],
         ),
     ]);
+}
+
+#[test]
+fn a_tool_that_there_is_not_is_a_warning_with_the_nearest() {
+    let file = "[tools.custom.deploy]\ndescription = 'd'\ncommand = 'true'\n\
+                [hooks.x]\non = 'before_tool'\ncommand = 'true'\n\
+                tools = ['bsh', 'bash', 'bash_output', 'file_*', 'mcp__docs__ask', 'b[ai]sh', 'deploy', 'client__open', 'desk_open']\n";
+    let warnings = toml(file).load().warnings;
+    let [near, other] = warnings.as_slice() else {
+        panic!("two warnings: {warnings:?}");
+    };
+    let begins = "hooks.x.tools: no tool is named \"bsh\"; did you mean \"bash\"?";
+    assert!(near.starts_with(begins), "{near}");
+    assert!(
+        other.contains("\"desk_open\"") && !other.contains("mean"),
+        "{other}"
+    );
 }

@@ -1,0 +1,74 @@
+//! Checks of hooks: which there are, and whether what they run is there. None is asked anything.
+
+use std::path::Path;
+
+use super::Machine;
+use super::finding::{Finding, State};
+use crate::commands::ProgramSearch;
+use crate::config::{HookConfig, HookTarget, OnFailure};
+use crate::protocol::word;
+use crate::sandbox::programs::find;
+
+/// Lists the hooks in the order in which they are asked; nothing where there are none.
+pub(super) fn hooks(machine: &Machine) -> Vec<Finding> {
+    let path = ProgramSearch::new(&machine.loaded, &machine.sources).path;
+    let hooks = machine.loaded.config.hooks.iter();
+    hooks.flat_map(|hook| findings(hook, &path)).collect()
+}
+
+fn findings(hook: &HookConfig, path: &str) -> Vec<Finding> {
+    let name = &hook.name;
+    let found = |state, text: &str| {
+        let text = format!("{name} ({}): {text}", word(&hook.on));
+        Finding::new("hook", state, text)
+    };
+    let (command, args) = match &hook.target {
+        HookTarget::Endpoint(url) => return vec![found(State::Ok, &host(url))],
+        HookTarget::Program { command, args, .. } => (command, args),
+    };
+    let mut findings = vec![match find(path, command) {
+        Some(program) => found(State::Ok, &program.display().to_string()),
+        None => {
+            let (state, outcome) = match hook.on_failure {
+                OnFailure::Refuse => (State::Failed, "it counts as refused each time"),
+                OnFailure::Continue => (State::Warning, "things go on without it"),
+            };
+            let is_there = Path::new(command).is_absolute() && Path::new(command).exists();
+            let problem = match is_there {
+                true => format!("`{command}` cannot be executed"),
+                false => format!("there is no program `{command}`"),
+            };
+            found(state, &format!("{problem}; {outcome}")).advise(format!(
+                "set hooks.{name}.command to the absolute path of a program, or chmod +x it"
+            ))
+        }
+    }];
+    findings.extend(args.iter().filter_map(|argument| {
+        let problem = if argument.starts_with("~/") {
+            "`~` is the home directory to a shell alone; give the absolute path"
+        } else if argument.starts_with('/') && !Path::new(argument).exists() {
+            "it is not there"
+        } else {
+            return None;
+        };
+        let text = format!("hooks.{name}.args has {argument:?}: {problem}");
+        Some(
+            found(State::Warning, &text)
+                .advise("an interpreter that does not find its file may end with 2, which is a no"),
+        )
+    }));
+    findings
+}
+
+/// Returns where an endpoint is: the rest of its address may hold a secret.
+fn host(url: &str) -> String {
+    let parsed = reqwest::Url::parse(url).ok();
+    let host = parsed
+        .as_ref()
+        .and_then(|url| Some((url.host_str()?, url.port())));
+    match host {
+        Some((host, Some(port))) => format!("{host}:{port}"),
+        Some((host, None)) => host.to_owned(),
+        None => "an endpoint".to_owned(),
+    }
+}
