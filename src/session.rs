@@ -59,7 +59,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -74,7 +74,8 @@ use crate::message::{ConversationId, Money, Notice};
 use crate::notices::{Addressed, Notices};
 use crate::protocol::RequestId;
 use crate::protocol::envelope::Timestamp;
-use crate::protocol::event::{Event, Ready};
+use crate::protocol::command::Layer;
+use crate::protocol::event::{Event, Ready, SessionUpdated};
 use crate::protocol::roles::SessionRoles;
 use crate::runtime::{any_cancelled, sleep_until};
 use crate::spend::Account;
@@ -296,7 +297,7 @@ impl Session {
         let mut own_notices = self.own_notices.subscribe();
         let heard = self.listen();
         let are_read = self.await_rules().await;
-        let mut updates = self.daemon.updates.of(&self.grant.user).subscribe();
+        let mut updates = None;
         let is_restored = restored.is_some();
         if let Some(restored) = restored {
             self.restore(restored).await;
@@ -317,6 +318,11 @@ impl Session {
                 break;
             }
             let ends_at = self.ends_at;
+            // Who shows no list is not woken by what happens in other sessions.
+            updates = match self.shows_list() {
+                true => Some(updates.unwrap_or_else(|| self.updates().subscribe())),
+                false => None,
+            };
             let disconnected = self.sockets().map(|it| it.disconnected.clone());
             let disconnected = any_cancelled(disconnected.collect());
             let message = tokio::select! {
@@ -358,7 +364,7 @@ impl Session {
                     self.ask_for_title();
                     continue;
                 }
-                update = updates.recv() => {
+                update = next(updates.as_mut()) => {
                     // As with notices: `session:list` has how things stand.
                     if let Some(update) = update {
                         self.shared.events.emit(Event::SessionUpdated(update));
@@ -409,6 +415,11 @@ impl Session {
     }
 
     /// Answers requests that came too late: an error says that the daemon ends.
+    /// Returns whether its client wants to know what changes about sessions.
+    fn shows_list(&self) -> bool {
+        self.feed.log().layers.contains(&Layer::Sessions)
+    }
+
     async fn refuse_rest(&mut self) {
         self.inbox.close();
         self.refuse_unread();
@@ -456,4 +467,12 @@ impl Session {
 }
 
 #[cfg(test)]
+/// Waits for what changes about a session; for ever where nobody wants to know. `None` where some was missed.
+async fn next(updates: Option<&mut broadcast::Receiver<SessionUpdated>>) -> Option<SessionUpdated> {
+    match updates {
+        Some(updates) => updates.recv().await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
 mod tests;
