@@ -270,7 +270,7 @@ impl Session {
             away: None,
             output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),
             client_tools: ClientTools::default(),
-            own_notices: Notices::default(),
+            own_notices: Notices::of_one_session(),
             transfers: Transfers::default(),
             first_end,
             ends_at: None,
