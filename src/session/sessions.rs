@@ -27,9 +27,6 @@ use crate::users::quota::Counted;
 use crate::users::{Grant, User};
 use crate::webhooks::Webhooks;
 
-/// The most sessions of a daemon, the ones without a socket included.
-const MAX_SESSIONS: usize = 1_024;
-
 /// Most requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a connection
 /// for as long as the other side takes.
 pub(crate) const MAX_SIDE_REQUESTS: usize = 16;
@@ -147,9 +144,10 @@ impl UserSessions {
     ) -> Result<Handle, NoSession> {
         let (inbox, messages) = mpsc::channel(INBOX);
         let all = &self.all;
-        let most = all.daemon.services.config().auth.limits.sessions;
+        let config = all.daemon.services.config();
         let quota = all.daemon.quotas.of(self.user());
-        let counted = quota.session(most).ok_or(NoSession::Quota)?;
+        let counted = quota.session(config.auth.limits.sessions);
+        let counted = counted.ok_or(NoSession::Quota)?;
         let feed = all.feed(self.user(), &workspace, &ready, restored.as_ref());
         let feed = Arc::new(feed);
         let records = restored.as_mut().map(|it| std::mem::take(&mut it.records));
@@ -167,7 +165,7 @@ impl UserSessions {
         };
         {
             let mut live = all.live.lock();
-            if live.len() >= MAX_SESSIONS && !make_room(&live) {
+            if live.len() >= config.server.max_sessions && !make_room(&live) {
                 return Err(NoSession::TooMany);
             }
             live.insert(handle.id.clone(), handle.clone());
