@@ -443,6 +443,7 @@ fn build(
         updates,
         quotas: Quotas::default(),
         imports: session::Imports::default(),
+        line: Arc::default(),
         titles: Arc::new(Semaphore::new(session::MAX_TITLES)),
         workspaces,
         services: Services {

@@ -21,6 +21,7 @@ mod handle;
 mod imports;
 mod instructions;
 mod kept;
+mod line;
 pub(crate) mod live;
 pub mod log;
 mod mcp;
@@ -73,8 +74,8 @@ use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Money, Notice};
 use crate::notices::{Addressed, Notices};
 use crate::protocol::RequestId;
-use crate::protocol::envelope::Timestamp;
 use crate::protocol::command::Layer;
+use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, Ready, SessionUpdated};
 use crate::protocol::roles::SessionRoles;
 use crate::runtime::{any_cancelled, sleep_until};
@@ -317,12 +318,12 @@ impl Session {
             if self.ends_when_idle && !self.is_at_work().await {
                 break;
             }
-            let ends_at = self.ends_at;
             // Who shows no list is not woken by what happens in other sessions.
             updates = match self.shows_list() {
                 true => Some(updates.unwrap_or_else(|| self.updates().subscribe())),
                 false => None,
             };
+            let ends_at = self.ends_at;
             let disconnected = self.sockets().map(|it| it.disconnected.clone());
             let disconnected = any_cancelled(disconnected.collect());
             let message = tokio::select! {
@@ -414,12 +415,12 @@ impl Session {
         self.shared.totals.log();
     }
 
-    /// Answers requests that came too late: an error says that the daemon ends.
     /// Returns whether its client wants to know what changes about sessions.
     fn shows_list(&self) -> bool {
         self.feed.log().layers.contains(&Layer::Sessions)
     }
 
+    /// Answers requests that came too late: an error says that the daemon ends.
     async fn refuse_rest(&mut self) {
         self.inbox.close();
         self.refuse_unread();
@@ -466,7 +467,6 @@ impl Session {
     }
 }
 
-#[cfg(test)]
 /// Waits for what changes about a session; for ever where nobody wants to know. `None` where some was missed.
 async fn next(updates: Option<&mut broadcast::Receiver<SessionUpdated>>) -> Option<SessionUpdated> {
     match updates {
@@ -475,4 +475,5 @@ async fn next(updates: Option<&mut broadcast::Receiver<SessionUpdated>>) -> Opti
     }
 }
 
+#[cfg(test)]
 mod tests;

@@ -199,7 +199,7 @@ impl UserSessions {
     }
 
     /// Finds a session that lives, or begins one anew that the store has; `None` where there is none. Fails where the store
-    /// cannot say, where the session is not for this token, and where there is no room for it.
+    /// cannot say, where the session is not for this token, where there is no room for it, and where too many are opened at once.
     ///
     /// One that ends just now is begun anew when it has.
     pub async fn open(&self, id: &SessionId) -> Result<Option<Handle>, SessionError> {
@@ -212,6 +212,7 @@ impl UserSessions {
         if let Some(live) = self.find(id).filter(|live| !live.inbox.is_closed()) {
             return Ok(Some(live));
         }
+        let mut place = daemon.line.enter()?;
         let _alone = self.all.alone_with(id).await;
         while let Some(live) = self.find(id) {
             if !live.inbox.is_closed() {
@@ -222,7 +223,7 @@ impl UserSessions {
         // Taken before it is asked for: it may be lost while it is read.
         let tenure = daemon.tenure.now();
         let held = store.hold(id.as_str());
-        let opened = tenure::open(&store, id).await;
+        let opened = tenure::open(&store, id, &mut place).await;
         let opened = opened.map_err(|error| {
             let problem = format!(
                 "session `{id}` cannot be read now: {error}; it is not lost, open it later. This socket goes on with the session of its last session:ready"

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 27ea5533577c626ac17081758147c11757f8ac6502528b801254a2a750bc41ac
+// SHA-256 of it: 634c66ab3e5e6aa18ec7cdf880a5f03a3275a75433364c9b63d94f848fd7bb38
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -308,7 +308,7 @@ export type InstructionSource = "user" | "project";
  * - `forbidden`: The configuration does not allow it.
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
- * - `rate_limited`: Too many requests.
+ * - `rate_limited`: Too many requests, or too many who come back to their sessions at once: `retryAfterMs` says when to come again then.
  * - `store_unavailable`: What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
  * - `session_elsewhere`: Another daemon on the same database has the session; try again in a while.
  * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.

@@ -1,6 +1,6 @@
 "use strict";
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 27ea5533577c626ac17081758147c11757f8ac6502528b801254a2a750bc41ac
+// SHA-256 of it: 634c66ab3e5e6aa18ec7cdf880a5f03a3275a75433364c9b63d94f848fd7bb38
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
