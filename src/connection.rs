@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::protocol::command::{Command, Resume};
-use crate::protocol::envelope;
+use crate::protocol::envelope::{self, Stamp, Timestamp};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::roles::SocketRole;
 use crate::protocol::{Request, RequestId, SessionCode};
@@ -85,6 +85,10 @@ pub async fn serve(
         Ok(attached) => attached,
         Err(refused) => {
             let (code, why) = match refused {
+                NoPlace::Later(told) => {
+                    tell(&mut sink, text.as_ref(), Event::SessionError(told)).await;
+                    (close::TRY_LATER, "too many at once")
+                }
                 NoPlace::Refused(AttachRefused::Driven) => {
                     (close::DRIVER_PRESENT, "driver_present")
                 }
@@ -366,11 +370,7 @@ impl Writer<'_> {
             true => frame,
             false => without_page(frame)?,
         };
-        let Some(text) = self.text else {
-            return Some(frame);
-        };
-        let shown = text.lock().show(&frame, jiff::Timestamp::now());
-        shown.map(Utf8Bytes::from)
+        form(self.text, frame)
     }
 
     /// Writes what is left before the socket is closed.
@@ -378,6 +378,15 @@ impl Writer<'_> {
         // A client that does not read is not waited for.
         drop(tokio::time::timeout(CLOSING, self.write_batches()).await);
     }
+}
+
+/// Returns a frame as it is written, in lines where there is a text mode; `None` where there is nothing to write.
+fn form(text: Option<&Mutex<Text>>, frame: Utf8Bytes) -> Option<Utf8Bytes> {
+    let Some(text) = text else {
+        return Some(frame);
+    };
+    let shown = text.lock().show(&frame, jiff::Timestamp::now());
+    shown.map(Utf8Bytes::from)
 }
 
 /// Returns what a failed read means.
@@ -391,6 +400,19 @@ fn failed(error: axum::Error) -> DisconnectReason {
         }
         Some(Error::Utf8(_)) => DisconnectReason::Ended(close::NO_TEXT, "text that is not UTF-8"),
         _ => DisconnectReason::Gone,
+    }
+}
+
+/// Says something to a socket that has no session, and so no log.
+async fn tell(sink: &mut SplitSink<WebSocket, Message>, text: Option<&Mutex<Text>>, event: Event) {
+    let stamp = Stamp {
+        timestamp: Timestamp::now(),
+        ..Stamp::default()
+    };
+    let frame = Utf8Bytes::from(envelope::write(&event, &stamp));
+    if let Some(frame) = form(text, frame) {
+        // A client that does not read is not waited for.
+        drop(tokio::time::timeout(CLOSING, sink.send(Message::Text(frame))).await);
     }
 }
 

@@ -46,7 +46,7 @@ use crate::sandbox::paths::Roots;
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, Mode};
 use crate::server::auth::Gate;
-use crate::server::{self, Node, Shared};
+use crate::server::{self, Node, Shared, Waiting};
 use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions, Tenure};
 use crate::spend::Spend;
 use crate::store::{AnyStore, Updates};
@@ -142,7 +142,7 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
         stop: close.clone(),
         sockets: Arc::new(Semaphore::new(config.server.max_connections)),
         guests: Arc::new(Semaphore::new(config.server.max_connections.div_ceil(2))),
-        waiting: Arc::default(),
+        waiting: Arc::new(Waiting::for_sockets(config.server.max_connections)),
     });
     let signals = catch_signals()?;
     let listener = bound.listen()?;
@@ -450,6 +450,7 @@ fn build(
         updates,
         quotas: Quotas::default(),
         imports: session::Imports::default(),
+        line: Arc::default(),
         titles: Arc::new(Semaphore::new(session::MAX_TITLES)),
         workspaces,
         services: Services {

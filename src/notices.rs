@@ -9,6 +9,9 @@ use crate::protocol::event::{Event, McpAuthRequired};
 /// Notices that a session may be behind; older ones it misses.
 const BACKLOG: usize = 64;
 
+/// The same of what the MCP servers of one session's client say. There is room for them in each session, whether or not it has any.
+const OWN_BACKLOG: usize = 8;
+
 /// What a user is told who is no operator, where what is said is not safe.
 pub(crate) const NOT_SAFE: &str = "what is said from now on is not safe: it goes on in memory, and is lost if the daemon ends before it is written";
 
@@ -100,6 +103,11 @@ impl Default for Notices {
 }
 
 impl Notices {
+    /// Returns the way to one session.
+    pub(crate) fn of_one_session() -> Self {
+        Self(broadcast::Sender::new(OWN_BACKLOG))
+    }
+
     /// Logs a notice and sends it to those whom it is for.
     pub fn send(&self, to: To, severity: Severity, code: &str, message: String) {
         match severity {

@@ -22,6 +22,7 @@ mod handle;
 mod imports;
 mod instructions;
 mod kept;
+mod line;
 pub(crate) mod live;
 pub mod log;
 mod mcp;
@@ -60,7 +61,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -74,8 +75,9 @@ use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Money, Notice};
 use crate::notices::{Addressed, Notices};
 use crate::protocol::RequestId;
+use crate::protocol::command::Layer;
 use crate::protocol::envelope::Timestamp;
-use crate::protocol::event::{Event, Ready};
+use crate::protocol::event::{Event, Ready, SessionUpdated};
 use crate::protocol::roles::SessionRoles;
 use crate::runtime::{any_cancelled, sleep_until};
 use crate::spend::Account;
@@ -270,7 +272,7 @@ impl Session {
             away: None,
             output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),
             client_tools: ClientTools::default(),
-            own_notices: Notices::default(),
+            own_notices: Notices::of_one_session(),
             transfers: Transfers::default(),
             first_end,
             ends_at: None,
@@ -297,7 +299,7 @@ impl Session {
         let mut own_notices = self.own_notices.subscribe();
         let heard = self.listen();
         let are_read = self.await_rules().await;
-        let mut updates = self.daemon.updates.of(&self.grant.user).subscribe();
+        let mut updates = None;
         let is_restored = restored.is_some();
         if let Some(restored) = restored {
             self.restore(restored).await;
@@ -317,6 +319,11 @@ impl Session {
             if self.ends_when_idle && !self.is_at_work().await {
                 break;
             }
+            // Who shows no list is not woken by what happens in other sessions.
+            updates = match self.shows_list() {
+                true => Some(updates.unwrap_or_else(|| self.updates().subscribe())),
+                false => None,
+            };
             let ends_at = self.ends_at;
             let disconnected = self.sockets().map(|it| it.disconnected.clone());
             let disconnected = any_cancelled(disconnected.collect());
@@ -359,7 +366,7 @@ impl Session {
                     self.ask_for_title();
                     continue;
                 }
-                update = updates.recv() => {
+                update = next(updates.as_mut()) => {
                     // As with notices: `session:list` has how things stand.
                     if let Some(update) = update {
                         self.shared.events.emit(Event::SessionUpdated(update));
@@ -409,6 +416,11 @@ impl Session {
         self.shared.totals.log();
     }
 
+    /// Returns whether its client wants to know what changes about sessions.
+    fn shows_list(&self) -> bool {
+        self.feed.log().layers.contains(&Layer::Sessions)
+    }
+
     /// Answers requests that came too late: an error says that the daemon ends.
     async fn refuse_rest(&mut self) {
         self.inbox.close();
@@ -453,6 +465,14 @@ impl Session {
 
     fn answer(&self, reply_to: Option<&RequestId>, event: Event) {
         self.shared.events.answer(reply_to, event);
+    }
+}
+
+/// Waits for what changes about a session; for ever where nobody wants to know. `None` where some was missed.
+async fn next(updates: Option<&mut broadcast::Receiver<SessionUpdated>>) -> Option<SessionUpdated> {
+    match updates {
+        Some(updates) => updates.recv().await.ok(),
+        None => std::future::pending().await,
     }
 }
 

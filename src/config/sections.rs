@@ -85,9 +85,13 @@ pub struct ServerConfig {
     /// Largest frame from a client; 1KiB to 256MiB.
     #[serde(with = "Size::<KIB, { 256 * MIB }>")]
     pub max_frame_bytes: usize,
-    /// Most sockets open at once; 1 to 10000.
-    #[serde(with = "Number::<1, 10_000>")]
+    /// Most sockets open at once; 1 to 50000.
+    #[serde(with = "Number::<1, 50_000>")]
     pub max_connections: usize,
+    /// Most sessions at once, of all users together, those included that wait for a socket to come back; 1 to 50000. Ones that
+    /// nobody used and whose socket is gone make room.
+    #[serde(with = "Number::<1, 50_000>")]
+    pub max_sessions: usize,
     /// Whether `GET /` serves the console page. The default holds on loopback; anywhere else it is
     /// served only where this is set.
     pub console: bool,

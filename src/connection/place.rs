@@ -38,6 +38,10 @@ impl Attached {
                 Err(Unopened::Problem(problem)) if sessions.may_be_elsewhere(&problem) => {
                     return Err(NoPlace::Elsewhere);
                 }
+                // It comes again, and has no use for a new session meanwhile.
+                Err(Unopened::Problem(problem)) if problem.retry_after_ms.is_some() => {
+                    return Err(NoPlace::Later(problem));
+                }
                 Err(Unopened::Problem(problem)) => Some(problem),
             },
             None => None,
@@ -109,7 +113,7 @@ impl Attached {
 }
 
 /// Why a socket has no session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
     /// The session does not take it.
     Refused(AttachRefused),
@@ -117,6 +121,8 @@ pub(super) enum NoPlace {
     Gone,
     /// Another daemon has the session, or may have it soon.
     Elsewhere,
+    /// Too many want theirs at once; this says when to come again.
+    Later(SessionError),
     /// There are too many sessions.
     TooMany,
     /// The user has as many as one may.

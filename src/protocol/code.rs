@@ -65,7 +65,7 @@ pub enum SessionCode {
     ConfigInvalid,
     /// The client has registered as many tools as it may, or as many bytes of them.
     TooManyTools,
-    /// Too many requests.
+    /// Too many requests, or too many who come back to their sessions at once: `retryAfterMs` says when to come again then.
     RateLimited,
     /// What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
     StoreUnavailable,

@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::defaults::Defaults;
 use super::imports::Imports;
+use super::line::Line;
 use super::reload::Reloadable;
 use super::resolve::LAYERS;
 use super::tasks::SessionTools;
@@ -51,6 +52,8 @@ pub struct Daemon {
     pub(crate) quotas: Quotas,
     /// Sessions that are being imported.
     pub(crate) imports: Imports,
+    /// Those who come back to sessions of the store.
+    pub(crate) line: Arc<Line>,
     /// Permits for titles that models are asked for: [`MAX_TITLES`](super::MAX_TITLES).
     pub(crate) titles: Arc<Semaphore>,
     /// The projects that sessions work in.

@@ -27,9 +27,6 @@ use crate::users::quota::Counted;
 use crate::users::{Grant, User};
 use crate::webhooks::Webhooks;
 
-/// The most sessions of a daemon, the ones without a socket included.
-const MAX_SESSIONS: usize = 1_024;
-
 /// Most requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a connection
 /// for as long as the other side takes.
 pub(crate) const MAX_SIDE_REQUESTS: usize = 16;
@@ -147,10 +144,11 @@ impl UserSessions {
     ) -> Result<Handle, NoSession> {
         let (inbox, messages) = mpsc::channel(INBOX);
         let all = &self.all;
-        let most = all.daemon.services.config().auth.limits.sessions;
+        let config = all.daemon.services.config();
         let quota = all.daemon.quotas.of(self.user());
         quota.grant_disk(self.grant.disk.as_ref());
-        let counted = quota.session(most).ok_or(NoSession::Quota)?;
+        let counted = quota.session(config.auth.limits.sessions);
+        let counted = counted.ok_or(NoSession::Quota)?;
         let feed = all.feed(self.user(), &workspace, &ready, restored.as_ref());
         let feed = Arc::new(feed);
         let records = restored.as_mut().map(|it| std::mem::take(&mut it.records));
@@ -168,7 +166,7 @@ impl UserSessions {
         };
         {
             let mut live = all.live.lock();
-            if live.len() >= MAX_SESSIONS && !make_room(&live) {
+            if live.len() >= config.server.max_sessions && !make_room(&live) {
                 return Err(NoSession::TooMany);
             }
             live.insert(handle.id.clone(), handle.clone());
@@ -202,7 +200,7 @@ impl UserSessions {
     }
 
     /// Finds a session that lives, or begins one anew that the store has; `None` where there is none. Fails where the store
-    /// cannot say, where the session is not for this token, and where there is no room for it.
+    /// cannot say, where the session is not for this token, where there is no room for it, and where too many are opened at once.
     ///
     /// One that ends just now is begun anew when it has.
     pub async fn open(&self, id: &SessionId) -> Result<Option<Handle>, SessionError> {
@@ -215,6 +213,7 @@ impl UserSessions {
         if let Some(live) = self.find(id).filter(|live| !live.inbox.is_closed()) {
             return Ok(Some(live));
         }
+        let mut place = daemon.line.enter()?;
         let _alone = self.all.alone_with(id).await;
         while let Some(live) = self.find(id) {
             if !live.inbox.is_closed() {
@@ -225,7 +224,7 @@ impl UserSessions {
         // Taken before it is asked for: it may be lost while it is read.
         let tenure = daemon.tenure.now();
         let held = store.hold(id.as_str());
-        let opened = tenure::open(&store, id).await;
+        let opened = tenure::open(&store, id, &mut place).await;
         let opened = opened.map_err(|error| {
             let problem = format!(
                 "session `{id}` cannot be read now: {error}; it is not lost, open it later. This socket goes on with the session of its last session:ready"

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::UserSessions;
 use super::kept::failed;
+use super::line::Place;
 use crate::message::SessionId;
 use crate::protocol::SessionCode;
 use crate::protocol::event::SessionError;
@@ -67,6 +68,7 @@ impl Tenure {
 pub(super) async fn open(
     store: &UserStore,
     id: &SessionId,
+    place: &mut Place,
 ) -> Result<Option<outrigger_store::Session>, store::Error> {
     let until = Instant::now() + PATIENCE;
     let mut before = Duration::MAX;
@@ -78,7 +80,7 @@ pub(super) async fn open(
                 if left <= before && Instant::now() < until =>
             {
                 before = left;
-                tokio::time::sleep(LOOK).await;
+                place.away(tokio::time::sleep(LOOK)).await;
             }
             opened => return opened,
         }

@@ -104,6 +104,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         updates: crate::store::Updates::default(),
         quotas: crate::users::quota::Quotas::default(),
         imports: Imports::default(),
+        line: Arc::default(),
         titles: Arc::new(Semaphore::new(MAX_TITLES)),
         store: None,
         rules: RulesOfUsers::new(false),

@@ -7,7 +7,9 @@ use crate::protocol::event::SessionError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSession {
     /// The daemon has as many as it may.
-    #[error("the daemon has as many sessions as it may; close one, or wait until one has ended")]
+    #[error(
+        "the daemon has as many sessions as it may (server.max_sessions); close one, or wait until one has ended"
+    )]
     TooMany,
     /// The user has as many as one may.
     #[error(

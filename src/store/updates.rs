@@ -1,36 +1,31 @@
 //! What changes about kept sessions, for whoever shows a list of them: each user is told of its own.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use outrigger_store::{Change, User};
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use crate::message::SessionId;
 use crate::protocol::event::SessionUpdated;
 
-/// Changes that a session may be behind; older ones it misses.
-const BACKLOG: usize = 256;
+/// Changes that a session may be behind; older ones it misses. A user who shows a list has room for so many.
+const BACKLOG: usize = 64;
 
 /// The way to all sessions; clones lead to the same ones.
-#[derive(Clone, Debug)]
-pub(crate) struct Updates(broadcast::Sender<(User, SessionUpdated)>);
+///
+/// Each user has one of its own, and only as long as somebody shows a list: what one session says wakes no other one else,
+/// of which there may be thousands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Updates(Arc<Mutex<HashMap<User, broadcast::Sender<SessionUpdated>>>>);
 
 /// The way to the sessions of a user.
 #[derive(Clone, Debug)]
 pub(crate) struct UserUpdates {
     all: Updates,
     user: User,
-}
-
-/// What a user is told from a moment on.
-pub(crate) struct Received {
-    all: broadcast::Receiver<(User, SessionUpdated)>,
-    user: User,
-}
-
-impl Default for Updates {
-    fn default() -> Self {
-        Self(broadcast::Sender::new(BACKLOG))
-    }
 }
 
 impl Updates {
@@ -44,30 +39,24 @@ impl Updates {
 }
 
 impl UserUpdates {
-    /// Tells all sessions of the user what changed.
+    /// Tells all sessions of the user that show a list what changed.
     pub(crate) fn send(&self, update: SessionUpdated) {
-        // Nobody may be connected.
-        drop(self.all.0.send((self.user.clone(), update)));
-    }
-
-    /// Receives what is sent from now on.
-    pub(crate) fn subscribe(&self) -> Received {
-        Received {
-            all: self.all.0.subscribe(),
-            user: self.user.clone(),
+        let mut users = self.all.0.lock();
+        if let Some(listening) = users.get(&self.user)
+            && listening.send(update).is_err()
+        {
+            // The last one has gone.
+            users.remove(&self.user);
         }
     }
-}
 
-impl Received {
-    /// Returns what changed next; `None` where some was missed.
-    pub(crate) async fn recv(&mut self) -> Option<SessionUpdated> {
-        loop {
-            let (user, update) = self.all.recv().await.ok()?;
-            if user == self.user {
-                return Some(update);
-            }
-        }
+    /// Receives what is sent from now on; where some was missed, that is an error.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<SessionUpdated> {
+        let mut users = self.all.0.lock();
+        users.retain(|user, listening| *user == self.user || listening.receiver_count() > 0);
+        let own = users.entry(self.user.clone());
+        own.or_insert_with(|| broadcast::Sender::new(BACKLOG))
+            .subscribe()
     }
 }
 
@@ -100,4 +89,30 @@ pub(crate) fn update(session_id: &SessionId, changes: &[Change]) -> Option<Sessi
         is_told = true;
     }
     is_told.then_some(update)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_shows_a_list_is_told_of_its_user_alone_and_nothing_is_left_behind() {
+        let all = Updates::default();
+        let [anna, ben] = ["anna", "ben"].map(|name| all.of(&User::new(name)));
+        let id = SessionId::new("s");
+        // Nobody listens.
+        anna.send(updated(&id));
+        assert_eq!(all.0.lock().len(), 0);
+        let mut hears = anna.subscribe();
+        let mut other = ben.subscribe();
+        anna.send(updated(&id));
+        assert_eq!(hears.try_recv().unwrap().session_id, id);
+        assert!(other.try_recv().is_err());
+        drop(hears);
+        anna.send(updated(&id));
+        assert_eq!(all.0.lock().len(), 1);
+        drop(other);
+        let _again = anna.subscribe();
+        assert_eq!(all.0.lock().len(), 1, "ben is gone");
+    }
 }

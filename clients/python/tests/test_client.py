@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
 from outrigger import (
     Event,
@@ -202,6 +203,29 @@ asyncio.run(main())
 
     if sys.platform == "linux":
         run(gone())
+
+
+def test_it_comes_again_when_the_daemon_says_so() -> None:
+    came = []
+
+    async def daemon(socket: ServerConnection) -> None:
+        came.append(asyncio.get_running_loop().time())
+        if len(came) < 3:
+            error = {"code": "rate_limited", "message": "too many", "retryAfterMs": 50}
+            await socket.send(json.dumps({"type": "session:error", "payload": error}))
+            return await socket.close(1013)
+        await socket.send(json.dumps({"type": "session:ready", "seq": 1, "payload": {"sessionId": "s"}}))
+        await socket.wait_closed()
+
+    async def story() -> None:
+        async with serve(daemon, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with Outrigger.connect(f"ws://127.0.0.1:{port}") as client:
+                assert client.session_id == "s"
+
+    run(story())
+    assert len(came) == 3
+    assert came[2] - came[0] >= 0.1
 
 
 def test_a_daemon_that_does_not_start_says_why(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,8 @@ export class Client {
     #takesOver;
     #counter = 0;
     #attempt = 0;
+    /** How long the daemon wants it to stay away, in milliseconds, where this socket was told. */
+    #told;
     #timer;
     #replayEnds;
     #isOver = false;
@@ -403,6 +405,11 @@ export class Client {
         catch {
             return;
         }
+        if (frame.type === "session:error" && this.status.name === "connecting" && frame.payload.retryAfterMs !== undefined) {
+            // About this socket, which has no session and is closed next.
+            this.#told = frame.payload.retryAfterMs;
+            return;
+        }
         if (this.#opening && !this.#opened(frame))
             return;
         if (frame.type === "session:ready")
@@ -522,7 +529,9 @@ export class Client {
         this.#replayEnds = undefined;
         this.#opening?.reject(new RequestError("closed", "the socket dropped before the session was open"));
         this.#opening = undefined;
-        const never = this.ready === undefined && this.#waiting.length > 0;
+        const told = this.#told;
+        this.#told = undefined;
+        const never = this.ready === undefined && this.#waiting.length > 0 && told === undefined;
         const isOrphaned = code === CLOSE.sessionEnded && this.role !== undefined && this.role !== "driver";
         const forGood = isOrphaned || code === CLOSE.takenOver || code === CLOSE.unauthorized || code === CLOSE.driverPresent;
         if (forGood || never || this.#options.reconnect === false) {
@@ -533,7 +542,7 @@ export class Client {
         const { first = 200, longest = 5_000 } = this.#options.pause ?? {};
         const most = Math.min(longest, first * 2 ** this.#attempt);
         // Jitter, so that many clients do not come back as one.
-        const delayMs = Math.round(most / 2 + (Math.random() * most) / 2);
+        const delayMs = told ?? Math.round(most / 2 + (Math.random() * most) / 2);
         this.#set({ name: "waiting", delayMs, attempt: this.#attempt });
         this.#timer = setTimeout(() => this.#open(), delayMs);
     }

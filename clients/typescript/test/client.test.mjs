@@ -104,6 +104,27 @@ test("an answer that was missed is not asked for again", async () => {
   client.close();
 });
 
+test("it stays away for as long as the daemon says, also where it was never connected", async () => {
+  const { sockets, Socket } = daemon();
+  const client = new Client({ ...options(Socket), session: { sessionId: "s1", lastSeq: 4 } });
+  const [delays, errors] = [[], []];
+  client.on("status", (status) => status.name === "waiting" && delays.push(status.delayMs));
+  client.on("session:error", (error) => errors.push(error.code));
+  const ready = client.connect();
+  for (const [at, retryAfterMs] of [7, 5].entries()) {
+    sockets[at].tell("session:error", { code: "rate_limited", message: "too many", retryAfterMs });
+    sockets[at].drop(1013);
+    await until(() => sockets.length === at + 2);
+  }
+  sockets[2].ready("s1", { resumed: true });
+  await ready;
+  // What comes later is about what was asked, and a drop has the client's own pause.
+  sockets[2].tell("session:error", { code: "quota_exceeded", message: "later", retryAfterMs: 60_000 }, { seq: 5 });
+  sockets[2].drop();
+  assert.deepEqual([delays, errors], [[7, 5, 1], ["quota_exceeded"]]);
+  client.close();
+});
+
 test("a session that is gone is said, and its requests fail", async () => {
   const { client, sockets } = await connected();
   let lost;

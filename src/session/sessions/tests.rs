@@ -15,6 +15,7 @@ use crate::protocol::roles::{SocketId, SocketRole};
 use crate::protocol::{Request, envelope};
 use crate::session::tests::daemon;
 use crate::session::{AttachRefused, Entrance};
+use crate::store::{Sqlite, Sync};
 use crate::tool::{Prepared, Refusal, Tool};
 use crate::webhooks::SessionWebhooks;
 
@@ -185,4 +186,29 @@ async fn a_socket_that_took_longer_to_get_here_does_not_throw_out_a_later_one() 
         let again = enter(after.again()).await.unwrap();
         assert!(place.taken_over.is_cancelled() && !again.taken_over.is_cancelled());
     }
+}
+
+#[tokio::test]
+async fn who_comes_back_where_the_line_is_full_is_told_when_and_who_is_here_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::start(&folder.path().join("s.db"), Sync::Normal).unwrap();
+    let mut daemon = daemon(Vec::new(), 1 << 20);
+    Arc::get_mut(&mut daemon).unwrap().store = Some(store.into());
+    let sessions = Sessions::new(Arc::clone(&daemon)).of(Arc::default());
+    let session = sessions.create(None).await.unwrap();
+    let mut line = Vec::new();
+    let full = loop {
+        match daemon.line.enter() {
+            Ok(place) => line.push(place),
+            Err(full) => break full,
+        }
+    };
+    assert!(full.retry_after_ms.is_some());
+    let kept = SessionId::new("kept");
+    let told = sessions.open(&kept).await.unwrap_err();
+    assert_eq!(told.code, SessionCode::RateLimited);
+    assert!(told.retry_after_ms.is_some());
+    assert!(sessions.open(&session.id).await.unwrap().is_some());
+    line.pop();
+    assert!(sessions.open(&kept).await.unwrap().is_none());
 }

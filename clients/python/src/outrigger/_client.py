@@ -66,7 +66,10 @@ class Outrigger:
     @classmethod
     @asynccontextmanager
     async def connect(cls, url: str, token: str | None = None) -> AsyncIterator[Outrigger]:
-        """Talks to a daemon that runs: the ``url`` and ``token`` of its ready line."""
+        """Talks to a daemon that runs: the ``url`` and ``token`` of its ready line.
+
+        Where too many come back to their sessions at once, it comes again after the pause that the daemon names.
+        """
         async with cls._connected(url, token, None) as daemon:
             yield daemon
 
@@ -74,22 +77,27 @@ class Outrigger:
     @asynccontextmanager
     async def _connected(cls, url: str, token: str | None, process: Process | None) -> AsyncIterator[Outrigger]:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        try:
-            # No proxy: the daemon is on this machine.
-            socket = await connect(url, additional_headers=headers, max_size=MOST_BYTES, proxy=None)
-        except (OSError, InvalidHandshake) as error:
-            raise OutriggerError(f"no connection to {url}: {error}") from error
-        daemon = cls(socket, process)
-        reader = asyncio.create_task(daemon._read())
-        try:
-            first = await daemon._next()
-            if first is None or first.type != "session:ready":
-                raise OutriggerError(f"{url} did not greet: {first or daemon._reason}")
-            daemon.ready = first.payload
-            yield daemon
-        finally:
-            await socket.close()
-            await reader
+        told: int | None = 0
+        while told is not None:
+            await asyncio.sleep(told / 1000)
+            try:
+                # No proxy: the daemon is on this machine.
+                socket = await connect(url, additional_headers=headers, max_size=MOST_BYTES, proxy=None)
+            except (OSError, InvalidHandshake) as error:
+                raise OutriggerError(f"no connection to {url}: {error}") from error
+            daemon = cls(socket, process)
+            reader = asyncio.create_task(daemon._read())
+            try:
+                first = await daemon._next()
+                told = None if first is None else first.payload.get("retryAfterMs")
+                if first is not None and first.type == "session:ready":
+                    daemon.ready = first.payload
+                    yield daemon
+                elif told is None:
+                    raise OutriggerError(f"{url} did not greet: {first or daemon._reason}")
+            finally:
+                await socket.close()
+                await reader
 
     @property
     def log(self) -> tuple[str, ...]:

@@ -56,6 +56,8 @@ class Client {
     #takesOver;
     #counter = 0;
     #attempt = 0;
+    /** How long the daemon wants it to stay away, in milliseconds, where this socket was told. */
+    #told;
     #timer;
     #replayEnds;
     #isOver = false;
@@ -407,6 +409,11 @@ class Client {
         catch {
             return;
         }
+        if (frame.type === "session:error" && this.status.name === "connecting" && frame.payload.retryAfterMs !== undefined) {
+            // About this socket, which has no session and is closed next.
+            this.#told = frame.payload.retryAfterMs;
+            return;
+        }
         if (this.#opening && !this.#opened(frame))
             return;
         if (frame.type === "session:ready")
@@ -526,7 +533,9 @@ class Client {
         this.#replayEnds = undefined;
         this.#opening?.reject(new RequestError("closed", "the socket dropped before the session was open"));
         this.#opening = undefined;
-        const never = this.ready === undefined && this.#waiting.length > 0;
+        const told = this.#told;
+        this.#told = undefined;
+        const never = this.ready === undefined && this.#waiting.length > 0 && told === undefined;
         const isOrphaned = code === CLOSE.sessionEnded && this.role !== undefined && this.role !== "driver";
         const forGood = isOrphaned || code === CLOSE.takenOver || code === CLOSE.unauthorized || code === CLOSE.driverPresent;
         if (forGood || never || this.#options.reconnect === false) {
@@ -537,7 +546,7 @@ class Client {
         const { first = 200, longest = 5_000 } = this.#options.pause ?? {};
         const most = Math.min(longest, first * 2 ** this.#attempt);
         // Jitter, so that many clients do not come back as one.
-        const delayMs = Math.round(most / 2 + (Math.random() * most) / 2);
+        const delayMs = told ?? Math.round(most / 2 + (Math.random() * most) / 2);
         this.#set({ name: "waiting", delayMs, attempt: this.#attempt });
         this.#timer = setTimeout(() => this.#open(), delayMs);
     }

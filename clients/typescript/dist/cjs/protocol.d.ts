@@ -298,7 +298,7 @@ export type InstructionSource = "user" | "project";
  * - `forbidden`: The configuration does not allow it.
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
- * - `rate_limited`: Too many requests.
+ * - `rate_limited`: Too many requests, or too many who come back to their sessions at once: `retryAfterMs` says when to come again then.
  * - `store_unavailable`: What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
  * - `session_elsewhere`: Another daemon on the same database has the session; try again in a while.
  * - `quota_exceeded`: The user does, or keeps, as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
