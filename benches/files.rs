@@ -53,6 +53,7 @@ async fn call(tool: &dyn Tool, input: &Value) -> Output {
         background: None,
         visible: Arc::new(|_| true),
         user: None,
+        owner: "",
         tasks: None,
     };
     prepared.run(run).await.expect("no violation")

@@ -298,7 +298,7 @@ fn without_page(frame: Utf8Bytes) -> Option<Utf8Bytes> {
         return Some(frame);
     }
     let mut read: serde_json::Value = serde_json::from_str(&frame).ok()?;
-    if read["type"] != ASKED {
+    if read.get("type").is_none_or(|it| it != ASKED) {
         return Some(frame);
     }
     *read.pointer_mut("/payload/url")? = "".into();

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: d956dd1dc774a833a3f4435e1b5894dcd1402bd988f34dafd02dc2c292b1149b
+// SHA-256 of it: 57d9b8b134ba680ae1225ca7cbf192472a4c76fb2fafda326d0981736cc94b41
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -308,7 +308,7 @@ export type InstructionSource = "user" | "project";
  * - `forbidden`: The configuration does not allow it.
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
- * - `rate_limited`: Too many requests.
+ * - `rate_limited`: Too many requests, or too many who come back to their sessions at once: `retryAfterMs` says when to come again then.
  * - `store_unavailable`: What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
  * - `session_elsewhere`: Another daemon on the same database has the session; try again in a while.
  * - `quota_exceeded`: The user does, or keeps, as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
@@ -501,8 +501,9 @@ export type ContextKind = "system" | "tools" | "instructions" | "skills" | "hist
  * - `started`: It began; `chat:compaction` tells how it goes on.
  * - `queued`: It waits for the exchange that runs; `chat:compaction` tells of it.
  * - `nothing_to_do`: Nothing can be left out.
+ * - `refused`: A hook said no; the notice `hook_refused` has why.
  */
-export type CompactState = "started" | "queued" | "nothing_to_do";
+export type CompactState = "started" | "queued" | "nothing_to_do" | "refused";
 /**
  * How a question was settled.
  *
@@ -3075,6 +3076,10 @@ export interface Configured {
    */
   model: string;
   /**
+   * The provider's own model, as it is configured; absent where it chooses one of those that it has.
+   */
+  providerModel?: string;
+  /**
    * Named workflow; empty for none.
    */
   workflow: string;
@@ -3328,6 +3333,10 @@ export interface ToolConfirm {
   input: {
     [k: string]: unknown;
   };
+  /**
+   * The hook that changed the input, which is not as the model made it then.
+   */
+  changedBy?: string;
   /**
    * How much harm it may do.
    */
@@ -6059,7 +6068,8 @@ export interface McpAuthRequired {
    */
   server: string;
   /**
-   * The page to open in a browser. It is `https`, or `http` on the daemon's own machine.
+   * The page to open in a browser. It is `https`, or `http` on the daemon's own machine; empty for a socket whose token does
+   * not let it drive.
    */
   url: string;
   /**

@@ -65,10 +65,10 @@ async fn in_shared(users: &Users, name: &str, more: &[&str]) -> Client {
 
 /// Runs a line; returns what the model reads.
 async fn line(client: &mut Client, line: &str) -> String {
-    said(run(client, "bash", &json!({"command": line})).await)
+    said(&run(client, "bash", &json!({"command": line})).await)
 }
 
-fn said(result: Value) -> String {
+fn said(result: &Value) -> String {
     result["result"]
         .as_str()
         .unwrap_or_else(|| panic!("{result}"))
@@ -84,7 +84,7 @@ async fn in_conversation(client: &mut Client, name: &str, line: &str) -> String 
     client
         .find(|it| it["type"] == "chat:stream-end" && it["payload"]["conversationId"] == name)
         .await;
-    said(client.all("chat:tool-result").pop().unwrap())
+    said(&client.all("chat:tool-result").pop().unwrap())
 }
 
 /// The same by a task.
@@ -94,7 +94,7 @@ async fn in_task(client: &mut Client, line: &str) -> String {
     run(client, "task", &input).await;
     let mut results = client.all("chat:tool-result");
     results.retain(|it| it["toolName"] == "bash");
-    said(results.pop().expect("the call of the task"))
+    said(&results.pop().expect("the call of the task"))
 }
 
 /// Listens on loopback and on a name without a file, and says the word to whoever comes.
@@ -298,7 +298,7 @@ async fn each_user_is_one_of_the_system_and_files_of_the_project_stay_the_daemon
         "two\nby a toolmore\n"
     );
     let status = run(&mut anna, "git", &json!({"args": ["status", "--short"]})).await;
-    assert!(said(status).contains("written"));
+    assert!(said(&status).contains("written"));
     for name in ["deep", "deep/file", "written", ".git/HEAD"] {
         let owner = shared.join(name).metadata().unwrap();
         assert_eq!((owner.uid(), owner.gid()), (0, 0), "{name}");

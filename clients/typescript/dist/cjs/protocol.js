@@ -1,6 +1,6 @@
 "use strict";
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: d956dd1dc774a833a3f4435e1b5894dcd1402bd988f34dafd02dc2c292b1149b
+// SHA-256 of it: 57d9b8b134ba680ae1225ca7cbf192472a4c76fb2fafda326d0981736cc94b41
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
