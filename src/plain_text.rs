@@ -8,6 +8,7 @@ pub(crate) mod frame;
 pub(crate) mod line;
 pub(crate) mod question;
 pub(crate) mod render;
+pub(crate) mod sampling;
 pub(crate) mod style;
 pub(crate) mod text;
 pub(crate) mod trust;

@@ -10,7 +10,6 @@ mod ended;
 mod joining;
 mod keeping;
 mod prompts;
-mod sampling;
 mod servers;
 mod sessions;
 

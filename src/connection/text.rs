@@ -36,6 +36,7 @@ y 2, y all, f     more may be spent: US dollars, or without a cap; f ends after 
 /input on         be asked what MCP servers want to know in the middle of a call; off
 /instructions on  be asked whether files of the project may speak for you, y or n; off
 /answer {JSON}    give them that; /decline does not; with the id where several ask: /answer i2 {JSON}
+y i1, n i1        the model answers a server in your place, or does not; y and n alone where no call is asked about
 /cancel           stop what runs";
 
 /// Characters of an unfinished line that are held back before they are shown all the same.
@@ -178,6 +179,10 @@ impl Text {
         }
         if let Some(answer) = self.trust.as_ref().and_then(|open| trust::read(line, open)) {
             return request(Command::ChatTrustApprove(answer));
+        }
+        let is_alone = self.questions.is_empty();
+        if let Some(answer) = inputs::sampled(line, self.inputs.iter(), is_alone) {
+            return answer;
         }
         if !line.starts_with('/')
             && let Some(answer) = self.answer(line)

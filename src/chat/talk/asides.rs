@@ -1,10 +1,10 @@
 //! Questions that wait for nothing but an answer: whether more may be spent, whether files may speak for the user, whether the
 //! model answers a server. They are shown one after the other, and after those whether a call may run.
 
-use super::{Action, Talk, Typing, sampling};
+use super::{Action, Talk, Typing};
 use crate::plain_text::style::{Piece, Style};
 use crate::plain_text::text::exposed;
-use crate::plain_text::{budget, trust};
+use crate::plain_text::{budget, sampling, trust};
 use crate::protocol::budget::BudgetConfirm;
 use crate::protocol::command::{Configure, Layer};
 use crate::protocol::event::{Event, Ready};

@@ -6,6 +6,7 @@ use super::{Typed, notice, request};
 use crate::message::InputId;
 use crate::plain_text::exposed;
 use crate::plain_text::line::first_word;
+use crate::plain_text::sampling;
 use crate::plain_text::style::{Piece, Style};
 use crate::protocol::command::{Command, Configure};
 use crate::protocol::input::{
@@ -15,6 +16,13 @@ use crate::protocol::input::{
 /// Shows a question: whose words it has, what they are, and the fields of its form.
 pub(super) fn show(request: &ToolInputRequest) -> Vec<Piece> {
     let id = &request.request_id;
+    if request.purpose.is_some() {
+        let mut pieces = sampling::show(request);
+        let prompt = sampling::prompt(request).trim_end_matches(" > ");
+        let text = format!("{prompt}; by its id: y {id}, n {id}");
+        pieces.push(Piece::line(Style::Plain, text));
+        return pieces;
+    }
     let line = |text: String| Piece::line(Style::Plain, text);
     let asks = format!("? the MCP server {} asks ({id})", exposed(&request.server));
     let mut pieces = vec![
@@ -97,4 +105,26 @@ pub(super) fn typed<'a>(
         action,
         content,
     })))
+}
+
+/// Returns the answer of a line to the question whether the model is asked in the user's place: of one by its id, or of the only
+/// one where nothing else is asked, so that a yes is for what was meant. `None` for other lines.
+pub(super) fn sampled<'a>(
+    line: &str,
+    open: impl Iterator<Item = &'a ToolInputRequest>,
+    is_alone: bool,
+) -> Option<Typed> {
+    let (word, rest) = first_word(line);
+    let mut open = open.filter(|it| it.purpose.is_some());
+    let meant = match rest {
+        "" if is_alone => open.next()?,
+        "" => return None,
+        name => open.find(|it| it.request_id.as_str() == name)?,
+    };
+    let answer = sampling::read(Some(word), meant)?;
+    if rest.is_empty() && open.next().is_some() {
+        let id = &meant.request_id;
+        return Some(notice(&format!("several are open; say which: {word} {id}")));
+    }
+    Some(request(answer))
 }

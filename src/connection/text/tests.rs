@@ -311,3 +311,39 @@ fn what_servers_ask_is_answered_by_lines() {
     );
     assert!(notice_of(text.typed("/input")).contains("on or off"));
 }
+
+#[test]
+fn whether_the_model_answers_a_server_is_answered_by_y_and_n() {
+    let asks = |id: &str| {
+        frame(
+            "chat:tool-input-request",
+            &json!({"conversationId": "default", "messageId": "m1", "toolId": "t1", "requestId": id,
+                "server": "crm", "message": "write a poem", "mode": "form", "purpose": "sampling"}),
+        )
+    };
+    let gives = |id: &str, action| gives(id, action, None);
+    let mut text = Text::default();
+    let shown = text.show(&asks("i1"), now()).unwrap();
+    assert_eq!(
+        shown,
+        "? the MCP server crm asks the model\n  write a poem\ny ask the model, n no; by its id: y i1, n i1"
+    );
+    assert_eq!(text.typed("y"), gives("i1", InputAction::Accept));
+    assert_eq!(text.typed("n i1"), gives("i1", InputAction::Decline));
+    assert_eq!(text.typed("/decline i1"), gives("i1", InputAction::Decline));
+    // A yes to a call is none to the server.
+    text.show(&confirm("t1"), now());
+    assert_eq!(
+        text.typed("y"),
+        request(Command::ChatToolApprove(approve("t1")))
+    );
+    assert_eq!(text.typed("y i1"), gives("i1", InputAction::Accept));
+    let mut text = Text::default();
+    text.show(&asks("i1"), now());
+    text.show(&asks("i2"), now());
+    assert_eq!(
+        notice_of(text.typed("y")),
+        "several are open; say which: y i1"
+    );
+    assert_eq!(text.typed("y i2"), gives("i2", InputAction::Accept));
+}

@@ -1,13 +1,13 @@
-//! What MCP servers ask in the middle of a call. Whether the model is asked in the user's place is answered here; forms and
-//! pages are for other clients, and get a no. Pure.
+//! The question of an MCP server whether the model is asked in the user's place, and whether the server gets the answer, as
+//! lines. Pure.
 
-use crate::plain_text::style::{Piece, Style};
-use crate::plain_text::text::exposed;
+use super::style::{Piece, Style};
+use super::text::exposed;
 use crate::protocol::Command;
 use crate::protocol::input::{InputAction, InputPurpose, ToolInput, ToolInputRequest};
 
 /// Returns the question, for people.
-pub(super) fn show(request: &ToolInputRequest) -> Vec<Piece> {
+pub(crate) fn show(request: &ToolInputRequest) -> Vec<Piece> {
     let server = exposed(&request.server);
     let mut pieces = vec![Piece::line(
         Style::Bold,
@@ -19,7 +19,7 @@ pub(super) fn show(request: &ToolInputRequest) -> Vec<Piece> {
 }
 
 /// Returns what stands before an answer.
-pub(super) fn prompt(request: &ToolInputRequest) -> &'static str {
+pub(crate) fn prompt(request: &ToolInputRequest) -> &'static str {
     match request.purpose {
         Some(InputPurpose::SampledAnswer) => "y give the server this answer, n no > ",
         Some(InputPurpose::Sampling) | None => "y ask the model, n no > ",
@@ -27,7 +27,7 @@ pub(super) fn prompt(request: &ToolInputRequest) -> &'static str {
 }
 
 /// Returns what a line answers; `None` where it is no answer. At the end of the input nobody is there to be asked.
-pub(super) fn read(line: Option<&str>, request: &ToolInputRequest) -> Option<Command> {
+pub(crate) fn read(line: Option<&str>, request: &ToolInputRequest) -> Option<Command> {
     match line.map(str::trim) {
         Some("y" | "yes") => Some(answer(request, InputAction::Accept)),
         Some("n" | "no") | None => Some(answer(request, InputAction::Decline)),
@@ -35,8 +35,8 @@ pub(super) fn read(line: Option<&str>, request: &ToolInputRequest) -> Option<Com
     }
 }
 
-/// Returns the answer to what is not shown here.
-pub(super) fn no(request: &ToolInputRequest) -> Command {
+/// Returns a no.
+pub(crate) fn no(request: &ToolInputRequest) -> Command {
     answer(request, InputAction::Decline)
 }
 
