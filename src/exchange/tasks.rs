@@ -344,9 +344,7 @@ mod tests {
             let event = json!({"type": kind, "payload": payload});
             calls.line(&serde_json::from_value(event).unwrap(), &redactor)
         };
-        let result = |id: &str, text: &str| {
-            json!({"toolId": id, "toolName": "bash", "status": "error", "result": text, "durationMs": 0})
-        };
+        let result = |id: &str, text: &str| json!({"toolId": id, "toolName": "bash", "status": "error", "result": text, "durationMs": 0});
         let usage = json!({"turn": 1, "context": {"used": 1}});
         assert_eq!(line("chat:usage", usage), None);
         let start = json!({"turn": 1, "toolId": "t2", "toolName": "bash", "input": {"command": "echo\nhunter2-hunter2"}});
@@ -355,7 +353,10 @@ mod tests {
         assert!(!shown.contains("hunter"), "{shown}");
         assert_eq!(line("chat:tool-result", result("t2", "failed")), None);
         assert_eq!(
-            line("chat:tool-result", result("t3", "not allowed: the hook\n`h` refused")),
+            line(
+                "chat:tool-result",
+                result("t3", "not allowed: the hook\n`h` refused")
+            ),
             Some("turn 2: bash – not allowed: the hook `h` refused\n".to_owned())
         );
     }

@@ -152,7 +152,9 @@ pub(crate) fn of_the_user(
             };
             // Commands are given what was there when the daemon began.
             let real = crate::sandbox::canonicalize(Path::new(&folder)).ok();
-            let is_given = roots.zip(real).is_some_and(|(roots, real)| roots.is_in_further(&real));
+            let is_given = roots
+                .zip(real)
+                .is_some_and(|(roots, real)| roots.is_in_further(&real));
             let skill = skill(&name, folder, words, redactor)?;
             Ok(Skill { is_given, ..skill })
         });

@@ -43,6 +43,9 @@ pub struct Configured {
     pub provider: String,
     /// Model; empty for the provider's own.
     pub model: String,
+    /// The provider's own model, as it is configured; absent where it chooses one of those that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_model: Option<String>,
     /// Named workflow; empty for none.
     pub workflow: String,
     /// Which layers of events are sent.

@@ -148,11 +148,16 @@ impl Defaults {
     ) -> Configured {
         let allowed = self.allowed(config, provider);
         let workflow = config.workflows.get(&allowed.workflow);
+        let chosen = allowed.provider.clone();
+        let provider = chosen.unwrap_or_else(|| provider.to_owned());
+        let instance = config.providers.iter().find(|it| it.id == provider);
+        let own = instance.map(|it| it.model.clone());
         Configured {
             trust_level: allowed.trust(workflow, config),
             approval_policy: allowed.policy(config),
             on_violation: Self::on_violation(workflow, config),
-            provider: allowed.provider.unwrap_or_else(|| provider.to_owned()),
+            provider,
+            provider_model: own.filter(|model| !model.is_empty()),
             model: allowed.model.unwrap_or_else(|| config.chat.model.clone()),
             workflow: allowed.workflow,
             layers,

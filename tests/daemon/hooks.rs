@@ -336,7 +336,9 @@ async fn an_answer_that_is_not_enough_is_gone_on_with_but_not_for_ever() {
         (&notices[0]["code"], &notices[0]["message"]),
         (
             &json!("hook_refused"),
-            &json!("the model goes on, its answer was not enough: the hook `tests` refused: the tests fail")
+            &json!(
+                "the model goes on, its answer was not enough: the hook `tests` refused: the tests fail"
+            )
         )
     );
     let last = last_message(&provider);

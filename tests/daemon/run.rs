@@ -144,8 +144,11 @@ async fn the_exit_code_says_what_came_of_it() {
 
 #[tokio::test]
 async fn a_prompt_is_shown_only_where_somebody_may_answer() {
-    for (command, stdin, is_shown) in [("run", "", false), ("chat", "", false), ("chat", "y\n", true)]
-    {
+    for (command, stdin, is_shown) in [
+        ("run", "", false),
+        ("chat", "", false),
+        ("chat", "y\n", true),
+    ] {
         let provider = Provider::start().await;
         provider
             .then(Turn::call("bash", &json!({"command": "touch it"})))

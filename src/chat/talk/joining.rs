@@ -39,12 +39,17 @@ impl Talk {
         } else if self.options.prompt.is_some() {
             self.say_whether_kept(ready);
         } else {
+            let configure = self.options.configure.as_ref();
+            // Where a flag asks for another one, what is in force then is said once it is.
+            let trust = match configure.and_then(|configure| configure.trust_level) {
+                None => format!(", trust: {}", word(&ready.trust_level)),
+                Some(_) => String::new(),
+            };
             let text = format!(
-                "outrigger {} in {} (sandbox: {}, trust: {}); /help lists the commands",
+                "outrigger {} in {} (sandbox: {}{trust}); /help lists the commands",
                 ready.daemon_version,
                 ready.place(),
                 ready.sandbox.mode,
-                word(&ready.trust_level)
             );
             self.say(Style::Dim, text);
             if !ready.persistent {

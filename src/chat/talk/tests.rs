@@ -194,6 +194,32 @@ fn a_question_without_an_answer_ends_badly() {
 }
 
 #[test]
+fn the_greeting_has_no_trust_level_where_a_flag_asks_for_another() {
+    for (trust_level, expected) in [
+        (None, "(sandbox: full, trust: guided);"),
+        (Some(TrustLevel::Autonomous), "(sandbox: full);"),
+    ] {
+        let configure = Configure {
+            trust_level,
+            model: Some("m".to_owned()),
+            ..Configure::default()
+        };
+        let mut talk = Talk::new(Options {
+            configure: Some(configure),
+            ..Options::default()
+        });
+        let shown = talk.event(&ready(false), None, NOW).into_iter();
+        let shown: String = shown
+            .filter_map(|action| match action {
+                Action::Show(Piece::Aside(_, text)) => Some(text),
+                _ => None,
+            })
+            .collect();
+        assert!(shown.contains(expected), "{shown}");
+    }
+}
+
+#[test]
 fn defaults_are_set_before_anything_is_asked() {
     let options = || Options {
         prompt: Some("hi".to_owned()),

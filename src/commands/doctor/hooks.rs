@@ -51,9 +51,10 @@ fn findings(hook: &HookConfig, path: &str) -> Vec<Finding> {
             return None;
         };
         let text = format!("hooks.{name}.args has {argument:?}: {problem}");
-        Some(found(State::Warning, &text).advise(
-            "an interpreter that does not find its file may end with 2, which is a no",
-        ))
+        Some(
+            found(State::Warning, &text)
+                .advise("an interpreter that does not find its file may end with 2, which is a no"),
+        )
     }));
     findings
 }
@@ -61,7 +62,9 @@ fn findings(hook: &HookConfig, path: &str) -> Vec<Finding> {
 /// Returns where an endpoint is: the rest of its address may hold a secret.
 fn host(url: &str) -> String {
     let parsed = reqwest::Url::parse(url).ok();
-    let host = parsed.as_ref().and_then(|url| Some((url.host_str()?, url.port())));
+    let host = parsed
+        .as_ref()
+        .and_then(|url| Some((url.host_str()?, url.port())));
     match host {
         Some((host, Some(port))) => format!("{host}:{port}"),
         Some((host, None)) => host.to_owned(),

@@ -108,7 +108,10 @@ fn skills_of_a_project_and_of_the_user_are_found_in_order() {
     // Where the folder was made later, commands do not have it.
     for (roots, expected) in [(&roots, false), (&with_skills, true)] {
         let own = of_the_user(&real.join("settings"), Some(roots), &redactor);
-        assert!(own.iter().all(|it| it.as_ref().unwrap().is_given == expected));
+        assert!(
+            own.iter()
+                .all(|it| it.as_ref().unwrap().is_given == expected)
+        );
     }
     let own = of_the_user(&real.join("settings"), Some(&roots), &redactor);
     let own: Vec<Skill> = own.into_iter().map(Result::unwrap).collect();

@@ -155,9 +155,10 @@ pub(super) fn providers(providers: &Providers) -> Vec<Piece> {
 
 /// The values now in force.
 pub(super) fn configured(configured: &Configured) -> Piece {
-    let model = match configured.model.as_str() {
-        "" => "its own model",
-        model => model,
+    let model = match (configured.model.as_str(), &configured.provider_model) {
+        ("", Some(own)) => own,
+        ("", None) => "its own model",
+        (model, _) => model,
     };
     let trust = word(&configured.trust_level);
     let mut text = format!("{}, {model}, {trust}", configured.provider);

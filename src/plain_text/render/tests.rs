@@ -275,11 +275,7 @@ fn an_empty_line_stands_between_turns_that_no_call_separates() {
     let call = start("t1", &json!({}));
     for (between, answer, all) in [
         (vec![], "one\n\ntwo\n", "one\n\ntwo\n"),
-        (
-            vec![notice],
-            "one\n\ntwo\n",
-            "one\nnote: not yet\n\ntwo\n",
-        ),
+        (vec![notice], "one\n\ntwo\n", "one\nnote: not yet\n\ntwo\n"),
         (vec![call], "one\ntwo\n", "one\n▸ t1 bash\ntwo\n"),
     ] {
         let turns = [vec![text("one"), usage()], between, vec![text("tw")]];
@@ -471,6 +467,11 @@ fn answers_about_the_daemon_are_lines() {
     check(
         &[event("session:configure-result", configured)],
         "p, its own model, guided, workflow w\n",
+    );
+    let configured = json!({"trustLevel": "guided", "provider": "p", "model": "", "providerModel": "m", "workflow": "", "layers": []});
+    check(
+        &[event("session:configure-result", configured)],
+        "p, m, guided\n",
     );
 }
 
