@@ -33,7 +33,8 @@ fn findings(hook: &HookConfig, path: &str) -> Vec<Finding> {
                 OnFailure::Refuse => (State::Failed, "it counts as refused each time"),
                 OnFailure::Continue => (State::Warning, "things go on without it"),
             };
-            let problem = match Path::new(command).exists() {
+            let is_there = Path::new(command).is_absolute() && Path::new(command).exists();
+            let problem = match is_there {
                 true => format!("`{command}` cannot be executed"),
                 false => format!("there is no program `{command}`"),
             };
