@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: d956dd1dc774a833a3f4435e1b5894dcd1402bd988f34dafd02dc2c292b1149b
+// SHA-256 of it: 70d629dd6b332a5e803d44d7474227d44d729f4289855a13938004c0711a3800
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -501,8 +501,9 @@ export type ContextKind = "system" | "tools" | "instructions" | "skills" | "hist
  * - `started`: It began; `chat:compaction` tells how it goes on.
  * - `queued`: It waits for the exchange that runs; `chat:compaction` tells of it.
  * - `nothing_to_do`: Nothing can be left out.
+ * - `refused`: A hook said no; the notice `hook_refused` has why.
  */
-export type CompactState = "started" | "queued" | "nothing_to_do";
+export type CompactState = "started" | "queued" | "nothing_to_do" | "refused";
 /**
  * How a question was settled.
  *
@@ -3075,6 +3076,10 @@ export interface Configured {
    */
   model: string;
   /**
+   * The provider's own model, as it is configured; absent where it chooses one of those that it has.
+   */
+  providerModel?: string;
+  /**
    * Named workflow; empty for none.
    */
   workflow: string;
@@ -3328,6 +3333,10 @@ export interface ToolConfirm {
   input: {
     [k: string]: unknown;
   };
+  /**
+   * The hook that changed the input, which is not as the model made it then.
+   */
+  changedBy?: string;
   /**
    * How much harm it may do.
    */

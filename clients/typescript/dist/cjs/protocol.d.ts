@@ -441,8 +441,9 @@ export type ContextKind = "system" | "tools" | "instructions" | "skills" | "hist
  * - `started`: It began; `chat:compaction` tells how it goes on.
  * - `queued`: It waits for the exchange that runs; `chat:compaction` tells of it.
  * - `nothing_to_do`: Nothing can be left out.
+ * - `refused`: A hook said no; the notice `hook_refused` has why.
  */
-export type CompactState = "started" | "queued" | "nothing_to_do";
+export type CompactState = "started" | "queued" | "nothing_to_do" | "refused";
 /**
  * How a question was settled.
  *
@@ -2981,6 +2982,10 @@ export interface Configured {
      */
     model: string;
     /**
+     * The provider's own model, as it is configured; absent where it chooses one of those that it has.
+     */
+    providerModel?: string;
+    /**
      * Named workflow; empty for none.
      */
     workflow: string;
@@ -3235,6 +3240,10 @@ export interface ToolConfirm {
     input: {
         [k: string]: unknown;
     };
+    /**
+     * The hook that changed the input, which is not as the model made it then.
+     */
+    changedBy?: string;
     /**
      * How much harm it may do.
      */
