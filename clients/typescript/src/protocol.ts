@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 70d629dd6b332a5e803d44d7474227d44d729f4289855a13938004c0711a3800
+// SHA-256 of it: 57d9b8b134ba680ae1225ca7cbf192472a4c76fb2fafda326d0981736cc94b41
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -308,10 +308,10 @@ export type InstructionSource = "user" | "project";
  * - `forbidden`: The configuration does not allow it.
  * - `config_invalid`: The configuration that was read again is wrong; the one before stays in force.
  * - `too_many_tools`: The client has registered as many tools as it may, or as many bytes of them.
- * - `rate_limited`: Too many requests.
+ * - `rate_limited`: Too many requests, or too many who come back to their sessions at once: `retryAfterMs` says when to come again then.
  * - `store_unavailable`: What sessions are kept in does not answer now, or this daemon was silent for so long that others may have its sessions.
  * - `session_elsewhere`: Another daemon on the same database has the session; try again in a while.
- * - `quota_exceeded`: The user does as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
+ * - `quota_exceeded`: The user does, or keeps, as much as one may (`auth.limits`): `retryAfterMs` says when that is over, where it is known.
  * - `shutting_down`: The daemon is about to end and begins nothing new.
  * - `internal`: A fault of the daemon.
  */
@@ -6068,7 +6068,8 @@ export interface McpAuthRequired {
    */
   server: string;
   /**
-   * The page to open in a browser. It is `https`, or `http` on the daemon's own machine.
+   * The page to open in a browser. It is `https`, or `http` on the daemon's own machine; empty for a socket whose token does
+   * not let it drive.
    */
   url: string;
   /**
