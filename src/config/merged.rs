@@ -1,6 +1,6 @@
 //! The values of all sources together: what is set, where it came from, what the default is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -13,6 +13,8 @@ pub(crate) struct Merged {
     pub(crate) defaults: Value,
     /// Where values came from that are no default, by their path; a table speaks for what is in it.
     origins: BTreeMap<Vec<String>, Origin>,
+    /// Where a value was wrong, and is no more: it has its error.
+    restored: BTreeSet<Vec<String>>,
 }
 
 impl Merged {
@@ -22,6 +24,7 @@ impl Merged {
             values: defaults.clone(),
             defaults,
             origins: BTreeMap::new(),
+            restored: BTreeSet::new(),
         }
     }
 
@@ -64,6 +67,12 @@ impl Merged {
         set(&mut self.values, path, Some(value))
     }
 
+    /// Returns whether a value was set at a path which was wrong.
+    pub(crate) fn was_wrong(&self, path: &[&str]) -> bool {
+        let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
+        self.restored.contains(&path)
+    }
+
     /// Puts the default back at a path, or removes what has none.
     ///
     /// Of a list it is the whole list. `false` where nothing was changed.
@@ -72,6 +81,8 @@ impl Merged {
         loop {
             let default = find(&self.defaults, path).cloned();
             if set(&mut self.values, path, default) {
+                let path = path.iter().map(|part| (*part).to_owned());
+                self.restored.insert(path.collect());
                 return true;
             }
             match path.split_last() {

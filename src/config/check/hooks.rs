@@ -33,7 +33,7 @@ fn check_hook(
     let key = |key| ["hooks", name.as_str(), key];
     let Some(on) = settings.on else {
         // One that is no point has its error.
-        if findings.merged.get(&key("on")).is_some() {
+        if findings.merged.was_wrong(&key("on")) {
             return None;
         }
         let message = "`on` is missing: before_send, before_tool, after_tool, stop or compact";
