@@ -132,6 +132,10 @@ async fn the_next_command_runs_in_what_was_made_ready() {
     let mut elsewhere = stage.line("cat ~/x; pwd");
     elsewhere.cwd = PathBuf::from("/usr");
     assert_eq!(output(&stage.sandbox, &elsewhere).await, "x\n/usr\n");
+    // It inherits nothing of what was needed to make ready: its input and output, and what `ls` reads.
+    ready(&stage.pod).await;
+    let open = output(&stage.sandbox, &stage.line("ls /proc/self/fd")).await;
+    assert_eq!(open, "0\n1\n2\n3\n");
     // A program that is not there is said to be missing, once.
     ready(&stage.pod).await;
     let mut missing = stage.line("");
