@@ -10,6 +10,8 @@
 //! daemon ── zygote ── supervisor (subreaper) ── worker -> exec                     fallback, limits, none
 //! ```
 //!
+//! In full mode all three may be there before the command is known (`prepared`).
+//!
 //! Read `worker` for the layers, `supervisor` for how the tree ends, `namespaces` for the full mode.
 
 mod control;
@@ -21,7 +23,8 @@ mod namespaces;
 mod opened;
 mod overlays;
 mod placeholders;
-mod places;
+pub(crate) mod places;
+mod prepared;
 pub(crate) mod raw;
 mod removal;
 mod seccomp;
@@ -39,7 +42,7 @@ use std::process::ExitCode;
 
 use rustix::process::DumpableBehavior;
 
-use self::control::Control;
+use self::control::{Control, Order};
 use self::identity::Identity;
 use self::namespaces::Pod;
 use self::opened::Opened;
@@ -109,37 +112,49 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
     let received = Opened::receive(places.unwrap_or_default(), &mut descriptors)
         .during(Step::Prepare, "receiving the folders of the command");
     let mut placeholders = Placeholders::default();
+    let mut cleanup = task.cleanup;
     let outcome = received.and_then(|opened| {
         let pod = pod.during(Step::Prepare, "receiving the namespaces of the pod")?;
-        placeholders = Placeholders::take(&task.cleanup.placeholders, &opened).during(
-            Step::Prepare,
-            "keeping names that git reads from the command",
-        )?;
+        let mut take = |cleanup: &Cleanup| {
+            let taken = Placeholders::take(&cleanup.placeholders, &opened);
+            placeholders = taken.during(
+                Step::Prepare,
+                "keeping names that git reads from the command",
+            )?;
+            open_groups(cleanup)
+        };
+        let groups = take(&cleanup)?;
+        let launch = |policy| Launch {
+            policy,
+            opened: &opened,
+            identity: None,
+            pod: pod.as_ref(),
+            calls: calls.as_ref(),
+            control,
+            origin,
+            groups: &groups,
+        };
         match &task.work {
             Work::Command(policy) => {
                 if let Some(pipe) = input {
                     // Only the worker needs it.
                     rustix::stdio::dup2_stdin(pipe).during(Step::Prepare, "taking the input")?;
                 }
-                // Opened before the view of the file system changes; the worker alone joins it, so that it can be
-                // removed here.
-                let open = |group: &PathBuf| {
-                    let list = File::options().write(true).open(group.join("cgroup.procs"));
-                    list.during(Step::Cgroup, group.display())
-                };
-                let groups = task.cleanup.cgroups.iter().map(open);
-                let groups = groups.collect::<Result<Vec<_>, _>>()?;
                 let identity = identity(policy, &opened)?;
                 run(Launch {
-                    policy,
-                    opened: &opened,
                     identity: identity.as_ref(),
-                    pod: pod.as_ref(),
-                    calls: calls.as_ref(),
-                    control,
-                    origin,
-                    groups: &groups,
+                    ..launch(policy)
                 })
+            }
+            Work::Prepare(policy) => {
+                let prepared = prepared::Prepared::begin(launch(policy))?;
+                let Some(order) = Order::receive(control)? else {
+                    // Nobody needs it any more.
+                    return Ok(());
+                };
+                cleanup = order.task()?.cleanup;
+                let groups = take(&cleanup)?;
+                prepared.run(&order, &groups)
             }
             Work::Pod { overlays, outside } => Pod::make(control, overlays, *outside),
             Work::Sockets { loopback, .. } => {
@@ -156,15 +171,25 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
         }
     };
     placeholders.release();
-    let reached = cgroup::reached(&task.cleanup.cgroups);
+    let reached = cgroup::reached(&cleanup.cgroups);
     if reached != Reached::default() {
         control.send(&Notice::Reached(reached));
     }
     control.send(&Notice::Dead {});
     // What may still be about to end.
     raw::wait(None, true).map_or_else(drop, drop);
-    clean_up(&task.cleanup);
+    clean_up(&cleanup);
     code
+}
+
+/// Opens the lists of processes of the command's control groups, before the view of the file system changes; the worker
+/// alone joins them, so that they can be removed here.
+fn open_groups(cleanup: &Cleanup) -> Result<Vec<File>, SetupError> {
+    let open = |group: &PathBuf| {
+        let list = File::options().write(true).open(group.join("cgroup.procs"));
+        list.during(Step::Cgroup, group.display())
+    };
+    cleanup.cgroups.iter().map(open).collect()
 }
 
 #[derive(Clone, Copy)]

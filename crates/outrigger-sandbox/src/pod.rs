@@ -11,17 +11,19 @@
 //! All is made when the first command needs it, and goes with the last clone. What a killed daemon left, the next one
 //! removes ([`Sandbox::sweep`](crate::Sandbox::sweep)).
 
-use std::fs::{self, DirBuilder, File};
+mod folders;
+
+use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use tokio::io::Interest;
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::runtime::Handle;
@@ -29,6 +31,8 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use self::folders::Folders;
+pub(crate) use self::folders::{RUNTIME, open};
 use crate::layers::Step;
 use crate::outgoing::Gateway;
 use crate::policy::{
@@ -37,14 +41,9 @@ use crate::policy::{
 };
 use crate::process::SpawnError;
 use crate::process::supervised::helpers::{self, Given, Helpers};
+use crate::process::supervised::ready::Ready;
 use crate::quota::Quota;
 use crate::{POD_PREFIX, descriptors};
-
-/// The runtime directory (`XDG_RUNTIME_DIR`), below the temporary files.
-pub(crate) const RUNTIME: &str = ".runtime";
-
-/// The folders of overlays, in that of the pod.
-const OVERLAYS: &str = "caches";
 
 /// How long making the namespaces may take: an overlay's folders may lie on a disk that hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -52,12 +51,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Most folders of earlier daemons that one start removes: each is held open until it is its turn.
 const MAX_SWEPT: usize = 256;
 
-/// How often folders are made anew where another daemon's sweep took them before they were locked.
-const ATTEMPTS: usize = 3;
-
 /// What its commands share; clones are the same pod. Nothing is made before a command needs it.
 #[derive(Debug, Clone)]
 pub struct Pod(Arc<Shared>);
+
+/// See [`Pod::downgrade`].
+#[derive(Debug, Clone)]
+pub(crate) struct WeakPod(Weak<Shared>);
+
+impl WeakPod {
+    pub(crate) fn upgrade(&self) -> Option<Pod> {
+        self.0.upgrade().map(Pod)
+    }
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -65,6 +71,8 @@ struct Shared {
     settings: PodSettings,
     namespaces: OnceCell<Namespaces>,
     folders: OnceCell<Folders>,
+    /// What waits for its next command.
+    ready: Mutex<Option<Ready>>,
     /// Says that the folders may be there. Goes with the removal.
     alive: TaskTrackerToken,
 }
@@ -96,13 +104,6 @@ pub(crate) struct Namespaces {
     sockets6: Mutex<Vec<OwnedFd>>,
 }
 
-/// Folders that exist, with the lock that says that somebody needs them, and what they may hold.
-#[derive(Debug)]
-struct Folders {
-    place: PathBuf,
-    quota: Arc<Quota>,
-}
-
 impl Pod {
     pub(crate) fn new(
         helpers: Arc<Helpers>,
@@ -114,8 +115,29 @@ impl Pod {
             settings,
             namespaces: OnceCell::new(),
             folders: OnceCell::new(),
+            ready: Mutex::default(),
             alive,
         }))
+    }
+
+    /// Returns the namespaces where they were made.
+    pub(crate) fn made_namespaces(&self) -> Option<&Namespaces> {
+        self.0.namespaces.get()
+    }
+
+    /// Returns whether a helper has made ready for its next command. Never where there are no namespaces.
+    pub fn is_ready(&self) -> bool {
+        self.0.ready.lock().is_some()
+    }
+
+    /// Where there is what waits for its next command.
+    pub(crate) fn ready(&self) -> &Mutex<Option<Ready>> {
+        &self.0.ready
+    }
+
+    /// Returns what leads to the pod as long as there is one.
+    pub(crate) fn downgrade(&self) -> WeakPod {
+        WeakPod(Arc::downgrade(&self.0))
     }
 
     /// Connects to a TCP port on which a command of the pod listens: at 127.0.0.1, and else at ::1.
@@ -203,7 +225,7 @@ impl Pod {
 impl Drop for Shared {
     fn drop(&mut self) {
         // Before the folders that are mounted in them.
-        drop(self.namespaces.take());
+        drop((self.ready.get_mut().take(), self.namespaces.take()));
         // Without a runtime the daemon ends, and the next one removes them.
         if let (Some(folders), Ok(_)) = (self.folders.take(), Handle::try_current()) {
             let Folders { place, quota } = folders;
@@ -264,101 +286,6 @@ fn left(temporary: &Path) -> Vec<(PathBuf, File)> {
         (is_own && locks()).then_some((entry.path(), folder))
     });
     locked.take(MAX_SWEPT).collect()
-}
-
-/// Opens a folder, and no link to one.
-pub(crate) fn open(folder: &Path) -> io::Result<File> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
-    File::options()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(folder)
-}
-
-impl Folders {
-    /// Makes them, with room for so many overlays.
-    fn make(temporary: &Path, most_bytes: u64, overlays: usize) -> io::Result<Self> {
-        let is_swept = |error: &io::Error| {
-            matches!(
-                error.kind(),
-                io::ErrorKind::WouldBlock | io::ErrorKind::NotFound
-            )
-        };
-        let mut made = Self::try_make(temporary, most_bytes, overlays);
-        for _ in 1..ATTEMPTS {
-            if !made.as_ref().is_err_and(is_swept) {
-                break;
-            }
-            made = Self::try_make(temporary, most_bytes, overlays);
-        }
-        made
-    }
-
-    fn try_make(temporary: &Path, most_bytes: u64, overlays: usize) -> io::Result<Self> {
-        let number = getrandom::u64().map_err(io::Error::other)?;
-        let place = temporary.join(format!("{POD_PREFIX}{number:016x}"));
-        // Fails if it exists: nobody can have put one there for us.
-        DirBuilder::new().mode(0o700).create(&place)?;
-        // Nobody else has written to what is half made.
-        Self::fill(&place, most_bytes, overlays)
-            .inspect_err(|_| fs::remove_dir_all(&place).unwrap_or_default())
-    }
-
-    fn fill(place: &Path, most_bytes: u64, overlays: usize) -> io::Result<Self> {
-        let lock = open(place)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        let folders = Self {
-            quota: Arc::new(Quota::new(lock, most_bytes)?),
-            place: place.to_owned(),
-        };
-        let mut private = DirBuilder::new();
-        private.mode(0o700).recursive(true);
-        for folder in Self::all(place, overlays) {
-            private.create(folder)?;
-        }
-        Ok(folders)
-    }
-
-    /// Returns the folders that are made in it, outer ones first.
-    fn all(place: &Path, overlays: usize) -> Vec<PathBuf> {
-        let PodFolders { home, tmp, var_tmp } = Self::paths(place);
-        let mut all = vec![home, tmp.clone(), tmp.join(RUNTIME), var_tmp];
-        let caches = place.join(OVERLAYS);
-        for number in 0..overlays {
-            let overlay = Self::overlay(place, number, Path::new(""));
-            all.extend([caches.clone(), caches.join(number.to_string())]);
-            all.extend([overlay.upper, overlay.work, overlay.merged]);
-        }
-        all
-    }
-
-    /// Removes one that nothing was ever put in, as where no helper works.
-    fn remove_unused(place: &Path) {
-        let overlays = fs::read_dir(place.join(OVERLAYS)).map_or(0, Iterator::count);
-        let all = Self::all(place, overlays);
-        for folder in all.iter().rev().map(PathBuf::as_path).chain([place]) {
-            fs::remove_dir(folder).unwrap_or_default();
-        }
-    }
-
-    /// Returns the folders of an overlay.
-    fn overlay(place: &Path, number: usize, lower: &Path) -> Overlay {
-        let place = place.join(OVERLAYS).join(number.to_string());
-        Overlay {
-            lower: lower.to_owned(),
-            upper: place.join("upper"),
-            work: place.join("work"),
-            merged: place.join("merged"),
-        }
-    }
-
-    fn paths(place: &Path) -> PodFolders {
-        PodFolders {
-            home: place.join("home"),
-            tmp: place.join("tmp"),
-            var_tmp: place.join("var-tmp"),
-        }
-    }
 }
 
 impl Namespaces {

@@ -2,7 +2,8 @@
 //!
 //! The helper's standard input is a stream socket. Its first message is one byte that carries descriptors: the
 //! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, two or three of a pod's namespaces, a socket on
-//! which the daemon waits for what tells of stopped calls, and one for each of [`Policy::places`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
+//! which the daemon waits for what tells of stopped calls, and one for each of [`Policy::places`]. Where that was
+//! [`Work::Prepare`], a second one comes with the command's own task and no other descriptor. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
 //! whether the daemon asked for it or died. The helper answers with one [`Notice`] per line.
 
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ pub(super) struct Task {
 pub(super) enum Work {
     /// To run a command.
     Command(Box<Policy>),
+    /// To make ready for a command with these surroundings ([`Policy::surroundings`]), and to wait for it.
+    Prepare(Box<Policy>),
     /// To make the namespaces of a pod and send a [`PodMade`] with descriptors: of the user namespace, of the network, of
     /// the mount namespace, where there are overlays, of a UDP socket on port 53 of 127.0.0.1, and of TCP sockets that
     /// listen on 127.0.0.1 and, where there is IPv6, on ::1.
@@ -66,7 +69,7 @@ impl Task {
 
     pub(super) fn policy(&self) -> Option<&Policy> {
         match &self.work {
-            Work::Command(policy) => Some(policy),
+            Work::Command(policy) | Work::Prepare(policy) => Some(policy),
             Work::Pod { .. } | Work::Sockets { .. } | Work::Cleanup => None,
         }
     }
@@ -74,7 +77,7 @@ impl Task {
     /// Returns the pod whose namespaces come as descriptors.
     pub(super) fn pod(&self) -> Option<JoinedPod> {
         match &self.work {
-            Work::Command(policy) => policy.joins,
+            Work::Command(policy) | Work::Prepare(policy) => policy.joins,
             Work::Sockets { pod, .. } => Some(*pod),
             Work::Pod { .. } | Work::Cleanup => None,
         }
@@ -174,7 +177,7 @@ pub(super) struct PodFolders {
     pub(super) var_tmp: PathBuf,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Pin {
     pub(super) path: PathBuf,
     pub(super) what: Pinned,
@@ -193,7 +196,7 @@ pub(super) enum Pinned {
 }
 
 /// Everything the helper needs to know, resolved: it looks nothing up.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Policy {
     pub(super) mode: Mode,
@@ -229,6 +232,27 @@ impl Policy {
     /// Returns whether the command's network is a namespace of its own, with a loopback and no way out.
     pub(super) fn has_own_network(&self) -> bool {
         self.mode == Mode::Full && !matches!(self.command.network, Network::Host(_))
+    }
+
+    /// Returns what a helper can make ready before it knows the command: of two commands for which this is the same, the
+    /// one can run in what was made for the other. What depends on files that come and go (secrets, repositories) is not in
+    /// it, and looked at for each command.
+    pub(super) fn surroundings(&self) -> Self {
+        let mut surroundings = self.clone();
+        let none = Command::new(String::new(), PathBuf::new());
+        let command = &mut surroundings.command;
+        command.program = none.program;
+        command.args = none.args;
+        command.cwd = none.cwd;
+        command.env = none.env;
+        command.hidden = none.hidden;
+        command.repositories = none.repositories;
+        command.limits = none.limits;
+        // A pod must not be kept by what waits for its commands.
+        command.pod = none.pod;
+        command.held = none.held;
+        surroundings.pins = Vec::new();
+        surroundings
     }
 }
 

@@ -23,14 +23,9 @@ impl Control {
     pub(super) fn receive(
         &self,
     ) -> Result<(Task, impl Iterator<Item = OwnedFd> + use<>), SetupError> {
-        let receiving = "receiving the policy";
-        let received = descriptors::receive(&self.socket, &mut [0]);
-        let (_, descriptors) = received.during(Step::Prepare, receiving)?;
-        let mut descriptors = descriptors.into_iter();
-        let memory = descriptors.next().ok_or("no descriptor came with it");
-        let memory = memory.during(Step::Prepare, receiving)?;
-        let task = read_task(memory).during(Step::Prepare, "reading the policy")?;
-        Ok((task, descriptors))
+        let order = Order::receive(&self.socket)?.ok_or("no descriptor came with it");
+        let order = order.during(Step::Prepare, "receiving the policy")?;
+        Ok((order.task()?, order.given.into_iter()))
     }
 
     /// Tells the daemon something. A daemon that is gone does not hear it; that is noticed elsewhere.
@@ -72,10 +67,41 @@ pub(super) fn line(notice: &Notice) -> Vec<u8> {
     line
 }
 
-fn read_task(memory: OwnedFd) -> io::Result<Task> {
-    let mut file = File::from(memory);
-    file.rewind()?;
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text)?)
+/// A task as it comes from the daemon, or from the helper's first process to the others.
+pub(super) struct Order {
+    memory: File,
+    /// What came with it.
+    pub(super) given: Vec<OwnedFd>,
+}
+
+impl Order {
+    /// Waits for one; `None` where none will come.
+    pub(super) fn receive(socket: impl AsFd) -> Result<Option<Self>, SetupError> {
+        let received = descriptors::receive(socket, &mut [0]);
+        let (_, given) = received.during(Step::Prepare, "receiving the policy")?;
+        let mut given = given.into_iter();
+        let memory = given.next().map(File::from);
+        Ok(memory.map(|memory| Self {
+            memory,
+            given: given.collect(),
+        }))
+    }
+
+    /// Hands it on with other descriptors. The processes read it one after the other, for they share its offset.
+    pub(super) fn hand_on(&self, socket: impl AsFd, given: &[impl AsFd]) -> io::Result<()> {
+        let given = given.iter().map(AsFd::as_fd);
+        let all: Vec<_> = [self.memory.as_fd()].into_iter().chain(given).collect();
+        descriptors::send(socket, &all)
+    }
+
+    pub(super) fn task(&self) -> Result<Task, SetupError> {
+        let read = || {
+            let mut file = &self.memory;
+            file.rewind()?;
+            let mut text = Vec::new();
+            file.read_to_end(&mut text)?;
+            Ok::<_, io::Error>(serde_json::from_slice(&text)?)
+        };
+        read().during(Step::Prepare, "reading the policy")
+    }
 }

@@ -21,14 +21,21 @@ use crate::policy::Policy;
 use crate::real;
 use crate::{LANDLOCK, Mode, Network, Ports};
 
+/// What will be at a path of the command's view, where it is not there yet.
+pub(super) type ToCome<'a> = [(&'a Path, &'a OwnedFd)];
+
 /// Applies the rules to this process and all it will start. Returns the version (ABI) of what is enforced.
-pub(super) fn restrict(policy: &Policy, opened: &Opened) -> Result<u8, SetupError> {
+pub(super) fn restrict(
+    policy: &Policy,
+    opened: &Opened,
+    to_come: &ToCome<'_>,
+) -> Result<u8, SetupError> {
     // An older kernel enforces those that it knows, and what it lacks is reported by the version it has.
     let rights = ABI::from(i32::from(policy.landlock.min(LANDLOCK)));
     let writable =
-        writable(policy, opened).during(Step::Landlock, "opening what may be changed")?;
-    let rules =
-        rules(policy, opened, writable, rights).during(Step::Landlock, "building the rules")?;
+        writable(policy, opened, to_come).during(Step::Landlock, "opening what may be changed")?;
+    let rules = rules(policy, opened, to_come, writable, rights)
+        .during(Step::Landlock, "building the rules")?;
     let status = rules
         .restrict_self()
         .during(Step::Landlock, "applying the rules")?;
@@ -50,6 +57,7 @@ pub(super) fn restrict(policy: &Policy, opened: &Opened) -> Result<u8, SetupErro
 fn rules(
     policy: &Policy,
     opened: &Opened,
+    to_come: &ToCome<'_>,
     writable: Vec<OwnedFd>,
     rights: ABI,
 ) -> Result<RulesetCreated, RulesetError> {
@@ -78,9 +86,10 @@ fn rules(
         rules = allow_at(rules, path, read)?;
     }
     for path in &policy.command.read_only {
-        rules = match opened.get(path) {
-            Some(place) if policy.mode < Mode::Full => allow(rules, place, read)?,
-            Some(_) | None => allow_at(rules, path, read)?,
+        rules = match (opened.get(path), coming(to_come, path)) {
+            (Some(place), _) if policy.mode < Mode::Full => allow(rules, place, read)?,
+            (_, Some(place)) => allow(rules, place, read)?,
+            (_, None) => allow_at(rules, path, read)?,
         };
     }
     for path in places::DEVICES.iter().map(Path::new) {
@@ -103,12 +112,21 @@ fn change(rights: ABI) -> BitFlags<AccessFs> {
     AccessFs::from_all(rights) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }
 
-fn writable(policy: &Policy, opened: &Opened) -> io::Result<Vec<OwnedFd>> {
+fn coming<'a>(to_come: &ToCome<'a>, path: &Path) -> Option<&'a OwnedFd> {
+    let (_, place) = to_come.iter().find(|(place, _)| *place == path)?;
+    Some(place)
+}
+
+fn writable(policy: &Policy, opened: &Opened, to_come: &ToCome<'_>) -> io::Result<Vec<OwnedFd>> {
     let mut paths: Vec<PathBuf> = policy.command.read_write.clone();
     if policy.mode == Mode::Full {
         // Empty file systems of the command's own by now, see `mounts`, as everything is what it has to be.
         paths.extend(places::private(policy));
-        return paths.iter().map(|path| real::open(path)).collect();
+        let open = |path: &PathBuf| match coming(to_come, path) {
+            Some(place) => place.try_clone(),
+            None => real::open(path),
+        };
+        return paths.iter().map(open).collect();
     }
     paths.extend(policy.private_tmp.clone());
     paths.iter().map(|path| opened.open(path)).collect()

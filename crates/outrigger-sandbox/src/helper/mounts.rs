@@ -47,9 +47,6 @@ const LINKS: [(&str, &str); 5] = [
     ("/var/run", "/run"),
 ];
 
-/// Where a text is, until it is mounted over a file.
-const TEXT: &str = "/.text";
-
 /// What is there, though empty, because programs look for it.
 const EMPTY: [&str; 2] = ["/run", "/var/lib"];
 
@@ -64,34 +61,80 @@ pub(super) fn build(
     opened: &Opened,
     identity: Option<&Identity>,
 ) -> Result<(), SetupError> {
-    mount_change(
-        "/",
-        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
-    )
-    .during(Step::Mounts, "detaching from the system's mounts")?;
-    let kept = keep(policy, opened, identity)?;
-    let shared = shared::keep(policy, identity)?;
-    if let Some(identity) = identity {
-        identity.assume()?;
+    View::begin(policy, opened, identity)?.finish(policy)
+}
+
+/// A view that is not finished: all is attached that does not depend on the command, and what hides files from it is not.
+pub(super) struct View {
+    kept: Vec<(PathBuf, What)>,
+    /// The folders of the pod, which are attached last.
+    shared: Vec<(PathBuf, OwnedFd)>,
+    masks: masks::Masks,
+    /// What files about names say.
+    names: Vec<(PathBuf, OwnedFd)>,
+}
+
+impl View {
+    /// Makes the new root and enters it. No process of a command is in this namespace yet.
+    pub(super) fn begin(
+        policy: &Policy,
+        opened: &Opened,
+        identity: Option<&Identity>,
+    ) -> Result<Self, SetupError> {
+        mount_change(
+            "/",
+            MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+        )
+        .during(Step::Mounts, "detaching from the system's mounts")?;
+        let kept = keep(policy, opened, identity)?;
+        let shared = shared::keep(policy, identity)?;
+        if let Some(identity) = identity {
+            identity.assume()?;
+        }
+        enter_new_root().during(Step::Mounts, "entering the new root")?;
+        make_private(policy)?;
+        let masks = masks::Masks::prepare(policy.command.git)
+            .during(Step::Mounts, "preparing what hides files")?;
+        for (path, what) in &kept {
+            put_back(path, what).during(Step::Mounts, path.display())?;
+        }
+        let mut names = Vec::new();
+        for (number, (path, text)) in policy.names.iter().enumerate() {
+            let text = mount_text(number, text).during(Step::Mounts, path.display())?;
+            names.push((path.clone(), text));
+        }
+        Ok(Self {
+            kept,
+            shared,
+            masks,
+            names,
+        })
     }
-    enter_new_root().during(Step::Mounts, "entering the new root")?;
-    make_private(policy)?;
-    let masks = masks::Masks::prepare(policy.command.git)
-        .during(Step::Mounts, "preparing what hides files")?;
-    for (path, what) in &kept {
-        put_back(path, what).during(Step::Mounts, path.display())?;
+
+    /// What will be at these paths, and is not yet.
+    pub(super) fn to_come(&self) -> impl Iterator<Item = (&Path, &OwnedFd)> {
+        let all = self.shared.iter().chain(&self.names);
+        all.map(|(path, mount)| (path.as_path(), mount))
     }
-    for (path, text) in &policy.names {
-        put_over(path, text).during(Step::Mounts, path.display())?;
+
+    /// Puts what depends on the command into it, and closes it. What is hidden is looked for here, at the last moment.
+    pub(super) fn finish(self, policy: &Policy) -> Result<(), SetupError> {
+        for (number, (path, text)) in self.names.iter().enumerate() {
+            real::open(path)
+                .and_then(|place| cover_opened(text, &place))
+                .and_then(|()| fs::remove_file(text_file(number)))
+                .during(Step::Mounts, path.display())?;
+        }
+        for pin in &policy.pins {
+            pins::pin(pin).during(Step::Mounts, pin.path.display())?;
+        }
+        self.masks.cover(policy)?;
+        shared::put(&self.shared, &self.kept)?;
+        let read_only = libc::MOUNT_ATTR_RDONLY;
+        open("/")
+            .and_then(|root| raw::set_mount_attributes(root.as_fd(), read_only, false))
+            .during(Step::Mounts, "closing the new root")
     }
-    for pin in &policy.pins {
-        pins::pin(pin).during(Step::Mounts, pin.path.display())?;
-    }
-    masks.cover(policy)?;
-    shared::put(&shared, &kept)?;
-    open("/")
-        .and_then(|root| raw::set_mount_attributes(root.as_fd(), libc::MOUNT_ATTR_RDONLY, false))
-        .during(Step::Mounts, "closing the new root")
 }
 
 /// Clones what is to be seen, in the order in which it goes back: outer directories first.
@@ -238,13 +281,18 @@ fn put_back(path: &Path, what: &What) -> io::Result<()> {
     Ok(move_mount(mount, "", CWD, path, flags)?)
 }
 
-/// Has a file say something else.
-fn put_over(path: &Path, text: &str) -> io::Result<()> {
-    fs::write(TEXT, text)?;
-    let mount = clone_opened(&open(TEXT)?)?;
+/// Returns a text, to be mounted over a file.
+fn mount_text(number: usize, text: &str) -> io::Result<OwnedFd> {
+    let file = text_file(number);
+    fs::write(&file, text)?;
+    let mount = clone_opened(&open(&file)?)?;
     raw::set_mount_attributes(mount.as_fd(), libc::MOUNT_ATTR_RDONLY, false)?;
-    cover_opened(&mount, &real::open(path)?)?;
-    fs::remove_file(TEXT)
+    Ok(mount)
+}
+
+/// Where it is until then.
+fn text_file(number: usize) -> PathBuf {
+    PathBuf::from(format!("/.text-{number}"))
 }
 
 pub(super) fn cover_opened(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {

@@ -4,13 +4,13 @@
 //! reason, the kernel kills every process in there.
 
 use std::fs::{self, File};
-use std::io::{self, PipeWriter, Read, Write};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use super::control::Control;
@@ -131,22 +131,8 @@ fn why_not(mounted: io::Result<()>) -> String {
 /// Runs the program in new namespaces. Returns when none of its processes is left; the first process of the namespaces may
 /// be about to end, and the kernel to take them apart, which takes longer than many a program.
 pub(super) fn guard(launch: Launch<'_>) -> Result<(), SetupError> {
-    match launch.pod {
-        None => match launch.identity {
-            None => own_user_namespace(UnshareFlags::NEWPID)?,
-            Some(identity) => {
-                limits::give_way().during(Step::Namespaces, "giving way")?;
-                identity.enter(UnshareFlags::NEWPID)?;
-            }
-        },
-        Some(pod) => {
-            limits::give_way().during(Step::Namespaces, "giving way")?;
-            move_into_link_name_space(pod.user.as_fd(), Some(LinkNameSpaceType::User))
-                .during(Step::Namespaces, "entering the pod")?;
-            raw::unshare(UnshareFlags::NEWPID).during(Step::Namespaces, "unshare")?;
-        }
-    }
-    let (mut left, alone) = io::pipe().during(Step::Prepare, "making a pipe")?;
+    become_guard(launch)?;
+    let (left, alone) = io::pipe().during(Step::Prepare, "making a pipe")?;
     match raw::fork().during(Step::Namespaces, "starting the first process")? {
         Fork::Child => {
             drop(left);
@@ -162,14 +148,34 @@ pub(super) fn guard(launch: Launch<'_>) -> Result<(), SetupError> {
             if aside.is_err() {
                 rustix::process::kill_process(init, Signal::KILL).unwrap_or_default();
             }
-            if left.read_exact(&mut [0]).is_err() {
-                // Others were left: this ends after the kernel has killed and reaped the whole namespace, not before.
-                raw::wait(Some(init), true)
-                    .during(Step::Namespaces, "waiting for the first process")?;
-            }
+            until_nothing_is_left(init, left)?;
             aside
         }
     }
+}
+
+/// Has the next child of this process be the first one of a namespace.
+pub(super) fn become_guard(launch: Launch<'_>) -> Result<(), SetupError> {
+    let Some(pod) = launch.pod else {
+        let Some(identity) = launch.identity else {
+            return own_user_namespace(UnshareFlags::NEWPID);
+        };
+        limits::give_way().during(Step::Namespaces, "giving way")?;
+        return identity.enter(UnshareFlags::NEWPID);
+    };
+    limits::give_way().during(Step::Namespaces, "giving way")?;
+    move_into_link_name_space(pod.user.as_fd(), Some(LinkNameSpaceType::User))
+        .during(Step::Namespaces, "entering the pod")?;
+    raw::unshare(UnshareFlags::NEWPID).during(Step::Namespaces, "unshare")
+}
+
+/// Waits until no process of the namespace is left but its first, which says so through a pipe where it can.
+pub(super) fn until_nothing_is_left(init: Pid, mut left: PipeReader) -> Result<(), SetupError> {
+    if left.read_exact(&mut [0]).is_err() {
+        // Others were left: this ends after the kernel has killed and reaped the whole namespace, not before.
+        raw::wait(Some(init), true).during(Step::Namespaces, "waiting for the first process")?;
+    }
+    Ok(())
 }
 
 /// Makes a user namespace and others, with the user mapped to itself, so that files keep their owner, and nobody else.
@@ -189,7 +195,33 @@ fn own_user_namespace(others: UnshareFlags) -> Result<(), SetupError> {
 }
 
 /// Supervises the program, and says through `alone` that there is no other process in the namespace, where that is so.
-fn init(launch: Launch<'_>, mut alone: PipeWriter) -> Result<(), SetupError> {
+fn init(launch: Launch<'_>, alone: PipeWriter) -> Result<(), SetupError> {
+    become_init(launch)?;
+    mounts::build(launch.policy, launch.opened, launch.identity)?;
+    if launch.identity.is_some() {
+        // That was forgotten with the user that this was before.
+        end_with_guard()?;
+        if is_broken(&alone) {
+            let reason = "it has ended already";
+            return Err(SetupError::new(Step::Namespaces, "the guard", reason));
+        }
+    }
+    supervisor::run(launch)?;
+    say_if_alone(alone);
+    Ok(())
+}
+
+/// To be done when nothing that was started here is waited for any more.
+pub(super) fn say_if_alone(mut alone: PipeWriter) {
+    // Whoever loses his parent in here is a child of this process.
+    if raw::is_childless() {
+        // Read by nobody who has failed.
+        alone.write_all(&[0]).unwrap_or_default();
+    }
+}
+
+/// Puts the first process of a namespace into the other namespaces.
+pub(super) fn become_init(launch: Launch<'_>) -> Result<(), SetupError> {
     end_with_guard()?;
     let mut namespaces =
         UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP;
@@ -209,21 +241,6 @@ fn init(launch: Launch<'_>, mut alone: PipeWriter) -> Result<(), SetupError> {
     raw::unshare(namespaces).during(Step::Namespaces, "unshare")?;
     if namespaces.contains(UnshareFlags::NEWNET) {
         raw::bring_loopback_up().during(Step::Namespaces, "bringing loopback up")?;
-    }
-    mounts::build(launch.policy, launch.opened, launch.identity)?;
-    if launch.identity.is_some() {
-        // That was forgotten with the user that this was before.
-        end_with_guard()?;
-        if is_broken(&alone) {
-            let reason = "it has ended already";
-            return Err(SetupError::new(Step::Namespaces, "the guard", reason));
-        }
-    }
-    supervisor::run(launch)?;
-    // Whoever loses his parent in here is a child of this process.
-    if raw::is_childless() {
-        // Read by nobody who has failed.
-        alone.write_all(&[0]).unwrap_or_default();
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::policy::{PRIVATE, Policy};
 
 /// What any program needs to run at all, for reading and executing. `/proc` comes on top.
-pub(super) const SYSTEM: [&str; 11] = [
+pub(crate) const SYSTEM: [&str; 11] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -20,7 +20,7 @@ pub(super) const SYSTEM: [&str; 11] = [
 ];
 
 /// The devices without state of their own.
-pub(super) const DEVICES: [&str; 6] = [
+pub(crate) const DEVICES: [&str; 6] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",

@@ -294,8 +294,13 @@ pub(super) fn stop_at(calls: &[Stop]) -> io::Result<OwnedFd> {
 
 /// Has the runtime say when a descriptor can be read. Must be called within a runtime.
 pub(crate) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    watched(descriptor, Interest::READABLE)
+}
+
+/// The same of something else that can happen to it.
+pub(crate) fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open, owned by what it is put into here, and has one number as long as it lives.
-    Ok(unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?)
+    Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest) }?)
 }
 
 impl Stop {

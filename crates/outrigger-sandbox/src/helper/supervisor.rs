@@ -39,7 +39,9 @@ pub(super) fn run(launch: Launch<'_>) -> Result<(), SetupError> {
         }
         Fork::Parent(program) => {
             drop(report);
-            let outcome = supervise(program, status, launch.control, has_namespace);
+            let outcome = be_ready().and_then(|children| {
+                supervise(program, status, launch.control, (children, has_namespace))
+            });
             if outcome.is_err() && !has_namespace {
                 // Nobody else would, and what comes next relies on it.
                 kill_what_is_left().during(Step::Prepare, "ending the program")?;
@@ -58,14 +60,18 @@ fn become_reaper(own: Pid) -> Result<(), SetupError> {
     }
 }
 
-fn supervise(
+/// Makes of the process that has started the worker one that only watches. Returns what tells of the ends of its children.
+pub(super) fn be_ready() -> Result<OwnedFd, SetupError> {
+    super::step_aside().during(Step::Prepare, "stepping aside")?;
+    raw::child_signals().during(Step::Prepare, "listening to the kernel")
+}
+
+pub(super) fn supervise(
     program: Pid,
     status: PipeReader,
     control: &Control,
-    has_namespace: bool,
+    (children, has_namespace): (OwnedFd, bool),
 ) -> Result<(), SetupError> {
-    super::step_aside().during(Step::Prepare, "stepping aside")?;
-    let children = raw::child_signals().during(Step::Prepare, "listening to the kernel")?;
     let supervisor = Supervisor {
         program,
         status: Some(status),

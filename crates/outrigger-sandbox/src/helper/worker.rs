@@ -5,13 +5,15 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::process::{Pid, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::control::line;
+use super::control::{Order, line};
+use super::mounts::View;
 use super::opened::Opened;
 use super::seccomp::Spared;
 use super::zygote::Origin;
@@ -60,6 +62,78 @@ pub(super) fn become_program(launch: Launch<'_>, above: Above, mut status: File)
     send(Notice::Failed(failure));
 }
 
+/// The same for a command that is not known yet: confines itself, then waits on `orders` for it. Ends without a word where
+/// there will be none.
+pub(super) fn become_some_program(
+    launch: Launch<'_>,
+    supervisor: Pid,
+    view: &View,
+    orders: &UnixStream,
+    mut status: File,
+) {
+    let failure = prepare(launch, supervisor, view).and_then(|layers| {
+        let Some(order) = Order::receive(orders)? else {
+            return Ok(None);
+        };
+        let task = order.task()?;
+        let groups: Vec<_> = order.given.into_iter().map(File::from).collect();
+        let Some(policy) = task.policy() else {
+            return Ok(None);
+        };
+        enter(policy, launch.opened).during(Step::Directory, policy.command.cwd.display())?;
+        join(&groups)?;
+        limits::apply(&policy.command.limits, policy.mode)
+            .during(Step::Limits, "setting resource limits")?;
+        give_up_capabilities().during(Step::Capabilities, "dropping capabilities")?;
+        status
+            .write_all(&line(&Notice::Confined(layers)))
+            .unwrap_or_default();
+        Ok(Some(execute(policy)))
+    });
+    if let Some(failure) = failure.unwrap_or_else(Some) {
+        status
+            .write_all(&line(&Notice::Failed(failure)))
+            .unwrap_or_default();
+    }
+}
+
+/// Puts on what can be before there is a command. Capabilities are given up with the rest of it: until then they let this
+/// process enter a folder.
+fn prepare(launch: Launch<'_>, supervisor: Pid, view: &View) -> Result<Layers, SetupError> {
+    let Launch { policy, opened, .. } = launch;
+    begin(supervisor)?;
+    bound_capabilities().during(Step::Capabilities, "dropping capabilities")?;
+    rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
+    let to_come: Vec<_> = view.to_come().collect();
+    let landlock = Some(landlock::restrict(policy, opened, &to_come)?);
+    if let Some(calls) = launch.calls {
+        seccomp::stop_at(&policy.stops, calls)?;
+    }
+    Ok(Layers {
+        namespaces: true,
+        landlock,
+        seccomp: seccomp::restrict(policy, landlock, &Spared::default())?,
+        rlimits: true,
+        unverified: &[],
+    })
+}
+
+fn begin(supervisor: Pid) -> Result<(), SetupError> {
+    die_with(supervisor)?;
+    // Away from the daemon's terminal, and into a group in which `kill 0` spares the supervisor.
+    rustix::process::setsid().during(Step::Prepare, "starting a session")?;
+    raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")
+}
+
+fn join(groups: &[File]) -> Result<(), SetupError> {
+    for mut group in groups {
+        // This process, and so all it starts.
+        let joined = group.write_all(b"0");
+        joined.during(Step::Cgroup, "joining the control group")?;
+    }
+    Ok(())
+}
+
 fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
     let Launch {
         policy,
@@ -67,10 +141,7 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
         groups,
         ..
     } = launch;
-    die_with(above.supervisor)?;
-    // Away from the daemon's terminal, and into a group in which `kill 0` spares the supervisor.
-    rustix::process::setsid().during(Step::Prepare, "starting a session")?;
-    raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")?;
+    begin(above.supervisor)?;
     enter(policy, opened).during(Step::Directory, policy.command.cwd.display())?;
     if policy.mode < Mode::Full {
         limits::give_way().during(Step::Prepare, "giving way")?;
@@ -78,14 +149,12 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
     if policy.mode == Mode::None {
         return spare_first_process(policy, above);
     }
-    for mut group in groups {
-        // This process, and so all it starts.
-        let joined = group.write_all(b"0");
-        joined.during(Step::Cgroup, "joining the control group")?;
-    }
+    join(groups)?;
     limits::apply(&policy.command.limits, policy.mode)
         .during(Step::Limits, "setting resource limits")?;
-    drop_capabilities().during(Step::Capabilities, "dropping capabilities")?;
+    bound_capabilities()
+        .and_then(|()| give_up_capabilities())
+        .during(Step::Capabilities, "dropping capabilities")?;
     rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
     // Read while the daemon's part of `/proc` may be.
     let spared = match policy.mode {
@@ -93,7 +162,7 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
         _ => above.spared(),
     };
     let landlock = match policy.mode >= Mode::Fallback {
-        true => Some(landlock::restrict(policy, opened)?),
+        true => Some(landlock::restrict(policy, opened, &[])?),
         false => None,
     };
     if let Some(calls) = launch.calls {
@@ -141,9 +210,9 @@ fn die_with(parent: Pid) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// Gives up every capability. Only a process that holds `CAP_SETPCAP` can lower the bounding set; for the others
-/// `no_new_privs` keeps it from being of use.
-fn drop_capabilities() -> rustix::io::Result<()> {
+/// Keeps this process from ever getting a capability that it has not. Only one that holds `CAP_SETPCAP` can lower the
+/// bounding set; for the others `no_new_privs` keeps it from being of use.
+fn bound_capabilities() -> rustix::io::Result<()> {
     rustix::thread::clear_ambient_capability_set()?;
     if rustix::thread::capabilities(None)?
         .effective
@@ -159,6 +228,10 @@ fn drop_capabilities() -> rustix::io::Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+fn give_up_capabilities() -> rustix::io::Result<()> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),

@@ -8,10 +8,13 @@ pub(crate) mod children;
 mod groups;
 pub(crate) mod helpers;
 mod places;
+mod policy;
+pub(crate) mod ready;
 mod users;
 
-use std::fs::{self, DirBuilder};
+use std::fs::DirBuilder;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
@@ -19,15 +22,18 @@ use std::sync::Arc;
 
 use futures::future::try_join_all;
 use rustix::net::Shutdown;
+use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{OnceCell, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::attend::Known;
 pub(crate) use self::groups::limits;
 use self::groups::make_group;
-use self::helpers::{Given, Helpers};
+use self::helpers::{Given, Helpers, Pipes, Waiting};
+use self::policy::{about_names, policy, resolve, share};
+use self::ready::{Plan, Ready};
 pub(crate) use self::users::try_users;
 use super::{Exit, Process, Purpose, Reached, Restored, SpawnError};
 use crate::cgroup::Groups;
@@ -36,10 +42,10 @@ use crate::git::watch::{Watch, Watches};
 use crate::git::{self, Protection, References};
 use crate::ids::Table;
 use crate::layers::{Layers, Step};
+use crate::outgoing::Attended;
 use crate::outgoing::rules::Rules;
-use crate::outgoing::{Attended, names};
-use crate::pod::{self, Namespaces, PodSettings, RUNTIME};
-use crate::policy::{Cleanup, PRIVATE, PodFolders, Policy, TERMINATE, Task, Work};
+use crate::pod::{self, Namespaces, PodSettings};
+use crate::policy::{Cleanup, PRIVATE, TERMINATE, Task, Work};
 use crate::{
     Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Settings, Shared, cgroup, quota,
 };
@@ -65,6 +71,8 @@ pub(crate) struct State {
     closed: Closed,
     /// One token of it for each pod, until its folders are removed.
     pods: TaskTracker,
+    /// For what is made ready before a command is known.
+    ready: Arc<Semaphore>,
 }
 
 impl State {
@@ -76,6 +84,7 @@ impl State {
             watches: Watches::default(),
             closed: Closed::default(),
             pods: TaskTracker::new(),
+            ready: Arc::new(Semaphore::new(ready::MOST)),
         }
     }
 }
@@ -86,6 +95,24 @@ pub(crate) async fn spawn(
     command: &Command,
     mode: Mode,
     purpose: Purpose,
+) -> Result<Process, SpawnError> {
+    let pod = command.pod.as_ref();
+    let Some(ready) = pod.and_then(|pod| pod.ready().lock().take()) else {
+        return start(shared, command, mode, purpose, None).await;
+    };
+    match start(shared, command, mode, purpose, Some(ready)).await {
+        // Perhaps what was made ready was, or a process of it is dead. Nothing has run.
+        Err(SpawnError::Refused(_)) => start(shared, command, mode, purpose, None).await,
+        started => started,
+    }
+}
+
+async fn start(
+    shared: &Shared,
+    command: &Command,
+    mode: Mode,
+    purpose: Purpose,
+    ready: Option<Ready>,
 ) -> Result<Process, SpawnError> {
     let is_run = purpose == Purpose::Run;
     let closed = async {
@@ -103,12 +130,14 @@ pub(crate) async fn spawn(
     };
     let outside = users::outside(shared, command, mode, purpose)?;
     // Each of them waits for a thread that looks at files.
-    let (closed, places, references, folders, group) = tokio::join!(
+    let (closed, places, references, folders, group, names, ready) = tokio::join!(
         closed,
         places::open(command),
         references(shared, command, mode),
         folders,
         make_group(shared, command, is_run && mode > Mode::None),
+        about_names(&command.network),
+        current(ready),
     );
     let (places, references, folders) = (places?, references?, folders?);
     let (folders, quota) = folders.unzip();
@@ -119,7 +148,7 @@ pub(crate) async fn spawn(
     };
     let mut policy = policy(shared, command, mode, private_tmp.clone());
     policy.outside = outside;
-    resolve(&mut policy).await;
+    resolve(&mut policy, names);
     if let Some(folders) = folders {
         share(&mut policy, folders);
     }
@@ -134,11 +163,6 @@ pub(crate) async fn spawn(
         None => Attended::default(),
     };
     policy.stops = attended.stops();
-    let calls = match policy.stops.is_empty() {
-        true => None,
-        false => Some(BlockingStream::pair().map_err(SpawnError::Helper)?),
-    };
-    let (ours, theirs) = calls.unzip();
     policy.places = places.iter().map(|(path, _)| path.clone()).collect();
     if command.git >= GitAccess::Write {
         policy.command.read_write.extend(protection.outside);
@@ -162,18 +186,19 @@ pub(crate) async fn spawn(
         private_tmp: private_tmp.filter(|_| mode < Mode::Full),
         cgroups: group.keep(),
     };
+    let helpers = &shared.state.helpers;
+    let next = match is_run {
+        true => Plan::new(pod, helpers, &shared.state.ready, &policy, &places),
+        false => None,
+    };
+    let ready = ready.and_then(|ready| ready.for_command(&policy, &places));
     let task = Task {
         work: Work::Command(Box::new(policy)),
         cleanup,
     };
-    let given = Given {
-        pod: namespaces,
-        calls: theirs.as_ref(),
-        places: &places,
-    };
-    let assigned = shared.state.helpers.assign(&task, given);
+    let assigned = assign(helpers, ready, &task, namespaces, &places);
     let cleanup = task.cleanup;
-    let (socket, pipes) = match assigned {
+    let (socket, pipes, calls) = match assigned {
         Ok(assigned) => assigned,
         Err(error) => {
             cleanup.remove_empty_tmp();
@@ -183,9 +208,8 @@ pub(crate) async fn spawn(
             return Err(error);
         }
     };
-    drop(theirs);
     let attending = namespaces
-        .zip(ours)
+        .zip(calls)
         .map(|(namespaces, socket)| namespaces.gateway().attend(socket, attended));
     let (tree, started) = attend::begin(
         socket,
@@ -194,6 +218,7 @@ pub(crate) async fn spawn(
         watch,
         quota.map(quota::Watch::new),
         (pod.cloned(), attending),
+        next,
     );
     let mut process = Process {
         stdin: pipes.stdin,
@@ -214,6 +239,38 @@ pub(crate) async fn spawn(
         }
         Err(error) => Err(SpawnError::Helper(io::Error::other(error))),
     }
+}
+
+/// Has a helper take up the task, that which made ready for it where there is one. Returns the way to it, the pipes of the
+/// program, and where its stopped calls are told.
+fn assign(
+    helpers: &Helpers,
+    ready: Option<(Waiting, Option<BlockingStream>)>,
+    task: &Task,
+    namespaces: Option<&Namespaces>,
+    places: &[(PathBuf, OwnedFd)],
+) -> Result<(UnixStream, Pipes, Option<BlockingStream>), SpawnError> {
+    if let Some((helper, calls)) = ready {
+        let assigned = helpers.assign_ready(helper, task);
+        return assigned.map(|(socket, pipes)| (socket, pipes, calls));
+    }
+    let stops = task.policy().is_some_and(|policy| !policy.stops.is_empty());
+    let calls = stops.then(BlockingStream::pair).transpose();
+    let (ours, theirs) = calls.map_err(SpawnError::Helper)?.unzip();
+    let given = Given {
+        pod: namespaces,
+        calls: theirs.as_ref(),
+        places,
+    };
+    let (socket, pipes) = helpers.assign(task, given)?;
+    Ok((socket, pipes, ours))
+}
+
+/// Returns what was made ready, where nothing that it was made from has changed.
+async fn current(ready: Option<Ready>) -> Option<Ready> {
+    let ready = ready?;
+    let look = move || ready.is_current().then_some(ready);
+    tokio::task::spawn_blocking(look).await.ok().flatten()
 }
 
 /// Returns what the daemon has to answer in a pod for a command with this network.
@@ -298,97 +355,6 @@ async fn watch(shared: &Shared, command: &Command, mode: Mode) -> Watch {
         }
         _ => Watch::default(),
     }
-}
-
-fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<PathBuf>) -> Policy {
-    let mut command = command.clone();
-    if let Some(path) = &private_tmp {
-        let path = path.display().to_string();
-        command.env.insert("TMPDIR".to_owned(), path.clone());
-        command.env.insert("XDG_RUNTIME_DIR".to_owned(), path);
-    }
-    command.read_only.extend_from_slice(&shared.toolchains);
-    let is_apart = mode == Mode::Full && command.pod.is_some();
-    if let Network::Outgoing(ports) = &command.network
-        && !is_apart
-    {
-        command.network = match command.hosts {
-            None => Network::Host(ports.clone()),
-            Some(_) => Network::Off,
-        };
-    }
-    if let Network::Outgoing(Ports::Only(ports)) | Network::Host(Ports::Only(ports)) =
-        &mut command.network
-    {
-        ports.retain(|port| Some(port) != shared.own_port.get());
-    }
-    // Asked and told in the daemon, not in the helper.
-    command.hosts = None;
-    command.listening = None;
-    Policy {
-        mode,
-        outside: None,
-        command,
-        places: Vec::new(),
-        home: shared.settings.home.clone(),
-        pod: None,
-        joins: None,
-        stops: Vec::new(),
-        caches: Vec::new(),
-        names: Vec::new(),
-        pins: Vec::new(),
-        private_tmp,
-        private_bytes: shared.settings.private_bytes,
-        landlock: shared.settings.landlock,
-    }
-}
-
-/// Lets a command with the network read the files about names, which are below `/run` on many systems, and says what is in
-/// them where the daemon looks names up.
-async fn resolve(policy: &mut Policy) {
-    let command = &mut policy.command;
-    if command.network == Network::Off {
-        return;
-    }
-    let look = || {
-        let files = [
-            (names::RESOLVER, names::resolver()),
-            (names::HOSTS, names::hosts()),
-        ];
-        let files = files.map(|(path, text)| Some((fs::canonicalize(path).ok()?, text)));
-        files.into_iter().flatten().collect::<Vec<_>>()
-    };
-    let files = tokio::task::spawn_blocking(look).await.unwrap_or_default();
-    command
-        .read_only
-        .extend(files.iter().map(|(path, _)| path.clone()));
-    if matches!(command.network, Network::Outgoing(_)) {
-        policy.names = files;
-    }
-}
-
-/// Gives a command the folders of its pod: at the places that they stand for in full mode, by their own paths below it.
-fn share(policy: &mut Policy, folders: PodFolders) {
-    let command = &mut policy.command;
-    let tmp = match policy.mode {
-        Mode::Full => PathBuf::from("/tmp"),
-        _ => {
-            let home = folders.home.display().to_string();
-            command.env.insert("HOME".to_owned(), home);
-            let own = [&folders.home, &folders.tmp];
-            command.read_write.extend(own.into_iter().cloned());
-            folders.tmp.clone()
-        }
-    };
-    for (name, path) in [
-        ("TMPDIR", tmp.clone()),
-        ("XDG_RUNTIME_DIR", tmp.join(RUNTIME)),
-    ] {
-        command
-            .env
-            .insert(name.to_owned(), path.display().to_string());
-    }
-    policy.pod = Some(folders);
 }
 
 /// Returns a new pod of a user's, or of the daemon's own.

@@ -3,32 +3,51 @@
 use outrigger_sandbox::Mode;
 
 use crate::attempts::{Attempt, Targets, on_files, on_processes, on_sockets};
-use crate::support::{World, as_ordinary_user, run};
+use crate::support::{World, as_ordinary_user, in_pod, ready, run};
 
-async fn escapes(attempt: &Attempt, mode: Mode) -> (bool, String) {
+async fn escapes(attempt: &Attempt, mode: Mode, how: How) -> (bool, String) {
     let mut targets = Targets::new();
     let sandbox = targets.world.sandbox(mode);
     assert_eq!(sandbox.report().await.mode, mode);
     let line = targets.aim(attempt);
     let mut command = targets.world.bash(&line);
+    if how == How::Ready {
+        let pod = sandbox.pod();
+        run(&sandbox, &in_pod(&targets.world, &pod, ":")).await;
+        ready(&pod).await;
+        command.pod = Some(pod);
+    }
     command.hidden = vec![targets.project(".env"), targets.project("missing")];
     let output = run(&sandbox, &command).await;
     let all = output.stdout.text + &output.stderr.text;
     ((attempt.escaped)(&mut targets, &all), all)
 }
 
+/// How an attempt is run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Alone,
+    /// As a second command of a pod, in what was made ready after the first one. It did not know what would be hidden.
+    Ready,
+}
+
 pub(crate) async fn judge(attempts: Vec<Attempt>) {
     let mut wrong = Vec::new();
     for attempt in attempts {
-        let (escaped, output) = escapes(&attempt, Mode::None).await;
+        let (escaped, output) = escapes(&attempt, Mode::None, How::Alone).await;
         if !escaped {
             wrong.push(format!(
                 "{}: fails even without a sandbox: {output}",
                 attempt.name
             ));
         }
-        for mode in [Mode::Limits, Mode::Fallback, Mode::Full] {
-            let (escaped, output) = escapes(&attempt, mode).await;
+        for (mode, how) in [
+            (Mode::Limits, How::Alone),
+            (Mode::Fallback, How::Alone),
+            (Mode::Full, How::Alone),
+            (Mode::Full, How::Ready),
+        ] {
+            let (escaped, output) = escapes(&attempt, mode, how).await;
             if escaped && mode >= attempt.stopped_from {
                 wrong.push(format!("{} gets through in {mode}: {output}", attempt.name));
             }

@@ -31,6 +31,8 @@ mod pods;
 #[cfg(test)]
 mod quota;
 #[cfg(test)]
+mod ready;
+#[cfg(test)]
 mod repositories;
 #[cfg(test)]
 mod roots;

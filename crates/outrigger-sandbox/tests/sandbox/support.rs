@@ -156,6 +156,17 @@ pub(crate) fn in_pod(world: &World, pod: &Pod, line: &str) -> Command {
     command
 }
 
+/// Waits until something was made ready for the next command of a pod.
+pub(crate) async fn ready(pod: &Pod) {
+    let became = async {
+        while !pod.is_ready() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let became = tokio::time::timeout(PATIENCE, became).await;
+    became.expect("something that was made ready");
+}
+
 /// What a command writes, to both streams.
 pub(crate) async fn output(sandbox: &Sandbox, command: &Command) -> String {
     let output = run(sandbox, command).await;

@@ -21,6 +21,7 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::helpers::{self, Given, Helper, Helpers};
+use super::ready::Plan;
 use super::{Exit, Reached, Restored, SpawnError, Tree};
 use crate::git::watch::Watch;
 use crate::layers::{Layers, SetupError, Step};
@@ -60,6 +61,8 @@ struct Running {
     /// Kept until nothing is left of the command: its pod, where it may write, and what makes connections for it.
     surroundings: (Option<Pod>, Option<DropGuard>),
     known: watch::Sender<Known>,
+    /// What is made ready when it has ended.
+    next: Option<Plan>,
     /// The process group of the program, where its number is the same for the daemon.
     group: Option<Pid>,
     is_dead: bool,
@@ -73,6 +76,7 @@ pub(super) fn begin(
     watch: Watch,
     quota: Option<quota::Watch>,
     surroundings: (Option<Pod>, Option<DropGuard>),
+    next: Option<Plan>,
 ) -> (Tree, oneshot::Receiver<Result<Layers, SpawnError>>) {
     let (notices, requests) = socket.into_split();
     let running = Running {
@@ -84,6 +88,7 @@ pub(super) fn begin(
         quota,
         surroundings,
         known: watch::Sender::default(),
+        next,
         group: None,
         is_dead: false,
     };
@@ -156,9 +161,13 @@ impl Running {
             true => Duration::ZERO,
             false => REMOVAL_PATIENCE,
         };
+        let next = self.next.take();
         let mut tidying = pin!(self.tidy_up(is_dead));
         let is_tidy = timeout(patience, &mut tidying).await.is_ok();
         known.send_modify(|known| known.restored = Some(restored));
+        if let Some(next) = next {
+            next.carry_out().await;
+        }
         if !is_tidy {
             tidying.await;
         }

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 
 use super::{SpawnError, StdinPipe, children};
 use crate::helper::raw;
+use crate::layers::Step;
 use crate::pod::Namespaces;
 use crate::policy::Task;
 use crate::{HELPER_ARGUMENT, Stdin, descriptors};
@@ -51,6 +52,16 @@ pub(crate) struct Given<'a> {
     pub(crate) places: &'a [(PathBuf, OwnedFd)],
 }
 
+impl<'a> Given<'a> {
+    /// In the order in which a helper expects them.
+    fn all(self) -> impl Iterator<Item = BorrowedFd<'a>> {
+        let pod = self.pod.into_iter().flat_map(Namespaces::descriptors);
+        let calls = self.calls.into_iter().map(AsFd::as_fd);
+        let places = self.places.iter().map(|(_, place)| place.as_fd());
+        pod.chain(calls).chain(places)
+    }
+}
+
 /// What is left here of the pipes of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Pipes {
@@ -74,43 +85,43 @@ impl Helpers {
         task: &Task,
         given: Given<'_>,
     ) -> Result<(UnixStream, Pipes), SpawnError> {
-        let text =
-            serde_json::to_vec(task).map_err(|error| SpawnError::Command(error.to_string()))?;
-        let pod = given.pod.into_iter().flat_map(Namespaces::descriptors);
-        let calls = given.calls.into_iter().map(AsFd::as_fd);
-        let places = given.places.iter().map(|(_, place)| place.as_fd());
-        let given: Vec<_> = pod.chain(calls).chain(places).collect();
-        let stdin = task.policy().map(|policy| policy.command.stdin);
-        self.begin(&text, stdin, &given).map_err(SpawnError::Helper)
+        let memory = written(task)?;
+        let begin = || {
+            let stdin = task.policy().map(|policy| policy.command.stdin);
+            let input = match stdin {
+                Some(Stdin::Piped) => Some(io::pipe()?),
+                Some(Stdin::Null) | None => None,
+            };
+            let mut first = vec![memory.as_fd()];
+            first.extend(input.as_ref().map(|(reader, _)| reader.as_fd()));
+            first.extend(given.all());
+            let helper = self.helper(&first)?;
+            let (socket, mut pipes) = helper.taken(stdin.is_some())?;
+            if let Some((_, writer)) = input {
+                pipes.stdin = Some(StdinPipe::from_owned_fd(OwnedFd::from(writer))?);
+            }
+            Ok((socket, pipes))
+        };
+        begin().map_err(SpawnError::Helper)
     }
 
-    fn begin(
+    /// Has a helper make ready for commands with the surroundings of this task, which have no input.
+    pub(super) fn make_ready(&self, task: &Task, given: Given<'_>) -> Result<Waiting, SpawnError> {
+        let memory = written(task)?;
+        let first: Vec<_> = [memory.as_fd()].into_iter().chain(given.all()).collect();
+        self.helper(&first).map_err(SpawnError::Helper)
+    }
+
+    /// The same as [`Helpers::assign`], of a helper that made ready for it.
+    pub(super) fn assign_ready(
         &self,
-        task: &[u8],
-        stdin: Option<Stdin>,
-        given: &[BorrowedFd<'_>],
-    ) -> io::Result<(UnixStream, Pipes)> {
-        let memory = rustix::fs::memfd_create("outrigger-policy", MemfdFlags::CLOEXEC)?;
-        std::fs::File::from(memory.try_clone()?).write_all(task)?;
-        let input = match stdin {
-            Some(Stdin::Piped) => Some(io::pipe()?),
-            Some(Stdin::Null) | None => None,
-        };
-        let mut first = vec![memory.as_fd()];
-        first.extend(input.as_ref().map(|(reader, _)| reader.as_fd()));
-        first.extend(given);
-        let Waiting { socket, output } = self.helper(&first)?;
-        socket.set_nonblocking(true)?;
-        let mut pipes = Pipes::default();
-        if let Some((_, writer)) = input {
-            pipes.stdin = Some(StdinPipe::from_owned_fd(OwnedFd::from(writer))?);
-        }
-        if stdin.is_some() {
-            let [stdout, stderr] = output.map(OwnedFd::from);
-            pipes.stdout = Some(ChildStdout::from_std(stdout.into())?);
-            pipes.stderr = Some(ChildStderr::from_std(stderr.into())?);
-        }
-        Ok((UnixStream::from_std(socket)?, pipes))
+        ready: Waiting,
+        task: &Task,
+    ) -> Result<(UnixStream, Pipes), SpawnError> {
+        let memory = written(task)?;
+        descriptors::send(&ready.socket, &[memory.as_fd()])
+            .map_err(|error| SpawnError::refused(Step::Prepare, error))?;
+        ready.taken(true).map_err(SpawnError::Helper)
     }
 
     /// Sends a first message to the helper that waits, or to a new one, and has the next one be made ready.
@@ -171,11 +182,37 @@ impl Started {
     }
 }
 
-/// A helper that was asked for and has no task. Dropping it ends it.
+/// A helper that was asked for and has no command. Dropping it ends it.
 #[derive(Debug)]
-struct Waiting {
+pub(super) struct Waiting {
     socket: BlockingStream,
     output: [PipeReader; 2],
+}
+
+impl Waiting {
+    /// Returns the way to one that has its task now, and the pipes of its program, if it has one.
+    fn taken(self, has_program: bool) -> io::Result<(UnixStream, Pipes)> {
+        self.socket.set_nonblocking(true)?;
+        let mut pipes = Pipes::default();
+        if has_program {
+            let [stdout, stderr] = self.output.map(OwnedFd::from);
+            pipes.stdout = Some(ChildStdout::from_std(stdout.into())?);
+            pipes.stderr = Some(ChildStderr::from_std(stderr.into())?);
+        }
+        Ok((UnixStream::from_std(self.socket)?, pipes))
+    }
+}
+
+/// Writes a task into memory that is handed to a helper.
+fn written(task: &Task) -> Result<OwnedFd, SpawnError> {
+    let text = serde_json::to_vec(task).map_err(|error| SpawnError::Command(error.to_string()))?;
+    let write = || {
+        let memory = rustix::fs::memfd_create("outrigger-policy", MemfdFlags::CLOEXEC)?;
+        let mut file = std::fs::File::from(memory);
+        file.write_all(&text)?;
+        Ok(OwnedFd::from(file))
+    };
+    write().map_err(SpawnError::Helper)
 }
 
 /// The process of which helpers are forks. Dropping it ends it.
