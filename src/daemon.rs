@@ -129,7 +129,7 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
     );
     let cluster = config.cluster.as_ref();
     let shared = Arc::new(Shared {
-        node: Node::here(config.cluster.as_ref().and_then(|it| it.name.as_deref())),
+        node: Node::here(cluster.and_then(|it| it.name.as_deref())),
         gate: gate
             .for_users(users.clone(), config.auth.header.clone())
             .for_cluster(
@@ -149,10 +149,8 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
     daemon.mcp.listens_at(address);
     let shown_token = made_up.then(|| token.expose_secret().to_owned());
     let line = ReadyLine::new(address, shown_token, config.server.console);
-    let ready_file = options.ready_file.as_ref();
-    let ready_file = ready_file
-        .map(|path| line.write(path.clone()))
-        .transpose()?;
+    let ready_file = options.ready_file.clone();
+    let ready_file = ready_file.map(|path| line.write(path)).transpose()?;
     let serving = daemon.tasks.spawn(server::serve(listener, shared));
     match options.is_for_person {
         true => line.print_for_people(&surroundings(&daemon).await)?,

@@ -269,7 +269,7 @@ impl Call {
                     }
                     questions.push(request.show(run.user, &self.samples).boxed());
                 }
-                still = self.stands_still(&request, run), if !is_paused => {
+                still = self.stands_still(&request, run.user), if !is_paused => {
                     if questions.is_empty() {
                         since = Instant::now();
                     }
@@ -308,12 +308,16 @@ impl Call {
 
     /// Waits until the call waits for somebody who signs in; returns what lasts as long as that, with time limits that stand
     /// still.
-    async fn stands_still<'a>(&'a self, request: &RequestId, run: &Run<'a>) -> BoxFuture<'a, ()> {
+    async fn stands_still<'a>(
+        &'a self,
+        request: &RequestId,
+        user: Option<&'a dyn AskUser>,
+    ) -> BoxFuture<'a, ()> {
         let Some(sign_in) = &self.tool.server.sign_in else {
             return std::future::pending().await;
         };
         sign_in.until(true, request).await;
-        let Some(pause) = run.user.and_then(AskUser::stand_still) else {
+        let Some(pause) = user.and_then(AskUser::stand_still) else {
             // Nobody is there who would sign in.
             return std::future::pending().await;
         };

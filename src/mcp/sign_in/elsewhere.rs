@@ -65,7 +65,8 @@ impl SignIn {
 
     /// Returns whether another process has signed in, where nobody has here.
     pub(in crate::mcp) async fn is_done_elsewhere(&self) -> bool {
-        if self.held.lock().await.access().is_some() || !self.look(None, &[]).await {
+        let is_here = self.held.lock().await.access().is_some();
+        if is_here || !self.look(None, &[]).await {
             return false;
         }
         self.close_what_is_over().await;
@@ -83,11 +84,13 @@ impl SignIn {
     /// Ends the sign-in that is open here, where there is what it is for.
     async fn close_what_is_over(&self) {
         let mut open = self.pending.lock().await;
-        let scopes = open.as_ref().map(|pending| pending.scopes.as_slice());
-        if !self.held.lock().await.has(scopes.unwrap_or_default()) {
+        // One for more rights is over where these are there.
+        let more = open.as_ref().filter(|pending| pending.asked.more);
+        let more = more.map(|pending| pending.scopes.as_slice());
+        let is_over = self.held.lock().await.has(more.unwrap_or_default());
+        let Some(pending) = open.take_if(|_| is_over) else {
             return;
-        }
-        let Some(pending) = open.take() else { return };
+        };
         self.all.close(&pending.state);
         let (name, host) = (&self.server, &pending.asked.host);
         let message = format!("signed in to the MCP server `{name}` at {host}, in another process");

@@ -480,9 +480,8 @@ fn where_to_sign_in_is_said_with_its_host() {
     let asked = |more: Value| -> Event {
         let mut payload = json!({"server": "docs", "url": "https://login.example/a?b=c", "host": "login.example",
             "scopes": ["read"], "expiresAt": "2026-11-27T12:00:00.000Z"});
-        for (key, value) in more.as_object().unwrap() {
-            payload[key] = value.clone();
-        }
+        let more = more.as_object().unwrap().clone();
+        payload.as_object_mut().unwrap().extend(more);
         serde_json::from_value(json!({"type": "mcp:auth-required", "payload": payload})).unwrap()
     };
     let (answer, all) = shown(false, &[asked(json!({}))]);
@@ -490,10 +489,8 @@ fn where_to_sign_in_is_said_with_its_host() {
     let first = "the MCP server docs asks you to sign in at login.example:\n  rights: read\n  https://login.example/a?b=c\n";
     assert!(all.starts_with(first), "{all}");
     assert!(all.contains("type /sign-in docs and its address"), "{all}");
-    let (_, all) = shown(
-        false,
-        &[asked(json!({"more": true, "wasAt": "old.example"}))],
-    );
+    let more = json!({"more": true, "wasAt": "old.example"});
+    let (_, all) = shown(false, &[asked(more)]);
     for words in ["wants more rights", "it was old.example before"] {
         assert!(all.contains(words), "{all}");
     }

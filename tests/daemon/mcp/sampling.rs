@@ -205,9 +205,9 @@ async fn an_answer_that_nobody_waits_for_any_more_is_counted_once() {
             (&row["requests"], &row["estimated"]),
             (&json!(1), &json!(1))
         );
-        // What it was asked, and what had come of its answer.
+        // What it was asked, and what had come of its answer: five bytes at most, of 50 tokens that it might have had.
         assert!(row["inputTokens"].as_u64().unwrap() > 0, "{tool}: {row}");
-        assert_eq!(row["outputTokens"], 2, "{tool}: {row}");
+        assert!(row["outputTokens"].as_u64().unwrap() <= 2, "{tool}: {row}");
         assert_eq!(end["payload"]["estimated"], true, "{tool}: {end}");
     }
 }

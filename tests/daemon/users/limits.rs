@@ -144,7 +144,9 @@ fn noise(bytes: usize) -> String {
 async fn fill(client: &mut Client) -> (usize, Value) {
     for taken in 0..20 {
         let id = taken.to_string();
-        let frame = json!({"type": "chat:send", "conversationId": id, "content": noise(300_000)});
+        // Another text each time: what was said before is kept once.
+        let text = id.clone() + &noise(300_000);
+        let frame = json!({"type": "chat:send", "conversationId": id, "content": text});
         let sent = client.ask(frame).await["payload"].clone();
         if !sent["code"].is_null() {
             return (taken, sent);
