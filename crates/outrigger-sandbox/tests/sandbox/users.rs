@@ -330,7 +330,7 @@ async fn files_of_the_project_are_the_daemons_on_the_disk_and_the_commands_where
     for path in ["home", "home/kept", "home/a", "tmp/kept", "tmp/new/.git"] {
         assert_eq!(owner(folder.join(path)), (0, 0), "{path}");
     }
-    drop(pod);
+    drop((pod, twice));
     eventually("no home", || is_empty(&world.temporary()));
 }
 
