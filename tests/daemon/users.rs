@@ -132,6 +132,8 @@ fn obey(provider: &Provider) {
         let text = content.as_str().or_else(|| content[0]["text"].as_str());
         match text.and_then(|text| text.split_once("call: ")) {
             Some((_, call)) if last["role"] == "user" => {
+                // A task is told more below.
+                let call = call.lines().next().unwrap_or_default();
                 let call: Value = serde_json::from_str(call).unwrap();
                 Turn::call(call["tool"].as_str().unwrap(), &call["input"])
             }

@@ -343,7 +343,7 @@ async fn files_and_commands_of_another_user_are_out_of_reach() {
         ("file_write", json!({"path": secret, "content": "taken"})),
         (
             "file_edit",
-            json!({"path": "../anna/plan.txt", "old_string": "only", "new_string": "x"}),
+            json!({"path": "../anna/plan.txt", "oldText": "only", "newText": "x"}),
         ),
     ] {
         let result = run(&mut ben, tool, &input).await;
