@@ -81,10 +81,27 @@ async fn in_conversation(client: &mut Client, name: &str, line: &str) -> String 
     let send =
         json!({"type": "chat:send", "conversationId": name, "content": format!("call: {call}")});
     client.send(send).await;
-    client
-        .find(|it| it["type"] == "chat:stream-end" && it["payload"]["conversationId"] == name)
-        .await;
+    settle(client, name).await;
     said(client.all("chat:tool-result").pop().unwrap())
+}
+
+/// Approves what is asked until the exchange of a conversation ends.
+async fn settle(client: &mut Client, conversation: &str) {
+    let is_end = |it: &Value| {
+        let is_its = it["payload"]["conversationId"] == conversation;
+        it["type"] == "chat:stream-end" && is_its
+    };
+    loop {
+        let frame = client
+            .find(|it| it["type"] == "chat:tool-confirm" || is_end(it))
+            .await;
+        if is_end(&frame) {
+            return;
+        }
+        let id = &frame["payload"]["toolId"];
+        let verdict = json!({"type": "chat:tool-approve", "toolId": id, "approved": true});
+        client.send(verdict).await;
+    }
 }
 
 /// The same by a task.
@@ -95,8 +112,7 @@ async fn in_task(client: &mut Client, line: &str) -> String {
     let input = json!({"description": "d", "prompt": format!("call: {call}"), "profile": "work"});
     let call = json!({"tool": "task", "input": input});
     client.say(&format!("call: {call}")).await;
-    let is_outer = |it: &Value| it["type"] == "chat:stream-end" && it.get("taskId").is_none();
-    client.find(is_outer).await;
+    settle(client, "default").await;
     let mut results = client.all("chat:tool-result");
     results.retain(|it| it["toolName"] == "bash");
     said(results.pop().expect("the call of the task"))

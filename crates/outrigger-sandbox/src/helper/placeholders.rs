@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock};
@@ -152,6 +152,23 @@ impl Place {
             None => AtFlags::REMOVEDIR,
             Some(_) => AtFlags::empty(),
         };
-        Ok(rustix::fs::unlinkat(&self.folder, &self.name, flags)?)
+        let remove = || rustix::fs::unlinkat(&self.folder, &self.name, flags);
+        match remove() {
+            // A folder that nobody may write to, such as another placeholder, where this process has no right beyond that of
+            // its owner: it has entered a user namespace in which the owner is nobody.
+            Err(Errno::ACCESS) => Ok(self.as_writable(remove)?),
+            removed => Ok(removed?),
+        }
+    }
+
+    /// Does something while the folder may be written to by its owner.
+    fn as_writable(&self, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(&self.folder)?.st_mode & 0o7777);
+        // By the descriptor, which is of a place alone.
+        let path = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
+        rustix::fs::chmod(&path, mode | Mode::WUSR)?;
+        let done = work();
+        rustix::fs::chmod(&path, mode)?;
+        done
     }
 }

@@ -330,7 +330,7 @@ async fn files_of_the_project_are_the_daemons_on_the_disk_and_the_commands_where
     for path in ["home", "home/kept", "home/a", "tmp/kept", "tmp/new/.git"] {
         assert_eq!(owner(folder.join(path)), (0, 0), "{path}");
     }
-    drop(pod);
+    drop((pod, twice));
     eventually("no home", || is_empty(&world.temporary()));
 }
 
@@ -350,6 +350,19 @@ async fn git_without_a_pod_is_the_users_too() {
     drop(process);
     let made = world.project().join(".git/HEAD");
     assert_eq!(made.metadata().unwrap().uid(), 0);
+    // While a command of another kind runs, the name is taken; what git's helper takes in there goes with it.
+    fs::remove_dir_all(world.project().join(".git")).unwrap();
+    let pod = sandbox.pod_of("anna");
+    let held = line_of(&world, "anna", &pod, "echo ready; exec sleep 1000");
+    let mut held = sandbox.spawn(&held).await.unwrap();
+    let mut ready = [0; 6];
+    let mut stdout = held.stdout.take().unwrap();
+    stdout.read_exact(&mut ready).await.unwrap();
+    assert!(world.project().join(".git").is_dir());
+    assert_ne!(run(&sandbox, &command).await.exit.code, Some(0));
+    held.kill();
+    held.wait().await;
+    eventually("the name is free", || is_empty(&world.project()));
 }
 
 #[tokio::test]
