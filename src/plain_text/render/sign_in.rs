@@ -30,6 +30,10 @@ pub(super) fn asked(asked: &McpAuthRequired) -> Vec<Piece> {
         let scopes = one_line(&asked.scopes.join(" "), ADDRESS);
         lines.push(Piece::line(Style::Dim, format!("  rights: {scopes}")));
     }
+    // For who may drive alone.
+    if asked.url.is_empty() {
+        return lines;
+    }
     let url = one_line(&asked.url, ADDRESS);
     lines.push(Piece::line(Style::Plain, format!("  {url}")));
     let text = format!(
