@@ -229,8 +229,10 @@ async fn nobody_gets_at_what_annas_commands_have(has_ids: bool) {
     })
     .await;
     // Who comes back to the session finds it all as it was, whatever the others wrote.
+    let read = anna.seen.iter().filter_map(|it| it["seq"].as_u64()).max();
+    let after = read.unwrap();
     drop(anna);
-    let query = format!("?session={session}&takeOver=1");
+    let query = format!("?session={session}&takeOver=1&after={after}");
     let mut anna = Client::reach_by(&users.daemon, &query, &token)
         .await
         .unwrap();
