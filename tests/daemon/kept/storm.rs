@@ -420,6 +420,8 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
             "project": {"root": project.path()},
             "cluster": {"name": format!("node-{number}"), "url": "http://127.0.0.1:0", "secret": SECRET},
             "shutdown": {"grace": "1s"},
+            // One that is left has all of them, and one that passes a socket on counts it as well.
+            "server": {"max_connections": 4 * plan.sessions},
         });
         nodes.push(Node::new(Daemon::folder(&provider, more)).await);
     }
