@@ -20,7 +20,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer as _};
 
-pub use self::redact::{MASK, Redactor, Stream, Unit};
+pub use self::redact::{Hidden, MASK, Redactor, Stream, Unit};
 pub use self::writer::LogGuard;
 
 /// The form of a log line.

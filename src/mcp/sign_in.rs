@@ -44,7 +44,7 @@ use crate::http::Clients;
 use crate::message::Severity;
 use crate::notices::{Notices, To};
 use crate::protocol::event::McpAuthRequired;
-use crate::telemetry::Redactor;
+use crate::telemetry::{Hidden, Redactor};
 use crate::vault::Vault;
 
 /// Where answers come to on the daemon's port.
@@ -386,16 +386,9 @@ impl SignIn {
         }
     }
 
-    fn learn(&self, record: &Record) {
-        for secret in record.secrets() {
-            self.redactor.add(secret);
-        }
-    }
-
-    fn unlearn(&self, record: &Record) {
-        for secret in record.secrets() {
-            self.redactor.remove(secret);
-        }
+    fn hide(&self, record: &Record) -> Vec<Hidden> {
+        let secrets = record.secrets();
+        secrets.filter_map(|it| self.redactor.hide(it)).collect()
     }
 }
 

@@ -38,11 +38,31 @@ pub struct Redactor {
 #[derive(Default)]
 struct Known {
     /// By their first byte; longest first, so that the whole of a secret goes and not a shorter one inside it.
-    forms: Vec<Vec<Form>>,
+    forms: Vec<Vec<Wanted>>,
     count: usize,
     longest: usize,
     /// Whether forms start with a pair of bytes: a look at one rules out nearly every place in a text.
     pairs: Vec<bool>,
+}
+
+/// A text that is looked for.
+struct Wanted {
+    form: Form,
+    /// By how many: two secrets may share a form, and one secret may be known from two places.
+    times: usize,
+}
+
+/// Has a secret looked for as long as this is held, such as a token that is renewed.
+#[must_use]
+pub struct Hidden {
+    redactor: Redactor,
+    secret: String,
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        self.redactor.known.write().remove(&self.secret);
+    }
 }
 
 impl std::fmt::Debug for Redactor {
@@ -52,18 +72,22 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Adds a secret to look for; one of fewer than 8 bytes is left to the patterns.
+    /// Adds a secret to look for from now on; one of fewer than 8 bytes is left to the patterns.
     ///
     /// What of a configured value is secret, [`secret::in_value`] knows.
     pub fn add(&self, secret: &str) {
-        let mut known = self.known.write();
-        known.add(secret.trim());
+        self.known.write().add(secret.trim());
     }
 
-    /// Looks no more for a secret that is over, such as a token that was renewed.
-    pub fn remove(&self, secret: &str) {
-        let mut known = self.known.write();
-        known.remove(secret.trim());
+    /// Adds a secret that is over one day: it is looked for until what this returns is dropped, and then on where it was
+    /// added by others as well. `None` where it is not looked for, as [`Self::add`] has it.
+    #[must_use]
+    pub fn hide(&self, secret: &str) -> Option<Hidden> {
+        let secret = secret.trim();
+        self.known.write().add(secret).then(|| Hidden {
+            redactor: self.clone(),
+            secret: secret.to_owned(),
+        })
     }
 
     /// Returns the text with each secret replaced by `[redacted]`; borrowed where there is none.
@@ -191,13 +215,14 @@ impl Redactor {
 }
 
 impl Known {
-    fn add(&mut self, secret: &str) {
+    /// Returns whether it is looked for.
+    fn add(&mut self, secret: &str) -> bool {
         if secret.len() < secret::SHORTEST {
-            return;
+            return false;
         }
         if self.count >= MOST_FORMS {
             tracing::warn!("more secrets than are looked for in texts; the last ones are not");
-            return;
+            return false;
         }
         if self.forms.is_empty() {
             self.forms.resize_with(1 << 8, Vec::new);
@@ -210,7 +235,8 @@ impl Known {
             let Some(same) = self.forms.get_mut(usize::from(first)) else {
                 continue;
             };
-            if same.contains(&form) {
+            if let Some(wanted) = same.iter_mut().find(|wanted| wanted.form == form) {
+                wanted.times += 1;
                 continue;
             }
             // A blank also as forms on web pages write it.
@@ -222,9 +248,10 @@ impl Known {
             }
             self.longest = self.longest.max(form.bytes().len());
             self.count += 1;
-            same.push(form);
-            same.sort_by_key(|form| std::cmp::Reverse(form.bytes().len()));
+            same.push(Wanted { form, times: 1 });
+            same.sort_by_key(|wanted| std::cmp::Reverse(wanted.form.bytes().len()));
         }
+        true
     }
 
     fn remove(&mut self, secret: &str) {
@@ -234,7 +261,10 @@ impl Known {
                 continue;
             };
             let before = same.len();
-            same.retain(|it| *it != form);
+            same.retain_mut(|wanted| {
+                wanted.times -= usize::from(wanted.form == form);
+                wanted.times > 0
+            });
             self.count -= before - same.len();
         }
     }
@@ -244,7 +274,8 @@ impl Known {
         let escaped = forms::escape(bytes, at).map(|(byte, _)| byte);
         let with = |byte: Option<u8>| byte.and_then(|byte| self.forms.get(usize::from(byte)));
         let by_itself = with(Some(byte)).into_iter();
-        by_itself.chain(with(escaped)).flatten()
+        let wanted = by_itself.chain(with(escaped)).flatten();
+        wanted.map(|wanted| &wanted.form)
     }
 
     fn at(&self, byte: u8, bytes: &[u8], at: usize) -> Option<Range<usize>> {

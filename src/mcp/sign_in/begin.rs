@@ -65,10 +65,8 @@ impl Pending {
         }
         let code = answer.code.filter(|code| !code.is_empty());
         let code = code.ok_or("its answer holds no code")?;
-        let secret = self.client.secret.clone().unwrap_or_default();
-        for secret in [&code, &secret] {
-            sign_in.redactor.add(secret);
-        }
+        let secret = self.client.secret.as_deref().unwrap_or_default();
+        let _hidden = [&code, secret].map(|secret| sign_in.redactor.hide(secret));
         let issued = self
             .manager
             .exchange_code_for_token_with_issuer(&code, &self.state, answer.iss.as_deref())
@@ -77,11 +75,7 @@ impl Pending {
         let issued = issued.map_err(|error| {
             let why = without_proof(&words(&error));
             sign_in.redactor.redact(&why).into_owned()
-        });
-        for secret in [&code, &secret] {
-            sign_in.redactor.remove(secret);
-        }
-        let issued = issued?;
+        })?;
         let granted = issued.scopes().map(|scopes| {
             let scopes = scopes.iter().map(|scope| scope.to_string());
             scopes.collect::<Vec<_>>()

@@ -18,6 +18,7 @@ use super::SignIn;
 use super::record::{Record, Tokens};
 use super::web::{Web, plain};
 use crate::mcp::connection::bounded;
+use crate::telemetry::Hidden;
 
 /// Longest that a token may last, in seconds: what says more is not believed.
 const LONGEST: u64 = 10 * 365 * 24 * 60 * 60;
@@ -27,8 +28,9 @@ const LONGEST: u64 = 10 * 365 * 24 * 60 * 60;
 pub(super) struct Held {
     is_loaded: bool,
     record: Option<Record>,
-    /// The one before, whose tokens may still be on their way.
-    before: Option<Record>,
+    hidden: Vec<Hidden>,
+    /// Those of the one before, whose tokens may still be on their way.
+    hidden_before: Vec<Hidden>,
     /// Whether the server has taken the access token since somebody signed in.
     is_taken: bool,
 }
@@ -57,7 +59,7 @@ impl Held {
         self.record = of.kept().await;
         self.is_loaded = true;
         if let Some(record) = &self.record {
-            of.learn(record);
+            self.hidden = of.hide(record);
             self.is_taken = true;
         }
     }
@@ -87,14 +89,9 @@ impl Held {
 
     /// The secrets of the two last ones are looked for in texts; what was before is over.
     fn replace(&mut self, record: Option<Record>, of: &SignIn) {
-        let last = std::mem::replace(&mut self.record, record);
-        if let Some(old) = std::mem::replace(&mut self.before, last) {
-            of.unlearn(&old);
-        }
-        // What both have counts on.
-        for record in self.before.iter().chain(&self.record) {
-            of.learn(record);
-        }
+        let hidden = record.as_ref().map_or_else(Vec::new, |it| of.hide(it));
+        self.hidden_before = std::mem::replace(&mut self.hidden, hidden);
+        self.record = record;
     }
 
     fn tokens(&self) -> Option<&Tokens> {

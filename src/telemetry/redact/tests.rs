@@ -287,11 +287,37 @@ fn a_secret_that_is_over_is_looked_for_no_more_and_leaves_its_room() {
     let before = redactor.known.read().count;
     for number in 0..1_000 {
         let token = format!("a-token-of-an-hour-{number}");
-        redactor.add(&token);
+        let hidden = redactor.hide(&token);
         assert_eq!(redactor.redact(&token), MASK);
-        redactor.remove(&token);
+        drop(hidden);
         assert_eq!(redactor.redact(&token), token);
     }
     assert_eq!(redactor.known.read().count, before);
     assert_eq!(redactor.redact("a-token-that-stays"), MASK);
+}
+
+#[test]
+fn a_secret_of_two_is_looked_for_until_both_are_over() {
+    let redactor = Redactor::default();
+    redactor.add("of-the-configuration");
+    drop(redactor.hide("of-the-configuration"));
+    assert_eq!(redactor.redact("of-the-configuration"), MASK);
+    let (one, other) = (
+        redactor.hide("of-two-tokens"),
+        redactor.hide("of-two-tokens"),
+    );
+    drop(one);
+    assert_eq!(redactor.redact("of-two-tokens"), MASK);
+    drop(other);
+    assert_eq!(redactor.redact("of-two-tokens"), "of-two-tokens");
+}
+
+#[test]
+fn what_was_not_taken_is_not_taken_away() {
+    let redactor = Redactor::default();
+    for number in 0..MOST_FORMS {
+        redactor.add(&format!("one-of-very-many-{number}"));
+    }
+    assert!(redactor.hide("one-too-many").is_none());
+    assert!(redactor.hide("short").is_none());
 }

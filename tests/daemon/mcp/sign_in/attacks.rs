@@ -314,6 +314,10 @@ async fn a_token_that_may_not_drive_does_not_get_the_page() {
         .nth(1)
         .unwrap();
     let state = state.split('&').next().unwrap();
+    // What the driver is answered is its own.
+    let asks = json!({"type": "mcp:auth", "payload": {"server": "docs"}});
+    let answered = driver.ask(asks).await;
+    assert_eq!(answered["payload"]["asked"]["url"], page["url"]);
     observer.ask(json!({"type": "mcp:list"})).await;
     let frames: String = observer.seen.iter().map(Value::to_string).collect();
     assert!(!frames.contains(state), "{frames}");
@@ -344,4 +348,8 @@ async fn an_error_that_repeats_what_was_sent_tells_none_of_it() {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
     }
+    // The configured one is looked for on, after the sign-in that knew it as well.
+    let ask = json!({"type": "session:configure", "payload": {"hunter2-of-the-client": 1}});
+    let answer = client.ask(ask).await;
+    assert!(!answer.to_string().contains("hunter2"), "{answer}");
 }
