@@ -388,9 +388,8 @@ fn build(
     let updates = Updates::default();
     let stop = CancellationToken::new();
     let tenure = Tenure::new(stop.clone());
-    let is_in_cluster = config.cluster.is_some();
     if let (Ok(store), Some(config)) = (&store, &config.store) {
-        files::watch(store, &notices, &tenure, is_in_cluster);
+        files::watch(store, &notices, &tenure);
         files::limit(store, config, &notices, &updates);
     }
     let since = spent::since(store.as_ref().ok().cloned());

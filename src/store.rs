@@ -133,10 +133,13 @@ impl Journal {
         self.0.as_ref().map_or(0, |shared| shared.outbox.safe())
     }
 
-    /// Waits until all that was given so far is safe or given up.
-    pub(crate) async fn settled(&self) {
-        if let Some(shared) = &self.0 {
-            shared.outbox.settled().await;
+    /// Waits until all that was given so far is safe, or things go on without; returns false where they must not: another
+    /// daemon may have the session.
+    #[must_use]
+    pub(crate) async fn settled(&self) -> bool {
+        match &self.0 {
+            Some(shared) => shared.outbox.settled().await,
+            None => true,
         }
     }
 

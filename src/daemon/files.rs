@@ -12,7 +12,7 @@ use crate::config::{
 };
 use crate::mcp::SignIns;
 use crate::message::{SessionId, Severity};
-use crate::notices::{NOT_SAFE, Notices, To};
+use crate::notices::{NOT_SAFE, Notices, To, WAITS};
 use crate::protocol::event::SessionUpdated;
 use crate::ready::Fatal;
 use crate::runtime::block_in_place;
@@ -133,13 +133,15 @@ fn node(cluster: Option<&ClusterConfig>, port: Option<u16>) -> Node {
     Node {
         name: cluster.and_then(|it| it.name.clone()),
         url: port.and_then(|port| cluster?.url_at(port)),
+        is_one_of_several: cluster.is_some(),
     }
 }
 
 /// Tells all sessions when what they say is not safe, and when it is again. In a cluster they end where another daemon may
 /// have them soon; a daemon that is alone goes on with them.
-pub(super) fn watch(store: &AnyStore, notices: &Notices, tenure: &Tenure, is_in_cluster: bool) {
+pub(super) fn watch(store: &AnyStore, notices: &Notices, tenure: &Tenure) {
     let path = store.shown();
+    let is_one_of_several = store.is_one_of_several();
     if let Some(moved) = store.moved_away() {
         tracing::error!(
             "{path} was no database; it is {} now, and sessions begin anew",
@@ -148,6 +150,12 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices, tenure: &Tenure, is_in_
     }
     let (notices, tenure) = (notices.clone(), tenure.clone());
     store.watch(move |health| match health {
+        Health::Failing(problem) if is_one_of_several => notices.send(
+            To::Everybody(WAITS),
+            Severity::Error,
+            "store_failed",
+            format!("{path} does not take what is said ({problem}): {WAITS}"),
+        ),
         Health::Failing(problem) => notices.send(
             To::Everybody(NOT_SAFE),
             Severity::Error,
@@ -162,7 +170,7 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices, tenure: &Tenure, is_in_
             "store_healed",
             format!("{path} takes what is said again, and has what was said meanwhile, but for sessions of which a notice said otherwise"),
         ),
-        Health::Lapsing if is_in_cluster => {
+        Health::Lapsing if is_one_of_several => {
             tracing::error!("{path} was silent for so long that others may take the sessions: they end here");
             tenure.lapse();
         }

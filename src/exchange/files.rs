@@ -6,10 +6,14 @@ use tokio::runtime::Handle;
 
 use super::executions::Executions;
 use crate::message::Undo;
+use crate::sandbox::paths::PathError;
 use crate::store::Journal;
 use crate::store::files::Author;
 use crate::telemetry::Redactor;
 use crate::tool::undo::Keep;
+
+/// What is said where it cannot be kept.
+const NOT_KEPT: &str = "the store of sessions does not take what the file was before, and another daemon may have this session soon; nothing was written";
 
 /// Keeps it for one call, or for what the user puts back.
 pub(crate) struct Keeper {
@@ -21,15 +25,17 @@ pub(crate) struct Keeper {
 }
 
 impl Keep for Keeper {
-    fn keep(&self, mut undo: Undo) {
+    fn keep(&self, mut undo: Undo) -> Result<(), PathError> {
         undo.diff = self.redactor.redact(&undo.diff).into_owned();
         // In one commit with the call, of which it is not written yet that it began.
         let call = self.author.call.as_ref();
         let record = call.and_then(|id| self.executions.get(id));
         self.journal.file(&self.author, record.as_ref(), undo);
         // There is one wherever tools run.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.block_on(self.journal.settled());
+        let is_kept = Handle::try_current().is_ok_and(|it| it.block_on(self.journal.settled()));
+        match is_kept {
+            true => Ok(()),
+            false => Err(PathError::Failed(NOT_KEPT.to_owned())),
         }
     }
 

@@ -2,8 +2,7 @@
 
 use super::Session;
 use crate::message::{Notice, Severity};
-use crate::notices::{Addressed, NOT_SAFE, News};
-use crate::store::AnyStore;
+use crate::notices::{Addressed, NOT_SAFE, News, WAITS};
 
 impl Session {
     /// Returns what is said here of news of the daemon.
@@ -14,9 +13,11 @@ impl Session {
 
     /// Returns that what is said is not safe now, where that is so.
     pub(super) fn not_safe(&self) -> Option<Notice> {
-        let problem = self.daemon.store.as_ref().and_then(AnyStore::failing)?;
+        let store = self.daemon.store.as_ref()?;
+        let problem = store.failing()?;
         let message = match self.grant.is_operator {
             true => format!("what is said is not safe now: the store does not take it ({problem})"),
+            false if store.is_one_of_several() => WAITS.to_owned(),
             false => NOT_SAFE.to_owned(),
         };
         Some(Notice {

@@ -14,6 +14,10 @@ use crate::message::SessionId;
 /// How long anybody waits for a disk that does not answer; then things go on without it, and all are told so.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a daemon that is one of several waits: by then another one may have the session. Until then nothing leaves that
+/// is not safe, or that one would not know of it.
+const LONGEST: Duration = Duration::from_secs(15);
+
 pub(super) struct Outbox {
     store: Arc<dyn Store>,
     session: SessionId,
@@ -65,6 +69,12 @@ impl Outbox {
         let done = Arc::clone(self);
         let update = update(&self.session, &changes);
         let done = move |result: Result<(), Error>| {
+            // Nothing is written any more: what was not written before is another daemon's to hear again.
+            if matches!(result, Err(Error::Taken { .. } | Error::Closed))
+                && done.is_one_of_several()
+            {
+                return;
+            }
             if let Some(update) = update.filter(|_| result.is_ok()) {
                 done.updates.send(update);
             }
@@ -79,16 +89,23 @@ impl Outbox {
         Self::watch(self);
     }
 
-    /// Waits until all that was given so far is safe or given up.
-    pub(super) async fn settled(&self) {
+    /// Waits until all that was given so far is safe, or things go on without; returns false where they do not.
+    pub(super) async fn settled(&self) -> bool {
         let given = self.given();
-        loop {
-            let more = self.more.notified();
-            if self.safe() >= given {
-                return;
+        let settled = async {
+            loop {
+                let more = self.more.notified();
+                if self.safe() >= given {
+                    return;
+                }
+                more.await;
             }
-            more.await;
-        }
+        };
+        tokio::time::timeout(LONGEST, settled).await.is_ok()
+    }
+
+    fn is_one_of_several(&self) -> bool {
+        self.store.is_one_of_several()
     }
 
     fn is_safe_to(&self, number: u64) {
@@ -96,7 +113,7 @@ impl Outbox {
         self.more.notify_waiters();
     }
 
-    /// Sees to it that nobody waits for a disk that does not answer: one task, while something is not safe.
+    /// Sees to it that nobody waits in silence for a disk that does not answer: one task, while something is not safe.
     fn watch(outbox: &Arc<Self>) {
         if outbox.is_watched.swap(true, Ordering::AcqRel) {
             return;
@@ -106,17 +123,22 @@ impl Outbox {
             loop {
                 let (given, safe) = (outbox.given(), outbox.safe());
                 tokio::time::sleep(PATIENCE).await;
-                if outbox.safe() == safe && given > safe {
+                let is_silent = outbox.safe() == safe && given > safe;
+                if is_silent {
                     tracing::warn!(
                         session_id = %outbox.session,
-                        "the store has not answered for {PATIENCE:?}; the session goes on, and what it says is not safe yet"
+                        "the store has not answered for {PATIENCE:?}; what the session says is not safe yet"
                     );
                     // All are told so, before what is not safe leaves.
                     outbox.store.is_silent();
                     tokio::task::yield_now().await;
-                    outbox.is_safe_to(given);
+                    if !outbox.is_one_of_several() {
+                        outbox.is_safe_to(given);
+                    }
                 }
-                let is_settled = || outbox.safe() >= outbox.given();
+                // The lease looks after what waits longer.
+                let waits_for_lease = is_silent && outbox.is_one_of_several();
+                let is_settled = || waits_for_lease || outbox.safe() >= outbox.given();
                 if is_settled() {
                     outbox.is_watched.store(false, Ordering::Release);
                     // Something may have been given between the two.

@@ -12,7 +12,12 @@ use crate::message::Part;
 
 /// A store whose disk answers when the test says so.
 #[derive(Default)]
-struct Slow(Mutex<Vec<(Vec<Change>, Done)>>, AtomicBool);
+struct Slow {
+    jobs: Mutex<Vec<(Vec<Change>, Done)>>,
+    /// Whether it was said that it does not answer.
+    is_silent: AtomicBool,
+    is_one_of_several: AtomicBool,
+}
 
 impl fmt::Debug for Slow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,13 +27,13 @@ impl fmt::Debug for Slow {
 
 impl Slow {
     fn answer(&self, result: &Result<(), Error>) {
-        for (_, done) in self.0.lock().drain(..) {
+        for (_, done) in self.jobs.lock().drain(..) {
             done(result.clone());
         }
     }
 
     fn written(&self) -> Vec<Change> {
-        let jobs = self.0.lock();
+        let jobs = self.jobs.lock();
         jobs.iter()
             .flat_map(|(changes, _)| changes.clone())
             .collect()
@@ -44,7 +49,7 @@ impl Store for Slow {
     }
 
     fn write(&self, _: &str, changes: Vec<Change>, done: Done) {
-        self.0.lock().push((changes, done));
+        self.jobs.lock().push((changes, done));
     }
 
     fn attempt(&self, _: &str, _: Vec<Change>) -> BoxFuture<'static, Result<(), Error>> {
@@ -108,7 +113,11 @@ impl Store for Slow {
     }
 
     fn is_silent(&self) {
-        self.1.store(true, Ordering::Relaxed);
+        self.is_silent.store(true, Ordering::Relaxed);
+    }
+
+    fn is_one_of_several(&self) -> bool {
+        self.is_one_of_several.load(Ordering::Relaxed)
     }
 
     fn not_kept(&self) -> Vec<String> {
@@ -161,7 +170,7 @@ async fn a_change_is_safe_when_the_store_says_so() {
     let mut settled = std::pin::pin!(journal.settled());
     assert!(settled.as_mut().now_or_never().is_none());
     store.answer(&Ok(()));
-    settled.await;
+    assert!(settled.await);
     assert_eq!(journal.safe(), 1);
 }
 
@@ -171,15 +180,35 @@ async fn nobody_waits_for_a_disk_that_is_full_or_does_not_answer() {
     say(&journal, "one");
     store.answer(&Err(Error::Failing("full".to_owned())));
     assert!(journal.settled().now_or_never().is_some());
-    assert!(!store.1.load(Ordering::Relaxed), "it answered");
+    assert!(!store.is_silent.load(Ordering::Relaxed), "it answered");
     // The clock is the runtime's: it goes on when nothing else does.
     say(&journal, "two");
-    journal.settled().await;
+    assert!(journal.settled().await);
     assert_eq!(journal.safe(), 2);
-    assert!(store.1.load(Ordering::Relaxed), "that is told");
+    assert!(store.is_silent.load(Ordering::Relaxed), "that is told");
     say(&journal, "three");
     store.answer(&Ok(()));
-    journal.settled().await;
+    assert!(journal.settled().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_safe_does_not_leave_one_of_several_daemons() {
+    let (store, journal) = journal();
+    store.is_one_of_several.store(true, Ordering::Relaxed);
+    say(&journal, "one");
+    assert!(
+        !journal.settled().await,
+        "another daemon may have it by now"
+    );
+    assert!(store.is_silent.load(Ordering::Relaxed), "that is told");
+    assert_eq!(journal.safe(), 0);
+    store.answer(&Ok(()));
+    assert!(journal.settled().await);
+    assert_eq!(journal.safe(), 1);
+    say(&journal, "two");
+    store.answer(&Err(Error::Closed));
+    assert!(!journal.settled().await);
+    assert_eq!(journal.safe(), 1, "nor does it at the end");
 }
 
 #[tokio::test(start_paused = true)]

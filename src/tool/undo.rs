@@ -14,8 +14,10 @@ use crate::sandbox::paths::{Located, PathError, RootName, Roots};
 
 /// Where it is kept.
 pub trait Keep: Send + Sync {
-    /// Keeps what a change takes to be undone. Blocks until that is safe, or cannot be now; for a thread that may.
-    fn keep(&self, undo: Undo);
+    /// Keeps what a change takes to be undone. Blocks until that is safe, or things go on without; for a thread that may.
+    ///
+    /// Fails where the change must not be made.
+    fn keep(&self, undo: Undo) -> Result<(), PathError>;
 
     /// The change of this file, kept last, was not made after all.
     fn unmade(&self, root: &str, path: &str);
@@ -23,7 +25,9 @@ pub trait Keep: Send + Sync {
 
 /// Where nothing is kept.
 impl Keep for () {
-    fn keep(&self, _: Undo) {}
+    fn keep(&self, _: Undo) -> Result<(), PathError> {
+        Ok(())
+    }
 
     fn unmade(&self, _: &str, _: &str) {}
 }
@@ -39,9 +43,9 @@ pub(super) fn undoable(
 ) -> Result<(), PathError> {
     let (root, path) = (undo.root.clone(), undo.path.clone());
     let before = State::of(&undo.before);
-    keep.keep(undo);
+    let kept = keep.keep(undo);
     // The disk may have taken its time.
-    let is_same = look(located).map(|now| State::of(&now) == before);
+    let is_same = kept.and_then(|()| Ok(State::of(&look(located)?) == before));
     let changed = is_same.and_then(|is_same| match is_same {
         true => change(),
         false => Err(PathError::Failed(format!(

@@ -120,6 +120,11 @@ impl AnyStore {
         either!(&self.0, it => it.failing())
     }
 
+    /// Returns whether other processes may have its sessions soon where this one cannot write.
+    pub fn is_one_of_several(&self) -> bool {
+        either!(&self.0, it => it.is_one_of_several())
+    }
+
     /// Returns why nothing is written any more; `None` where that is not so.
     pub fn ended(&self) -> Option<Error> {
         match &self.0 {
@@ -239,6 +244,10 @@ impl Store for UserStore {
 
     fn is_silent(&self) {
         either!(self, it => it.is_silent());
+    }
+
+    fn is_one_of_several(&self) -> bool {
+        either!(self, it => it.is_one_of_several())
     }
 
     fn not_kept(&self) -> Vec<String> {

@@ -101,7 +101,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Writes changes of one session together, after all that was written of it before. Returns at once.
     ///
     /// `done` is called from a thread of the store. [`Error::Failing`] says that the disk does not take them now: they
-    /// are tried again with what follows, in order.
+    /// are tried again with what follows, in order. That is not said where [`Store::is_one_of_several`].
     fn write(&self, session: &str, changes: Vec<Change>, done: Done);
 
     /// Writes changes of one session together, now or never: after an error none of them is written later.
@@ -159,6 +159,10 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Says that [`write`](Self::write) was not answered for long. That is told as a failure is, until something is answered.
     fn is_silent(&self);
+
+    /// Returns whether other processes may have the sessions soon where this one cannot write: what is not safe then may be
+    /// lost though this process goes on.
+    fn is_one_of_several(&self) -> bool;
 
     /// Returns the sessions of which something was said that is not safe: it waits, or was refused.
     fn not_kept(&self) -> Vec<String>;

@@ -76,6 +76,7 @@ struct Shared {
     /// How its sessions are held, and how long its lease lasts.
     counts: Arc<Counts>,
     lasts: Duration,
+    is_one_of_several: bool,
     work: mpsc::Sender<Work>,
     gate: Arc<Gate>,
     held: HeldSessions,
@@ -130,6 +131,7 @@ impl Postgres {
         let (of_writer, own) = (Arc::clone(&gate), (held.clone(), work.downgrade()));
         let (begun, has_begun) = threads::channel();
         let (of_thread, node) = (server.clone(), node.clone());
+        let is_one_of_several = node.is_one_of_several;
         let counts = Arc::<Counts>::default();
         let of_lease = Arc::clone(&counts);
         let thread = std::thread::Builder::new().name("store".to_owned());
@@ -152,6 +154,7 @@ impl Postgres {
             node,
             counts,
             lasts,
+            is_one_of_several,
             work,
             gate,
             held,
@@ -470,6 +473,10 @@ impl Store for Postgres {
         // Whoever writes heals it when he comes to this.
         let (reply, _) = oneshot::channel();
         self.0.work.try_send(Work::Flush(reply)).ok();
+    }
+
+    fn is_one_of_several(&self) -> bool {
+        self.0.is_one_of_several
     }
 
     fn not_kept(&self) -> Vec<String> {

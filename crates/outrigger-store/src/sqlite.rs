@@ -345,6 +345,10 @@ impl Store for Sqlite {
         self.0.writer.send(Work::Flush(reply));
     }
 
+    fn is_one_of_several(&self) -> bool {
+        false
+    }
+
     fn not_kept(&self) -> Vec<String> {
         self.0.writer.gate.not_kept()
     }

@@ -37,6 +37,9 @@ const END_GRACE: Duration = Duration::from_secs(10);
 /// What a call waits for that cannot be named.
 const OTHERS: &str = "waits for other calls of this turn";
 
+/// What is said of a call of which it cannot be kept that it began.
+const NOT_KEPT: &str = "not run: the store of sessions does not take it, and another daemon may have this session soon";
+
 /// What a task waits for.
 const OTHER_TASKS: &str = "waits for other tasks of this exchange";
 
@@ -82,7 +85,12 @@ impl Calls<'_> {
         if !keeps && self.may_change_something(call) {
             // It is known that it began before it does, whatever happens to the daemon: it will not be taken for one that
             // did not run.
-            self.exchange.context.session.journal.settled().await;
+            let settled = self.exchange.context.session.journal.settled();
+            match cancel.run_until_cancelled(settled).await {
+                Some(true) => {}
+                Some(false) => return (Output::error(NOT_KEPT), None),
+                None => return (*cancelled_unrun(), None),
+            }
         }
         let (output, ran) = self.execute(call, permitted, cancel).await;
         drop(admitted);

@@ -13,6 +13,7 @@ use super::super::testing::Surroundings;
 use super::super::{Output, Prepared, Refusal, Run, Tool, Violation};
 use super::*;
 use crate::message::{Part, Undo};
+use crate::sandbox::paths::PathError;
 use crate::telemetry::Redactor;
 
 /// A project, central storage beside it, and what one conversation has seen.
@@ -34,11 +35,12 @@ pub(crate) struct Kept {
 }
 
 impl Keep for Kept {
-    fn keep(&self, undo: Undo) {
+    fn keep(&self, undo: Undo) -> Result<(), PathError> {
         self.changes.lock().push(undo);
         if let Some(then) = &*self.then.lock() {
             then();
         }
+        Ok(())
     }
 
     fn unmade(&self, root: &str, path: &str) {

@@ -26,6 +26,9 @@ pub struct Node {
     pub name: Option<String>,
     /// The address that others pass clients on to.
     pub url: Option<String>,
+    /// Whether others take its sessions where it cannot say that it lives. Then nobody is told that what was written is
+    /// not safe yet: who waits for it waits on.
+    pub is_one_of_several: bool,
 }
 
 /// How the lease stands, for figures. It is changed by who writes.

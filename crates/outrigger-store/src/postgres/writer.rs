@@ -59,6 +59,7 @@ pub(super) struct Writer {
     server: Server,
     client: Option<ClientWrapper>,
     lease: Lease,
+    is_one_of_several: bool,
     watch: Watch,
     counts: Arc<Counts>,
     /// Sessions that are known to be this process's: those that are open, and some that are let go of soon.
@@ -132,6 +133,7 @@ impl Writer {
             look_at: Instant::now() + EVERY,
             client: Some(client),
             watch: Watch::begin(Arc::clone(&gate.health), &counts, lease.lapses_after()),
+            is_one_of_several: node.is_one_of_several,
             counts,
             own_sessions: HashMap::new(),
             lets_go: false,
@@ -398,7 +400,8 @@ impl Writer {
             if is_once && index <= in_doubt {
                 return true;
             }
-            if let Some(done) = job.done.take() {
+            let is_told = is_once || !self.is_one_of_several;
+            if let Some(done) = job.done.take_if(|_| is_told) {
                 done(Err(Error::Failing(problem.clone())));
             }
             if is_once {

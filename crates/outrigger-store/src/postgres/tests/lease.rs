@@ -12,6 +12,7 @@ fn named(place: &Place, name: &str) -> Postgres {
     let node = Node {
         name: Some(name.to_owned()),
         url: Some(format!("http://{name}:1")),
+        is_one_of_several: true,
     };
     Postgres::start(&place.url(), &node).unwrap()
 }
