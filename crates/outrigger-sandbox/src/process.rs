@@ -6,6 +6,8 @@ mod portable;
 pub(super) mod supervised;
 #[cfg(windows)]
 mod windows;
+#[cfg(not(target_os = "linux"))]
+mod without;
 
 #[cfg(not(target_os = "linux"))]
 pub(super) use platform::trial;
@@ -17,9 +19,13 @@ use supervised as platform;
 #[cfg(windows)]
 use windows as platform;
 
-pub(super) use platform::{
-    State, limits, pod, pods_removed, prepare_helper, spawn, sweep, try_caches, try_users,
-};
+#[cfg(target_os = "linux")]
+use supervised as on_linux;
+#[cfg(not(target_os = "linux"))]
+use without as on_linux;
+
+pub(super) use on_linux::{State, pod, pods_removed, prepare_helper, sweep, try_caches, try_users};
+pub(super) use platform::{limits, spawn};
 
 use std::io;
 use std::path::PathBuf;

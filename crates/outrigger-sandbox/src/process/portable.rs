@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, Command as Spawner};
 use super::{Exit, Process, Purpose, SpawnError};
 use crate::layers::{Layers, LimitsReport};
 use crate::seatbelt::{self, Confinement};
-use crate::{Command, Mode, Pod, Settings, Shared, Stdin};
+use crate::{Command, Mode, Shared, Stdin};
 
 pub(super) type StdinPipe = ChildStdin;
 
@@ -142,15 +142,6 @@ fn check_program(command: &Command) -> Result<(), SpawnError> {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct State;
-
-impl State {
-    pub(crate) fn new(_settings: &Settings) -> Self {
-        Self
-    }
-}
-
 pub(crate) async fn spawn(
     shared: &Shared,
     command: &Command,
@@ -209,21 +200,6 @@ impl Process {
         }
     }
 
-    /// Returns what was changed back in a repository: nothing, on this system.
-    pub fn restored(&self) -> Option<super::Restored> {
-        None
-    }
-
-    /// Returns which limits it ran into: none are known, on this system.
-    pub fn reached(&self) -> super::Reached {
-        super::Reached::default()
-    }
-
-    /// Returns whether the folders of its pod hold too much: there are none, on this system.
-    pub fn overfull(&self) -> Option<crate::Overfull> {
-        None
-    }
-
     /// Asks the group to end, where there is a way to ask.
     pub fn terminate(&self) {
         self.signal(rustix::process::Signal::TERM);
@@ -249,29 +225,6 @@ pub(crate) fn trial(_shared: &Shared) -> Command {
     }
 }
 
-pub(crate) fn pod(_shared: &Shared, _user: Option<String>) -> Pod {
-    Pod::default()
-}
-
 pub(crate) async fn limits(_shared: &Shared) -> LimitsReport {
     LimitsReport::NONE
 }
-
-pub(crate) async fn try_caches(_shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
-    Ok(Vec::new())
-}
-
-pub(crate) async fn try_users(
-    _shared: &Shared,
-    _mode: Mode,
-    _folders: &[PathBuf],
-) -> Result<(), SpawnError> {
-    let reason = "sandbox.user_ids is for Linux".to_owned();
-    Err(SpawnError::Refused(reason))
-}
-
-pub(crate) async fn pods_removed(_shared: &Shared) {}
-
-pub(crate) async fn sweep(_shared: &Shared) {}
-
-pub(crate) fn prepare_helper(_shared: &Shared) {}

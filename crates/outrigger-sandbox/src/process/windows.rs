@@ -20,7 +20,7 @@ use crate::windows::{
     self, Job, JobPlan, Streams, TokenPlan, Used, block, command_line, program_of, restricted,
     wait_for_process,
 };
-use crate::{Command, HELPER_ARGUMENT, Mode, Pod, Settings, Shared, Stdin};
+use crate::{Command, HELPER_ARGUMENT, Mode, Shared, Stdin};
 
 pub(super) type StdinPipe = tokio::process::ChildStdin;
 
@@ -43,15 +43,6 @@ pub(super) struct Tree {
     /// What asks it to end, this program itself.
     helper: PathBuf,
     known: watch::Receiver<Option<Exit>>,
-}
-
-#[derive(Debug)]
-pub(crate) struct State;
-
-impl State {
-    pub(crate) fn new(_settings: &Settings) -> Self {
-        Self
-    }
 }
 
 pub(crate) async fn spawn(
@@ -323,21 +314,6 @@ impl Process {
         })
     }
 
-    /// Returns what was changed back in a repository: nothing, on this system.
-    pub fn restored(&self) -> Option<super::Restored> {
-        None
-    }
-
-    /// Returns which limits it ran into: the job holds it to them, and does not tell.
-    pub fn reached(&self) -> super::Reached {
-        super::Reached::default()
-    }
-
-    /// Returns whether the folders of its pod hold too much: there are none, on this system.
-    pub fn overfull(&self) -> Option<crate::Overfull> {
-        None
-    }
-
     /// Asks every process of the command to end, by Ctrl-Break in its console; kills them where that cannot be sent.
     pub fn terminate(&self) {
         let (job, first) = (Arc::clone(&self.tree.job), Arc::clone(&self.tree.first));
@@ -405,10 +381,6 @@ pub(crate) fn trial(_shared: &Shared) -> Command {
     }
 }
 
-pub(crate) fn pod(_shared: &Shared, _user: Option<String>) -> Pod {
-    Pod::default()
-}
-
 pub(crate) async fn limits(_shared: &Shared) -> LimitsReport {
     LimitsReport {
         memory: HeldBy::Job,
@@ -417,25 +389,6 @@ pub(crate) async fn limits(_shared: &Shared) -> LimitsReport {
         ..LimitsReport::NONE
     }
 }
-
-pub(crate) async fn try_caches(_shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
-    Ok(Vec::new())
-}
-
-pub(crate) async fn try_users(
-    _shared: &Shared,
-    _mode: Mode,
-    _folders: &[PathBuf],
-) -> Result<(), SpawnError> {
-    let reason = "sandbox.user_ids is for Linux".to_owned();
-    Err(SpawnError::Refused(reason))
-}
-
-pub(crate) async fn pods_removed(_shared: &Shared) {}
-
-pub(crate) async fn sweep(_shared: &Shared) {}
-
-pub(crate) fn prepare_helper(_shared: &Shared) {}
 
 #[cfg(test)]
 mod tests;

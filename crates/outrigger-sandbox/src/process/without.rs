@@ -1,0 +1,55 @@
+//! What only Linux has, where there is none of it: the same answers on all other systems.
+
+use std::path::PathBuf;
+
+use super::{Process, Reached, Restored, SpawnError};
+use crate::{Mode, Overfull, Pod, Settings, Shared};
+
+#[derive(Debug)]
+pub(crate) struct State;
+
+impl State {
+    pub(crate) fn new(_settings: &Settings) -> Self {
+        Self
+    }
+}
+
+impl Process {
+    /// Returns what was changed back in a repository: nothing, on this system.
+    pub fn restored(&self) -> Option<Restored> {
+        None
+    }
+
+    /// Returns which limits it ran into: none are known, on this system.
+    pub fn reached(&self) -> Reached {
+        Reached::default()
+    }
+
+    /// Returns whether the folders of its pod hold too much: there are none, on this system.
+    pub fn overfull(&self) -> Option<Overfull> {
+        None
+    }
+}
+
+pub(crate) fn pod(_shared: &Shared, _user: Option<String>) -> Pod {
+    Pod::default()
+}
+
+pub(crate) async fn try_caches(_shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
+    Ok(Vec::new())
+}
+
+pub(crate) async fn try_users(
+    _shared: &Shared,
+    _mode: Mode,
+    _folders: &[PathBuf],
+) -> Result<(), SpawnError> {
+    let reason = "sandbox.user_ids is for Linux".to_owned();
+    Err(SpawnError::Refused(reason))
+}
+
+pub(crate) async fn pods_removed(_shared: &Shared) {}
+
+pub(crate) async fn sweep(_shared: &Shared) {}
+
+pub(crate) fn prepare_helper(_shared: &Shared) {}
