@@ -12,9 +12,10 @@ session and an answer to a request. Exit code 1 where one is not within 30 s, or
 The provider is a process of its own, and stamps each delta. Python's standard library only; `--store postgres` wants
 Debian's PostgreSQL. Each side needs a descriptor for each socket: `ulimit -n` has to allow them.
 """
-import argparse, asyncio, base64, itertools, json, multiprocessing, os, random, re, resource, signal, statistics, subprocess, sys
+import argparse, asyncio, base64, itertools, json, os, random, re, resource, signal, statistics, subprocess, sys
 import tempfile, time
 
+import streams
 from daemon import at, cpu
 from postgres import Postgres
 
@@ -41,44 +42,14 @@ def text(words):
     return " ".join(random.choices(WORDS, cum_weights=OFTEN, k=words))
 
 
-async def provider(reader, writer):
-    """Serves one kept connection: a page at once, or for `stream` stamped deltas."""
-    try:
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"(?i)content-length: (\d+)", head)
-            if not length:
-                writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
-                continue
-            body = json.loads(await reader.readexactly(int(length[1])))
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-
-            def chunk(delta, finish=None):
-                event = {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-                data = b"data: " + json.dumps(event).encode() + b"\n\n"
-                writer.write(b"%x\r\n%s\r\n" % (len(data), data))
-
-            if "stream" in json.dumps(body["messages"][-1]["content"]):
-                began = asyncio.get_running_loop().time()
-                for number in range(RATE * SECONDS):
-                    await asyncio.sleep(max(0, began + number / RATE - asyncio.get_running_loop().time()))
-                    chunk({"content": f"@{now():.6f};"})
-                    await writer.drain()
-            else:
-                chunk({"content": text(ANSWER)})
-            chunk({}, "stop")
-            writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
-            await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-
-
-def provide(port):
-    async def serve():
-        server = await asyncio.start_server(provider, "127.0.0.1", 0, backlog=4096, limit=1 << 24)
-        port.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-    asyncio.run(serve())
+async def answer(body, chunk):
+    """A page at once, or stamped deltas for `stream`."""
+    if "stream" in json.dumps(body["messages"][-1]["content"]):
+        async for _ in streams.at_rate(RATE, RATE * SECONDS):
+            await chunk({"content": f"@{now():.6f};"})
+    else:
+        await chunk({"content": text(ANSWER)})
+    await chunk({}, "stop")
 
 
 class Client:
@@ -405,12 +376,10 @@ def main():
     if hard < options.sessions + 1000:
         sys.exit(f"{options.sessions} sockets need more descriptors than {hard}: raise `ulimit -Hn`")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    ours, theirs = multiprocessing.Pipe()
-    provider_process = multiprocessing.Process(target=provide, args=(theirs,), daemon=True)
-    provider_process.start()
+    provider_process, provider_port = streams.start(answer)
     database = Postgres() if options.store == "postgres" else None
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(options, folder, ours.recv(), database)
+        run = Run(options, folder, provider_port, database)
         run.database = database
         print(f"| {options.sessions:,} sessions, {options.store} | |\n|---|---|")
         try:

@@ -10,7 +10,9 @@ the end: what was lost, memory by second, what is left when every client is gone
 memory grew after the tenth second, or something was left. Python's standard library only; the provider is a process
 of its own, so that it does not stand in the client's way.
 """
-import argparse, asyncio, base64, json, multiprocessing, os, re, subprocess, sys, tempfile, time
+import argparse, asyncio, base64, json, os, re, subprocess, sys, tempfile, time
+
+import streams
 
 # Text deltas of an exchange; with the turn of its tool call it takes some seconds.
 DELTAS = 60
@@ -23,48 +25,16 @@ BUFFER = "64KiB"
 GONE = ("sessions", "conversations", "connections", "exchanges_running")
 
 
-async def provider(reader, writer, rate):
-    """Serves one kept connection: a tool call for what the user says, numbered deltas for a result."""
-    try:
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"(?i)content-length: (\d+)", head)
-            if not length:
-                # It asks which models there are.
-                writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
-                continue
-            body = json.loads(await reader.readexactly(int(length[1])))
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-
-            def chunk(delta, finish=None):
-                event = {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-                data = b"data: " + json.dumps(event).encode() + b"\n\n"
-                writer.write(b"%x\r\n%s\r\n" % (len(data), data))
-
-            if body["messages"][-1]["role"] == "tool":
-                began = asyncio.get_running_loop().time()
-                for number in range(DELTAS):
-                    await asyncio.sleep(max(0, began + number / rate - asyncio.get_running_loop().time()))
-                    chunk({"content": f"{number};"})
-                    await writer.drain()
-                chunk({}, "stop")
-            else:
-                call = {"index": 0, "id": f"c{len(body['messages'])}", "type": "function",
-                        "function": {"name": "file_read", "arguments": '{"path":"a.txt"}'}}
-                chunk({"tool_calls": [call]})
-                chunk({}, "tool_calls")
-            writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
-            await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-
-
-def provide(rate, port):
-    async def serve():
-        server = await asyncio.start_server(lambda r, w: provider(r, w, rate), "127.0.0.1", 0, backlog=2048, limit=1 << 24)
-        port.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-    asyncio.run(serve())
+async def answer(body, chunk, rate):
+    """A tool call for what the user says, numbered deltas for a result."""
+    if body["messages"][-1]["role"] == "tool":
+        async for number in streams.at_rate(rate, DELTAS):
+            await chunk({"content": f"{number};"})
+        return await chunk({}, "stop")
+    call = {"index": 0, "id": f"c{len(body['messages'])}", "type": "function",
+            "function": {"name": "file_read", "arguments": '{"path":"a.txt"}'}}
+    await chunk({"tool_calls": [call]})
+    await chunk({}, "tool_calls")
 
 
 class Losses:
@@ -207,10 +177,7 @@ def main():
     for name, default in [("seconds", 60), ("conversations", 1000), ("connections", 50), ("rate", 20)]:
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
-    ours, theirs = multiprocessing.Pipe()
-    provider_process = multiprocessing.Process(target=provide, args=(options.rate, theirs), daemon=True)
-    provider_process.start()
-    port = ours.recv()
+    provider_process, port = streams.start(answer, options.rate)
     with tempfile.TemporaryDirectory() as folder:
         project = os.path.join(folder, "project")
         os.mkdir(project)
