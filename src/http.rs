@@ -200,6 +200,15 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
+/// Returns the host of a URL as it is written there, with its port where it names one.
+pub fn host_and_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
 fn build(route: &Route, guard: Guard) -> Result<Client, ClientError> {
     // Fails where a provider is installed already, which is as good.
     drop(rustls::crypto::ring::default_provider().install_default());

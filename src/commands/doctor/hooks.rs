@@ -6,6 +6,7 @@ use super::Machine;
 use super::finding::{Finding, State};
 use crate::commands::ProgramSearch;
 use crate::config::{HookConfig, HookTarget, OnFailure};
+use crate::http::host_and_port;
 use crate::protocol::word;
 use crate::sandbox::programs::find;
 
@@ -62,13 +63,6 @@ fn findings(hook: &HookConfig, path: &str) -> Vec<Finding> {
 
 /// Returns where an endpoint is: the rest of its address may hold a secret.
 fn host(url: &str) -> String {
-    let parsed = reqwest::Url::parse(url).ok();
-    let host = parsed
-        .as_ref()
-        .and_then(|url| Some((url.host_str()?, url.port())));
-    match host {
-        Some((host, Some(port))) => format!("{host}:{port}"),
-        Some((host, None)) => host.to_owned(),
-        None => "an endpoint".to_owned(),
-    }
+    let url = reqwest::Url::parse(url);
+    url.map_or_else(|_| "an endpoint".to_owned(), |url| host_and_port(&url))
 }

@@ -62,12 +62,12 @@ impl Facts {
 }
 
 #[cfg(unix)]
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 #[cfg(not(unix))]
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     false
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::Machine;
 use super::finding::{Finding, State};
+use super::layers::is_root;
 use crate::config::Config;
 use crate::sandbox::{IdRange, Mode, Sandbox};
 
@@ -38,7 +39,11 @@ async fn tried(ids: IdRange, folders: &[PathBuf], sandbox: &Sandbox) -> Finding 
 fn folders(config: &Config) -> Vec<PathBuf> {
     let own = config.project.own.iter();
     let own = own.flat_map(|project| [&project.root, &project.central]);
-    own.filter(|folder| folder.is_dir()).cloned().collect()
+    let further = config.tools.bash.read_write.iter();
+    own.chain(further)
+        .filter(|folder| folder.is_dir())
+        .cloned()
+        .collect()
 }
 
 fn shared(is_root: bool) -> Finding {
@@ -47,15 +52,6 @@ fn shared(is_root: bool) -> Finding {
         true => "set sandbox.user_ids to numbers that nobody has, such as \"100000-165535\", and each user is one of them",
         false => "the sandbox keeps them apart; for a user of the system each (sandbox.user_ids) the daemon has to be root, since nobody else may mount files with other owners, not with newuidmap either",
     })
-}
-
-fn is_root() -> bool {
-    #[cfg(unix)]
-    {
-        rustix::process::geteuid().is_root()
-    }
-    #[cfg(not(unix))]
-    false
 }
 
 #[cfg(test)]

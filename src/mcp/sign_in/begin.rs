@@ -15,6 +15,7 @@ use super::check::{Issuer, checked};
 use super::record::{Record, Registered, Tokens};
 use super::web::plain;
 use super::{Answer, OPEN_FOR, SignIn, WAIT_FOR};
+use crate::http::host_and_port;
 use crate::mcp::connection::bounded;
 use crate::protocol::event::McpAuthRequired;
 
@@ -231,11 +232,7 @@ impl SignIn {
         };
         let state = of_query("state").ok_or("the sign-in has no state")?;
         let resource = of_query("resource").unwrap_or_else(|| self.url.to_string());
-        let host = issuer.page.host_str().unwrap_or_default();
-        let host = match issuer.page.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        };
+        let host = host_and_port(&issuer.page);
         let open_for = SignedDuration::try_from(OPEN_FOR).unwrap_or_default();
         let expires_at = Timestamp::now()
             .checked_add(open_for)
