@@ -217,6 +217,8 @@ impl Talk {
             | Event::ChatToolInputResolved(_) => self.aside_event(event),
             Event::SessionConfigureResult(_)
                 if request.as_ref().is_some_and(|(_, of)| is_opening(of)) => {}
+            // It is looked at, and nobody asked to see it.
+            Event::McpListResult(_) if reply_to.is_some() && reply_to == self.looking => {}
             Event::ChatToolExtended(it) if it.request_id.is_none() => {
                 let asked = Asked {
                     tool_id: it.tool_id.clone(),

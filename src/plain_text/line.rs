@@ -6,8 +6,8 @@ use crate::message::ConversationId;
 use crate::permission::Remember;
 use crate::protocol::Command;
 use crate::protocol::command::{
-    ApprovalList, ApprovalRevoke, ChatCompact, ChatHistory, ChatSend, Configure, Empty, McpAuth,
-    McpSignOut, ModelList, WhenBusy,
+    ApprovalList, ApprovalRevoke, ChatCompact, ChatHistory, ChatSend, Configure, Conversation,
+    Empty, McpAuth, McpSignOut, ModelList, WhenBusy,
 };
 
 /// What `/help` says of the commands that both have.
@@ -16,7 +16,10 @@ pub(crate) const COMMANDS: &str = "\
 /provider [NAME]  use a provider instance, or list those there are
 /trust LEVEL      supervised, guided or autonomous
 /history          what the daemon remembers of this conversation
+/context          what the tokens of the next request are for
 /compact [WORDS]  have the model see a summary of it; the words are for whoever writes it
+/skills           the skills that the model may read
+/mcp              the MCP servers, and how they are
 /sign-in SERVER   where to sign in at an MCP server; with the address that the page led to behind it, the end of that
 /sign-out SERVER  forget the sign-in
 /approvals        answers that are remembered, each with its id
@@ -48,6 +51,11 @@ impl Line {
             ("help", _) => Self::Help,
             ("quit" | "exit", "") => Self::Quit,
             ("history", "") => Self::Ask(Command::ChatHistory(ChatHistory::newest(conversation()))),
+            ("context", "") => Self::Ask(Command::ChatContext(Conversation {
+                conversation_id: conversation(),
+            })),
+            ("skills", "") => Self::Ask(Command::SkillList(Empty {})),
+            ("mcp", "") => Self::Ask(Command::McpList(Empty {})),
             ("compact", words) => Self::Ask(Command::ChatCompact(compact(words))),
             ("model", "") => Self::Ask(Command::ModelList(ModelList::default())),
             ("model", id) => configure(Configure {
@@ -157,6 +165,14 @@ mod tests {
                 "/history",
                 Line::Ask(Command::ChatHistory(ChatHistory::newest(conversation()))),
             ),
+            (
+                "/context",
+                Line::Ask(Command::ChatContext(Conversation {
+                    conversation_id: conversation(),
+                })),
+            ),
+            ("/skills", Line::Ask(Command::SkillList(Empty {}))),
+            ("/mcp", Line::Ask(Command::McpList(Empty {}))),
             (
                 "/model",
                 Line::Ask(Command::ModelList(ModelList::default())),

@@ -8,7 +8,9 @@ use crate::protocol::answer::{
     ApprovalRule, ApprovalRules, ApprovalsRevoked, Configured, History, Models, Providers,
 };
 use crate::protocol::content::{Role, WireMessage};
+use crate::protocol::context::{ContextPart, ContextUse};
 use crate::protocol::event::{StopReason, StreamEnd};
+use crate::protocol::trust::{SkillListed, SkillsListed};
 use crate::protocol::word;
 
 /// Longest part of a message in the history, in characters.
@@ -137,6 +139,54 @@ pub(super) fn models(models: &Models) -> Vec<Piece> {
         Piece::line(Style::Plain, text)
     };
     models.models.iter().map(line).collect()
+}
+
+/// What the next request would hold: all of it, then each part.
+pub(super) fn context(it: &ContextUse) -> Vec<Piece> {
+    let mut all = format!("{} tokens", grouped(it.used));
+    if let Some(window) = it.window.filter(|window| *window > 0) {
+        let share = it.used.saturating_mul(100) / window;
+        all.push_str(&format!(" of {} ({share} %)", grouped(window)));
+    }
+    if let Some(at) = it.compact_at {
+        all.push_str(&format!(", compacted from {} on", grouped(at)));
+    }
+    let part = |part: &ContextPart| {
+        let mut text = format!("{:>11}  {}", grouped(part.tokens), word(&part.kind));
+        if let Some(name) = &part.name {
+            text.push_str(&format!(" {}", one_line(name, MESSAGE)));
+        }
+        if let Some(count) = part.count {
+            text.push_str(&format!(" ({count})"));
+        }
+        Piece::line(Style::Plain, text)
+    };
+    let all = Piece::line(Style::Bold, all);
+    std::iter::once(all)
+        .chain(it.parts.iter().map(part))
+        .collect()
+}
+
+/// The skills, and what is no skill though it looks like one.
+pub(super) fn skills(it: &SkillsListed) -> Vec<Piece> {
+    if it.skills.is_empty() && it.problems.is_empty() {
+        return vec![Piece::line(Style::Dim, "there are no skills")];
+    }
+    let skill = |skill: &SkillListed| {
+        let mut text = format!(
+            "{}  {}  {}",
+            one_line(&skill.name, MESSAGE),
+            one_line(&skill.folder, MESSAGE),
+            one_line(&skill.description, MESSAGE)
+        );
+        if !skill.trusted {
+            text.push_str("  (you are asked before the model is told of it)");
+        }
+        Piece::line(Style::Plain, text)
+    };
+    let problems = it.problems.iter();
+    let problems = problems.map(|it| Piece::line(Style::Yellow, one_line(it, MESSAGE)));
+    it.skills.iter().map(skill).chain(problems).collect()
 }
 
 pub(super) fn providers(providers: &Providers) -> Vec<Piece> {

@@ -2,6 +2,7 @@
 
 use super::super::style::{Piece, Style};
 use super::super::text::one_line;
+use crate::protocol::answer::{McpServer, McpServers, McpState};
 use crate::protocol::mcp::{McpLog, McpLogLevel, McpPrompt, McpPrompts, McpResourceName};
 use crate::protocol::word;
 
@@ -30,6 +31,38 @@ pub(super) fn prompts(listed: &McpPrompts) -> Vec<Piece> {
     let more = listed.next_cursor.is_some();
     let more = more.then(|| Piece::line(Style::Dim, "and more"));
     listed.prompts.iter().map(line).chain(more).collect()
+}
+
+/// Returns the servers, how they are, and what they have.
+pub(super) fn list(listed: &McpServers) -> Vec<Piece> {
+    if listed.servers.is_empty() {
+        return vec![Piece::line(Style::Dim, "there are no MCP servers")];
+    }
+    let line = |server: &McpServer| {
+        let style = match server.state {
+            McpState::Failed => Style::Red,
+            McpState::SignIn | McpState::Restarting => Style::Yellow,
+            McpState::Starting | McpState::Ready | McpState::Stopped => Style::Plain,
+        };
+        let name = one_line(&server.name, SHOWN);
+        let mut text = match server.state {
+            McpState::SignIn => format!("{name}  asks to sign in: /sign-in {name}"),
+            state => format!("{name}  {}", word(&state)),
+        };
+        let counts = [
+            (server.tools.len(), "tools"),
+            (server.resources.len(), "resources"),
+            (server.prompts.len(), "prompts"),
+        ];
+        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            text.push_str(&format!("  {what}: {count}"));
+        }
+        if let Some(error) = &server.error {
+            text.push_str(&format!("  {}", one_line(error, SHOWN)));
+        }
+        Piece::line(style, text)
+    };
+    listed.servers.iter().map(line).collect()
 }
 
 /// Returns a line of a server's log.
@@ -87,6 +120,38 @@ mod tests {
             "{shown}"
         );
         assert!(!shown.trim_end().contains('\n') && !shown.contains('\u{202e}'));
+    }
+
+    #[test]
+    fn a_server_is_listed_with_what_it_has_or_what_it_wants() {
+        let server = |name: &str, state| McpServer {
+            name: name.to_owned(),
+            state,
+            ..McpServer::default()
+        };
+        let listed = McpServers {
+            servers: vec![
+                McpServer {
+                    tools: vec!["a".to_owned(), "b".to_owned()],
+                    ..server("docs", McpState::Ready)
+                },
+                server("mail", McpState::SignIn),
+                McpServer {
+                    error: Some("no such\nprogram".to_owned()),
+                    ..server("broken", McpState::Failed)
+                },
+            ],
+        };
+        let shown = list(&listed);
+        let lines: Vec<_> = shown.iter().map(|it| text(it).trim_end()).collect();
+        assert_eq!(
+            lines,
+            [
+                "docs  ready  tools: 2",
+                "mail  asks to sign in: /sign-in mail",
+                "broken  failed  no such program",
+            ]
+        );
     }
 
     #[test]

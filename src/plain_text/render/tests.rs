@@ -437,3 +437,40 @@ fn where_to_sign_in_is_said_with_its_host() {
     let (_, all) = shown(false, &[asked(json!({"server": "a\u{1b}[2Jb"}))]);
     assert!(!all.contains('\u{1b}'), "{all:?}");
 }
+
+#[test]
+fn where_the_window_goes_is_a_line_for_each_part() {
+    let used = event(
+        "chat:context-result",
+        json!({"provider": "p", "model": "m", "used": 12_345, "window": 200_000, "compactAt": 160_000, "parts": [
+            {"kind": "system", "tokens": 1_000},
+            {"kind": "tools", "name": "mcp:docs\u{1b}", "tokens": 11_345, "count": 7},
+        ]}),
+    );
+    let (_, all) = shown(false, &[used]);
+    let lines: Vec<_> = all.lines().map(str::trim).collect();
+    assert_eq!(
+        lines[0],
+        "12,345 tokens of 200,000 (6 %), compacted from 160,000 on"
+    );
+    assert_eq!(lines[1], "1,000  system");
+    assert!(lines[2].starts_with("11,345  tools mcp:docs") && lines[2].ends_with("(7)"));
+    assert!(!all.contains('\u{1b}'));
+}
+
+#[test]
+fn skills_say_what_they_are_for_and_whether_one_is_asked() {
+    let skill = |name: &str, trusted| {
+        json!({"name": name, "description": "for this", "folder": format!(".agents/{name}"), "sha256": "0",
+            "bytes": 1, "source": "project", "trusted": trusted})
+    };
+    let listed = event(
+        "skill:list-result",
+        json!({"skills": [skill("one", true), skill("two", false)], "problems": ["three has no name"]}),
+    );
+    let (_, all) = shown(false, &[listed]);
+    assert_eq!(
+        all,
+        "one  .agents/one  for this\ntwo  .agents/two  for this  (you are asked before the model is told of it)\nthree has no name\n"
+    );
+}
