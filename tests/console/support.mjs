@@ -83,7 +83,8 @@ export class Daemon {
   }
 
   /**
-   * @param {{script?: string, files?: Record<string, string>, port?: number, token?: string, environment?: Record<string, string>, place?: string, isAsked?: boolean}} options
+   * @param {{script?: string, files?: Record<string, string>, port?: number, token?: string, environment?: Record<string, string>, place?: string, isAsked?: boolean, config?: object}} options
+   *   `config`: more of it, beside the script
    *   `isAsked`: with an MCP server that asks (`asking.mjs`), whose calls need no approval
    */
   static async start(options = {}) {
@@ -95,7 +96,7 @@ export class Daemon {
     if (options.token) environment.OUTRIGGER_TOKEN = options.token;
     if (options.script) {
       writeFileSync(join(place, "script.yaml"), options.script);
-      const config = { providers: { scripted: { kind: "scripted", script: join(place, "script.yaml") } } };
+      const config = { ...options.config, providers: { scripted: { kind: "scripted", script: join(place, "script.yaml") } } };
       if (options.isAsked) {
         const folder = join(place, "asking");
         mkdirSync(folder, { recursive: true });

@@ -135,6 +135,7 @@ export class Approval {
       el(
         "ul",
         { class: "reasons" },
+        ...(confirm.changedBy ? [el("li", { class: "changed" }, "A hook changed the input: ", el("code", {}, exposed(confirm.changedBy)))] : []),
         ...confirm.danger.reasons.map((/** @type {string} */ reason) => el("li", {}, ...coded(reason))),
         el("li", { class: "why" }, ...coded(confirm.reason)),
       ),
