@@ -15,7 +15,10 @@ const OWN_BACKLOG: usize = 8;
 /// What a user is told who is no operator, where what is said is not safe.
 pub(crate) const NOT_SAFE: &str = "what is said from now on is not safe: it goes on in memory, and is lost if the daemon ends before it is written";
 
-/// The same where this daemon is one of several.
+/// What is said where other daemons have taken this one's sessions.
+pub(crate) const TAKEN: &str = "this session ends here, since other daemons have taken this one for dead; it goes on where its client connects again";
+
+/// What is said of what is not safe where this daemon is one of several.
 pub(crate) const WAITS: &str = "what is said from now on is answered when it is safe; where that takes longer than 10 seconds, the session ends here and goes on where its client connects again";
 
 /// Whom a notice is for. Who operates the daemon is told all of it, but what is a user's own.

@@ -26,6 +26,7 @@ use jiff::Timestamp;
 use outrigger_store::{Change, Exchange, Queued, Sent, TitleBy, Usage};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use known::Known;
 pub(crate) use labels::labels;
@@ -84,15 +85,17 @@ impl fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// Returns the journal of a session; `more` is told whenever more of it is safe.
+    /// Returns the journal of a session; `more` is told whenever more of it is safe. `tenure` is cancelled where the session
+    /// must not go on in this daemon.
     pub(crate) fn new(
         (store, updates): (Arc<dyn Store>, UserUpdates),
         session: &SessionId,
         known: Known,
         more: Arc<Notify>,
+        tenure: CancellationToken,
     ) -> Self {
         Self(Some(Arc::new(Shared {
-            outbox: Outbox::new(store, session, updates, more),
+            outbox: Outbox::new(store, session, updates, more, tenure),
             is_made: AtomicBool::new(known.is_made),
             has_title: AtomicBool::new(known.has_title),
             project: Mutex::new(known.project),

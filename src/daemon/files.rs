@@ -12,7 +12,7 @@ use crate::config::{
 };
 use crate::mcp::SignIns;
 use crate::message::{SessionId, Severity};
-use crate::notices::{NOT_SAFE, Notices, To, WAITS};
+use crate::notices::{NOT_SAFE, Notices, TAKEN, To, WAITS};
 use crate::protocol::event::SessionUpdated;
 use crate::ready::Fatal;
 use crate::runtime::block_in_place;
@@ -177,7 +177,7 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices, tenure: &Tenure) {
         Health::Lapsing => {}
         Health::Ended(ended) => {
             notices.send(
-                To::Everybody(NOT_SAFE),
+                To::Everybody(TAKEN),
                 Severity::Error,
                 "store_failed",
                 ended.to_string(),

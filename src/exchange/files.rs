@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use super::executions::Executions;
 use crate::message::Undo;
@@ -15,6 +16,8 @@ use crate::tool::undo::Keep;
 /// What is said where it cannot be kept.
 const NOT_KEPT: &str = "the store of sessions does not take what the file was before, and another daemon may have this session soon; nothing was written";
 
+const CANCELLED: &str = "cancelled; nothing was written";
+
 /// Keeps it for one call, or for what the user puts back.
 pub(crate) struct Keeper {
     pub journal: Journal,
@@ -22,6 +25,8 @@ pub(crate) struct Keeper {
     pub redactor: Redactor,
     pub executions: Arc<Executions>,
     pub author: Author,
+    /// Cancelled where the change is not to be made any more.
+    pub cancel: CancellationToken,
 }
 
 impl Keep for Keeper {
@@ -31,11 +36,13 @@ impl Keep for Keeper {
         let call = self.author.call.as_ref();
         let record = call.and_then(|id| self.executions.get(id));
         self.journal.file(&self.author, record.as_ref(), undo);
+        let settled = self.cancel.run_until_cancelled(self.journal.settled());
         // There is one wherever tools run.
-        let is_kept = Handle::try_current().is_ok_and(|it| it.block_on(self.journal.settled()));
-        match is_kept {
-            true => Ok(()),
-            false => Err(PathError::Failed(NOT_KEPT.to_owned())),
+        let settled = Handle::try_current().ok().map(|it| it.block_on(settled));
+        match settled {
+            _ if self.cancel.is_cancelled() => Err(PathError::Failed(CANCELLED.to_owned())),
+            Some(Some(true)) => Ok(()),
+            _ => Err(PathError::Failed(NOT_KEPT.to_owned())),
         }
     }
 

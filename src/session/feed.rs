@@ -81,6 +81,7 @@ impl Feed {
     /// Changes the log in a way that appends to it.
     pub(super) fn grow<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
         let mut log = self.log();
+        log.note_given(self.journal.given());
         let changed = change(&mut log);
         if let Some(News {
             status,

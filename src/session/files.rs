@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use outrigger_store::FileQuery;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use super::kept::{failed, time};
@@ -102,6 +103,7 @@ impl Session {
             session: self.shared.clone(),
             locks: self.services.locks.clone(),
             redactor: self.services.redactor.clone(),
+            cancel: self.cancel.clone(),
             inboxes: inboxes.collect(),
         };
         self.with_store(id, async move |store| {
@@ -133,6 +135,8 @@ struct Revert {
     session: SessionContext,
     locks: Locks,
     redactor: Redactor,
+    /// Cancelled where the session ends.
+    cancel: CancellationToken,
     inboxes: HashMap<ConversationId, mpsc::Sender<conversation::Command>>,
 }
 
@@ -185,6 +189,7 @@ impl Revert {
             redactor: self.redactor.clone(),
             executions: Arc::clone(&self.session.executions),
             author: author.clone(),
+            cancel: self.cancel.clone(),
         });
         let mut done = Vec::with_capacity(steps.len());
         match roots {

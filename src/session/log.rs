@@ -74,6 +74,8 @@ pub struct Log {
     held: VecDeque<(u64, u64)>,
     /// The highest number that was looked at for `held`.
     considered: u64,
+    /// The change that frames without numbers wait for: all that was given before.
+    given: u64,
 }
 
 /// What a reader got.
@@ -114,12 +116,18 @@ impl Log {
             endings: VecDeque::new(),
             held: VecDeque::new(),
             considered: last,
+            given: 0,
         }
     }
 
     /// Takes back how an exchange ended before the daemon was started anew, in the event of this number.
     pub(crate) fn restore_end(&mut self, seq: u64, end: StreamEnd) {
         self.endings.push_back((seq, Ending::End(Box::new(end))));
+    }
+
+    /// Has frames without numbers wait from here on for this change to be safe.
+    pub(crate) fn note_given(&mut self, change: u64) {
+        self.given = change;
     }
 
     /// Holds back what was numbered since the last time until `change` is safe, where it is not yet.
@@ -287,7 +295,7 @@ impl Log {
         let mut taken = 0;
         loop {
             if let Some(socket) = reader {
-                taken += self.apart.take(socket, seq, out);
+                taken += self.apart.take(socket, seq, safe, out);
             }
             if taken >= most || seq + 1 >= held {
                 break;

@@ -73,6 +73,7 @@ impl Sessions {
         workspace: &Workspace,
         ready: &Ready,
         restored: Option<&Restored>,
+        tenure: &CancellationToken,
     ) -> Feed {
         let bound = self.daemon.services.config().session.buffer_bytes;
         // Who comes to one that has said nothing yet, as a fork, lacks its history all the same.
@@ -93,6 +94,7 @@ impl Sessions {
                 &ready.session_id,
                 known,
                 Arc::clone(&grown),
+                tenure.clone(),
             )
         });
         let webhooks = Webhooks::of_session(self.daemon.webhooks.as_ref(), &ready.session_id);
@@ -149,7 +151,9 @@ impl UserSessions {
         quota.grant_disk(self.grant.disk.as_ref());
         let counted = quota.session(config.auth.limits.sessions);
         let counted = counted.ok_or(NoSession::Quota)?;
-        let feed = all.feed(self.user(), &workspace, &ready, restored.as_ref());
+        // Its own: it may have to end though others go on.
+        let tenure = tenure.child_token();
+        let feed = all.feed(self.user(), &workspace, &ready, restored.as_ref(), &tenure);
         let feed = Arc::new(feed);
         let records = restored.as_mut().map(|it| std::mem::take(&mut it.records));
         let records = records.unwrap_or_default();

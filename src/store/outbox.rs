@@ -7,6 +7,7 @@ use std::time::Duration;
 use outrigger_store::{Change, Error, Store};
 use parking_lot::MutexGuard;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::updates::{UserUpdates, update};
 use crate::message::SessionId;
@@ -29,6 +30,8 @@ pub(super) struct Outbox {
     more: Arc<Notify>,
     /// Whether somebody looks after a disk that does not answer.
     is_watched: AtomicBool,
+    /// Cancelled where the session must not go on here: of several daemons none goes on with what is not kept.
+    tenure: CancellationToken,
 }
 
 impl Outbox {
@@ -37,6 +40,7 @@ impl Outbox {
         session: &SessionId,
         updates: UserUpdates,
         more: Arc<Notify>,
+        tenure: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
@@ -46,6 +50,7 @@ impl Outbox {
             safe: AtomicU64::default(),
             more,
             is_watched: AtomicBool::default(),
+            tenure,
         })
     }
 
@@ -69,11 +74,9 @@ impl Outbox {
         let done = Arc::clone(self);
         let update = update(&self.session, &changes);
         let done = move |result: Result<(), Error>| {
-            // Nothing is written any more: what was not written before is another daemon's to hear again.
-            if matches!(result, Err(Error::Taken { .. } | Error::Closed))
-                && done.is_one_of_several()
-            {
-                return;
+            if result.is_err() && done.is_one_of_several() {
+                // It ends here, and what was not answered is said again where it is read anew.
+                return done.tenure.cancel();
             }
             if let Some(update) = update.filter(|_| result.is_ok()) {
                 done.updates.send(update);
@@ -101,7 +104,13 @@ impl Outbox {
                 more.await;
             }
         };
-        tokio::time::timeout(LONGEST, settled).await.is_ok()
+        match self.is_one_of_several() {
+            true => tokio::time::timeout(LONGEST, settled).await.is_ok(),
+            false => {
+                settled.await;
+                true
+            }
+        }
     }
 
     fn is_one_of_several(&self) -> bool {

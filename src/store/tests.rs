@@ -151,6 +151,7 @@ fn journal() -> (Arc<Slow>, Journal) {
         &SessionId::new("s"),
         Known::new(None),
         Arc::default(),
+        CancellationToken::new(),
     );
     (store, journal)
 }

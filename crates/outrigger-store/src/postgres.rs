@@ -405,7 +405,7 @@ impl Store for Postgres {
             let shared = &store.0;
             let whose = (&store.1, session.as_str());
             let made = import::run(&shared.work, &shared.slices, whose, changes);
-            shared.shares.of(&store.1).turn();
+            shared.shares.turn(&store.1);
             made
         };
         async move {
@@ -485,7 +485,14 @@ impl Store for Postgres {
 
     fn kept(&self, most: u64) -> BoxFuture<'static, Result<u64, Error>> {
         let (user, share) = (self.1.clone(), self.0.shares.of(&self.1));
-        let count = self.read_all(async move |client| read::kept(&client, &user).await);
+        let store = self.clone();
+        let count = async move {
+            // What waits to be written is not given again after the count.
+            store.flush().await?;
+            store
+                .read_all(async move |client| read::kept(&client, &user).await)
+                .await
+        };
         async move { share.kept(most, count).await }.boxed()
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Job {
     pub(crate) changes: Vec<Change>,
     pub(crate) done: Done,
     pub(crate) lasts: Lasts,
+    /// Whether it was emptied, since there was no room for it.
+    pub(crate) is_refused: bool,
 }
 
 /// How long a job is tried.
@@ -35,8 +37,6 @@ pub(crate) enum Lasts {
     Long,
     /// Once: it is gone when it is told that it failed.
     Once,
-    /// Once, and it was emptied, since there was no room.
-    Refused,
 }
 
 impl Job {
@@ -52,6 +52,7 @@ impl Job {
             changes,
             done,
             lasts,
+            is_refused: false,
         }
     }
 }
@@ -63,6 +64,7 @@ pub(crate) struct Waiting {
     pub(crate) changes: Vec<Change>,
     pub(crate) done: Option<Done>,
     pub(crate) lasts: Lasts,
+    pub(crate) is_refused: bool,
 }
 
 impl From<Job> for Waiting {
@@ -73,6 +75,7 @@ impl From<Job> for Waiting {
             changes: job.changes,
             done: Some(job.done),
             lasts: job.lasts,
+            is_refused: job.is_refused,
         }
     }
 }
@@ -92,7 +95,7 @@ impl Waiting {
     ) {
         room.give_back(&self.session, &self.changes);
         let result = match problem {
-            None if self.lasts == Lasts::Refused => Err(Error::Refused(NO_ROOM.to_owned())),
+            None if self.is_refused => Err(Error::Refused(NO_ROOM.to_owned())),
             None => Ok(()),
             Some(problem) => Err(problem.clone()),
         };
@@ -347,7 +350,7 @@ impl Gate {
         if only_removes(&job.changes) || has_room && (is_once || !is_refused()) {
             return self.room.take(job);
         }
-        job.lasts = Lasts::Refused;
+        job.is_refused = true;
         job.changes = Vec::new();
         self.room.take(job);
         if !is_once {

@@ -279,7 +279,7 @@ impl Store for Sqlite {
         let (store, session) = (self.clone(), session.to_owned());
         let import = move || {
             let made = import::run(&store.0, (&store.1, &session), changes);
-            store.0.shares.of(&store.1).turn();
+            store.0.shares.turn(&store.1);
             made
         };
         async move {
@@ -355,7 +355,14 @@ impl Store for Sqlite {
 
     fn kept(&self, most: u64) -> BoxFuture<'static, Result<u64, Error>> {
         let (user, share) = (self.1.clone(), self.0.shares.of(&self.1));
-        let count = self.read_all(move |connection| read::kept(connection, &user));
+        let store = self.clone();
+        let count = async move {
+            // What waits to be written is not given again after the count.
+            store.flush().await?;
+            store
+                .read_all(move |connection| read::kept(connection, &user))
+                .await
+        };
         async move { share.kept(most, count).await }.boxed()
     }
 

@@ -160,6 +160,29 @@ impl Server {
         }
     }
 
+    /// Has it say nothing more, as where the line to it is cut, until [`Self::answer`]: connections stay, and none fails.
+    pub(crate) fn hang(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Ends that.
+    pub(crate) fn answer(&self) {
+        self.signal("-CONT");
+    }
+
+    /// Signals all of its processes.
+    fn signal(&self, signal: &str) {
+        let file = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
+        let first = file.lines().next().unwrap().to_owned();
+        let children = format!("/proc/{first}/task/{first}/children");
+        let children = std::fs::read_to_string(children).unwrap();
+        let mut kill = Command::new("kill");
+        kill.arg(signal).arg(first);
+        // One of them may have ended meanwhile, which `kill` takes for a failure.
+        kill.args(children.split_whitespace()).stderr(Stdio::null());
+        kill.status().unwrap();
+    }
+
     /// Returns where its socket is.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()

@@ -230,7 +230,7 @@ impl Calls<'_> {
             clock: &clock,
             cancel,
         };
-        let keep = exchange.keep(&call.id);
+        let keep = exchange.keep(&call.id, cancel);
         let run = Run {
             emit: &emit,
             cancel: cancel.clone(),

@@ -119,7 +119,7 @@ impl Exchange<'_> {
     }
 
     /// Returns where a call keeps what its changes take to be undone.
-    pub(super) fn keep(&self, call: &ToolId) -> Arc<dyn Keep> {
+    pub(super) fn keep(&self, call: &ToolId, cancel: &CancellationToken) -> Arc<dyn Keep> {
         let session = &self.context.session;
         match session.journal.is_on() {
             true => Arc::new(Keeper {
@@ -127,6 +127,7 @@ impl Exchange<'_> {
                 redactor: self.context.services.redactor.clone(),
                 executions: Arc::clone(&session.executions),
                 author: author(self.context, &self.setup.message_id, call),
+                cancel: cancel.clone(),
             }),
             false => Arc::new(()),
         }

@@ -38,8 +38,7 @@ pub(super) struct Apart {
 struct Own {
     /// The connection of the client, which alone takes from here.
     socket: SocketId,
-    /// Frames, each with the number of the event that it comes after.
-    frames: VecDeque<(u64, Utf8Bytes)>,
+    frames: VecDeque<OwnFrame>,
     bytes: usize,
     /// Events that a resync of this socket holds already. They are not in order with what it holds, so it may read past
     /// them more than once.
@@ -47,6 +46,15 @@ struct Own {
     resync: Option<OwnResync>,
     /// Cancelled where more waits than may.
     too_slow: CancellationToken,
+}
+
+#[derive(Debug)]
+struct OwnFrame {
+    /// The number of the event that it comes after.
+    after: u64,
+    /// Which change has to be safe before it leaves.
+    change: u64,
+    frame: Utf8Bytes,
 }
 
 /// A resync that is being made.
@@ -61,15 +69,20 @@ struct OwnResync {
 }
 
 impl Own {
-    fn push(&mut self, after: u64, frame: Utf8Bytes) {
+    fn push(&mut self, after: u64, change: u64, frame: Utf8Bytes) {
         if !self.frames.is_empty() && self.bytes + frame.len() > MOST_BYTES {
             self.too_slow.cancel();
             return;
         }
         self.bytes += frame.len();
         // Behind those that have the same place, and before answers that came while a resync was made.
-        let at = self.frames.partition_point(|(place, _)| *place <= after);
-        self.frames.insert(at, (after, frame));
+        let at = self.frames.partition_point(|it| it.after <= after);
+        let frame = OwnFrame {
+            after,
+            change,
+            frame,
+        };
+        self.frames.insert(at, frame);
     }
 }
 
@@ -79,16 +92,22 @@ impl Apart {
         self.here.values().any(|own| own.resync.is_some())
     }
 
-    /// Moves the frames of a socket that come after this event, or before it, to `out`; returns their bytes.
-    pub(super) fn take(&mut self, socket: SocketId, seq: u64, out: &mut Vec<Utf8Bytes>) -> usize {
+    /// Moves the frames of a socket that come after this event, or before it, to `out`, up to the first that waits for a change
+    /// after `safe`; returns their bytes.
+    pub(super) fn take(
+        &mut self,
+        socket: SocketId,
+        seq: u64,
+        safe: u64,
+        out: &mut Vec<Utf8Bytes>,
+    ) -> usize {
         let own = self.here.get_mut(&socket);
         let Some(own) = own.filter(|own| own.socket.is_connection(socket)) else {
             return 0;
         };
         let mut taken = 0;
-        while own.frames.front().is_some_and(|(after, _)| *after <= seq)
-            && let Some((_, frame)) = own.frames.pop_front()
-        {
+        let leaves = |it: &mut OwnFrame| it.after <= seq && it.change <= safe;
+        while let Some(OwnFrame { frame, .. }) = own.frames.pop_front_if(leaves) {
             taken += frame.len();
             out.push(frame);
         }
@@ -186,6 +205,7 @@ impl Log {
         reply_to: Option<&RequestId>,
         timestamp: Timestamp,
     ) {
+        let change = self.given;
         if let Some(own) = self.apart.here.get_mut(&socket) {
             let stamp = Stamp {
                 seq: None,
@@ -193,7 +213,8 @@ impl Log {
                 timestamp,
                 task: task_of(event),
             };
-            own.push(after, Utf8Bytes::from(envelope::write(event, &stamp)));
+            let frame = envelope::write(event, &stamp);
+            own.push(after, change, Utf8Bytes::from(frame));
         }
     }
 
@@ -218,6 +239,7 @@ impl Log {
         let frames: Vec<_> = answers
             .map(|answer| answer.without_number(socket))
             .collect();
+        let change = self.given;
         if let Some(own) = self.apart.here.get_mut(&socket) {
             own.told.clear();
             own.resync = Some(OwnResync {
@@ -226,7 +248,7 @@ impl Log {
                 since: Vec::new(),
             });
             for frame in frames {
-                own.push(last, frame);
+                own.push(last, change, frame);
             }
         }
         last

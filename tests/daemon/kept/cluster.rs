@@ -270,6 +270,52 @@ async fn a_database_that_is_away_for_long_ends_the_sessions_of_a_cluster() {
 }
 
 #[tokio::test]
+async fn no_call_begins_that_the_database_does_not_know_of() {
+    let Some(server) = servers::shared().and_then(|_| servers::Server::start()) else {
+        return;
+    };
+    let url = server.url("tester", &server.database());
+    let provider = Provider::start().await;
+    let more = json!({"store": {"url": url}, "cluster": {"name": "one"}, "chat": {"trust_level": "autonomous"}});
+    let daemon = Daemon::with(&provider, more).await;
+    let mut client = daemon.connect().await;
+    let session = client.session();
+    let call = |index: usize, name: &str, input: &Value| {
+        json!({"tool_calls": [{"index": index, "id": name, "type": "function",
+            "function": {"name": name, "arguments": input.to_string()}}]})
+    };
+    let calls = [
+        call(0, "bash", &json!({"command": "touch by-bash"})),
+        call(
+            1,
+            "file_write",
+            &json!({"path": "by-file-write", "content": "x"}),
+        ),
+    ];
+    let (turn, pause) = Turn::paused(&[json!({"content": "wait"})], &calls, "tool_calls");
+    provider.then(turn);
+    client.say("go").await;
+    client.until("chat:text-delta").await;
+    server.hang();
+    pause.go_on();
+    assert_eq!(client.closed().await, 1012, "another one may have it");
+    server.answer();
+    let mut client = None;
+    eventually("the session is there", async || {
+        client = Client::reach(&daemon, &format!("?session={session}"))
+            .await
+            .ok();
+        client.is_some()
+    })
+    .await;
+    let kept = history(&mut client.unwrap()).await;
+    assert_eq!(kept[..1], said(&[("user", "go")]));
+    for file in ["by-bash", "by-file-write"] {
+        assert!(!daemon.project().join(file).exists(), "{file}");
+    }
+}
+
+#[tokio::test]
 async fn an_operator_sees_all_daemons_and_their_sessions() {
     let Some(cluster) = Cluster::new().await else {
         return;

@@ -39,8 +39,10 @@ struct Plan {
     lasts: Duration,
     /// How long a process is stopped, once.
     pause: Duration,
-    /// How long the database is away, once; and it is started anew twice.
+    /// How long the database does not answer, once; and it is started anew twice.
     away: Duration,
+    /// The longest that a client may be without a socket.
+    longest: Duration,
 }
 
 impl Plan {
@@ -52,6 +54,7 @@ impl Plan {
                 lasts: Duration::from_secs(600),
                 pause: Duration::from_secs(20),
                 away: Duration::from_secs(10),
+                longest: Duration::from_secs(20),
             };
         }
         Self {
@@ -60,6 +63,7 @@ impl Plan {
             lasts: Duration::from_secs(12),
             pause: Duration::from_secs(1),
             away: Duration::from_secs(1),
+            longest: crate::support::PATIENCE,
         }
     }
 }
@@ -237,6 +241,8 @@ struct Talker {
     /// Whether it was told that what is said is not safe, and what was acknowledged meanwhile.
     is_failing: bool,
     in_doubt: BTreeSet<usize>,
+    /// What the daemon answered to each.
+    answers: Vec<Value>,
     broken: Arc<AtomicUsize>,
     /// The longest time without a socket, and what was tried meanwhile.
     longest: (Duration, Vec<String>),
@@ -323,8 +329,10 @@ impl Talker {
         loop {
             let frame = self.next(socket).await?;
             match frame["type"].as_str().unwrap() {
-                "chat:send-result" if frame["replyTo"] == json!(id) => {
+                // One that was sent again is answered twice: what comes after a gap, and again.
+                "chat:send-result" if frame["replyTo"] == json!(id) && self.acknowledged == id => {
                     self.acknowledged += 1;
+                    self.answers.push(frame["payload"].clone());
                     if self.is_failing {
                         self.in_doubt.insert(id);
                     }
@@ -412,15 +420,21 @@ impl Talker {
         if missing.is_empty() && is_in_order && !has_more {
             return None;
         }
+        let answers: Vec<_> = missing.iter().map(|id| &self.answers[*id]).collect();
         let Self {
             number,
             acknowledged,
             in_doubt,
             session,
             ..
-        } = self;
+        } = &self;
+        let order = if is_in_order {
+            String::new()
+        } else {
+            format!("; {kept:?}")
+        };
         Some(format!(
-            "session {number} ({session:?}), {acknowledged} acknowledged: missing {missing:?}, in order {is_in_order}, more {has_more}; acknowledged while told that it is not safe: {in_doubt:?}; {kept:?}"
+            "session {number} ({session:?}), {acknowledged} acknowledged: missing {missing:?}, which were answered {answers:?}; more {has_more}, in order {is_in_order}{order}; acknowledged while told that it is not safe: {in_doubt:?}"
         ))
     }
 }
@@ -472,6 +486,7 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
                 acknowledged: 0,
                 is_failing: false,
                 in_doubt: BTreeSet::new(),
+                answers: Vec::new(),
                 broken: Arc::clone(&broken),
                 longest: (Duration::ZERO, Vec::new()),
                 why: String::new(),
@@ -491,9 +506,9 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
                 nodes[at].signal("-CONT");
             }
             2 => {
-                server.stop();
+                server.hang();
                 tokio::time::sleep(plan.away).await;
-                server.go_on();
+                server.answer();
             }
             3 | 5 => {
                 server.stop();
@@ -532,10 +547,14 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
         longest.0,
         longest.1
     );
-    let mut wrong = Vec::new();
+    let (longest, mut wrong) = (longest.0, Vec::new());
     for talker in talkers {
         wrong.extend(talker.check().await);
     }
+    assert!(
+        longest <= plan.longest,
+        "a client was without a socket for {longest:.1?}"
+    );
     assert!(wrong.is_empty(), "{}: {wrong:#?}", wrong.len());
     assert!(
         kills > 0 && broken.load(Ordering::Relaxed) > 0,

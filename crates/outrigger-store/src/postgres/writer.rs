@@ -208,6 +208,10 @@ impl Writer {
                     Err(_) => break None,
                 }
             };
+            if matches!(other, Some(Work::Close(_))) {
+                // There is no later.
+                self.retry_at = None;
+            }
             self.commit().await;
             match other {
                 Some(Work::Open(user, session, reply)) => {
@@ -231,6 +235,7 @@ impl Writer {
                     self.end().await;
                     drop(reply.send(self.is_well()));
                     self.is_closed = true;
+                    self.tell_ended(&Error::Closed);
                 }
                 Some(Work::Job(_)) | None => {}
             }
@@ -275,8 +280,11 @@ impl Writer {
             Some(_) => self.renew().await,
             None => self.connect().await,
         };
-        if let Err(trouble) = renewed {
-            self.is_troubled(trouble);
+        match renewed {
+            // It may have been told that it does not answer.
+            Ok(()) if self.backlog.is_empty() => self.heals(),
+            Ok(()) => {}
+            Err(trouble) => self.is_troubled(trouble),
         }
     }
 
@@ -396,7 +404,7 @@ impl Writer {
         let mut index = 0;
         self.backlog.retain_mut(|job| {
             index += 1;
-            let is_once = job.lasts != Lasts::Long;
+            let is_once = job.lasts == Lasts::Once;
             if is_once && index <= in_doubt {
                 return true;
             }

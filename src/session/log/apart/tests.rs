@@ -14,8 +14,13 @@ fn queued(conversation: &str, position: usize) -> Event {
 
 /// What a socket reads from there on, by number (0 for none) and type, or by the position.
 fn read(log: &mut Log, socket: Option<SocketId>, after: u64) -> Vec<(u64, String)> {
+    read_safe(log, socket, after, u64::MAX)
+}
+
+/// The same where the changes up to `safe` are.
+fn read_safe(log: &mut Log, socket: Option<SocketId>, after: u64, safe: u64) -> Vec<(u64, String)> {
     let mut frames = Vec::new();
-    log.read(after, usize::MAX, u64::MAX, socket, &mut frames);
+    log.read(after, usize::MAX, safe, socket, &mut frames);
     let seen = frames.iter().map(|frame| {
         let frame: Value = serde_json::from_str(frame).unwrap();
         let what = match frame["payload"]["position"].as_u64() {
@@ -243,4 +248,21 @@ fn who_takes_nothing_is_given_up_and_one_frame_always_fits() {
     assert!(too_slow.is_cancelled());
     log.unwatch(one);
     assert!(log.apart.here.is_empty());
+}
+
+#[test]
+fn an_answer_waits_until_what_was_changed_before_is_safe() {
+    let (mut log, [one]) = watched();
+    let mut answer = |change| {
+        log.note_given(change);
+        let asked = RequestId::apart(Some(RequestId::from("q")), one);
+        log.append(Event::SessionPingResult(Empty {}), Some(&asked), at());
+    };
+    answer(1);
+    answer(2);
+    let told = (0, "session:ping-result".to_owned());
+    assert_eq!(read_safe(&mut log, Some(one), 0, 0), []);
+    assert_eq!(read_safe(&mut log, Some(one), 0, 1), [told.clone()]);
+    assert_eq!(read_safe(&mut log, Some(one), 0, 1), []);
+    assert_eq!(read_safe(&mut log, Some(one), 0, 2), [told]);
 }

@@ -265,7 +265,6 @@ async fn a_lease_that_is_not_renewed_is_told_before_it_ends_and_is_well_again_af
     }) else {
         return;
     };
-    let mut server = server;
     let url = server.url("tester", &database);
     let store = Postgres::begin(&url, &Node::default(), SHORT).unwrap();
     write(&store, "s", vec![create(1)]).unwrap();
@@ -279,11 +278,15 @@ async fn a_lease_that_is_not_renewed_is_told_before_it_ends_and_is_well_again_af
         };
         tell.send(word).unwrap();
     });
-    server.stop();
+    server.hang();
     let next = || told.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!((next(), next()), ("failing", "lapsing"));
-    server.go_on();
-    assert_eq!(next(), "well");
+    // What began meanwhile has to end, too.
+    assert_eq!(next(), "lapsing");
+    server.answer();
+    let after = std::iter::repeat_with(next).find(|word| *word != "lapsing");
+    assert_eq!(after, Some("well"));
+    assert_eq!(store.lease().lapses, 1, "it is one");
     // Nobody wanted its sessions meanwhile: they are its own still.
     write(&store, "s", vec![said("a", "after", 2)]).unwrap();
 }

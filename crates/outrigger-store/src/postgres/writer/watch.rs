@@ -40,14 +40,25 @@ async fn wait(
 ) {
     loop {
         let until = *renewed.borrow_and_update() + lapses_after;
-        let is_over = timeout_at(until, renewed.changed()).await.is_err();
-        if is_over {
-            counts.lapses.fetch_add(1, Ordering::Relaxed);
-            health.lock().lapse();
+        match timeout_at(until, renewed.changed()).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(_)) => return,
+            Err(_) => {}
         }
-        // Told once, until it is renewed.
-        if is_over && renewed.changed().await.is_err() || renewed.has_changed().is_err() {
-            return;
+        counts.lapses.fetch_add(1, Ordering::Relaxed);
+        health.lock().lapse();
+        let mut again = Instant::now() + lapses_after;
+        // What was sent long ago may be answered late, and does not count.
+        while *renewed.borrow_and_update() + lapses_after <= Instant::now() {
+            match timeout_at(again, renewed.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return,
+                Err(_) => {
+                    // Sessions that began meanwhile have to end, too.
+                    health.lock().lapse();
+                    again += lapses_after;
+                }
+            }
         }
     }
 }
