@@ -468,6 +468,7 @@ fn build(
             .boxed()
             .shared(),
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
+        operator_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
         tasks,
         tenure,
         draining: CancellationToken::new(),

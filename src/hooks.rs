@@ -21,6 +21,7 @@ use crate::protocol::word;
 use crate::sandbox::{Network, Sandbox};
 use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
+use crate::users::quota::Quota;
 
 use program::Program;
 
@@ -115,6 +116,8 @@ pub(crate) struct Matter<'a> {
     pub(crate) exchange: Option<&'a MessageId>,
     /// How programs are run in the project's folder, or why there is none.
     pub(crate) exec: Result<&'a Exec, &'a str>,
+    /// Whose it is.
+    pub(crate) quota: &'a Quota,
     /// Tells the session's client something.
     pub(crate) tell: &'a (dyn Fn(Notice) + Send + Sync),
 }
@@ -186,7 +189,7 @@ impl Hooks {
         }
         let mut body = body(&matter, more());
         for hook in asked {
-            let answer = self.ask_one(config, hook, matter.exec, &body);
+            let answer = self.ask_one(config, hook, &matter, &body);
             let answer = cancel.run_until_cancelled(answer).await?;
             let answer = answer.and_then(|answer| match (&answer.input, matter.on) {
                 (Some(_), on) if on != HookPoint::BeforeTool => {
@@ -269,10 +272,22 @@ impl Hooks {
         &self,
         config: &Config,
         hook: &HookConfig,
-        exec: Result<&Exec, &str>,
+        matter: &Matter<'_>,
         body: &Value,
     ) -> Result<Answer, Failure> {
-        let _place = self.places.acquire().await;
+        let exec = matter.exec;
+        let place = async {
+            // One user waits for its own before it takes one of all.
+            let own = matter.quota.hook().await;
+            (own, self.places.acquire().await)
+        };
+        let place = tokio::time::timeout(hook.timeout, place).await;
+        let _place = place.map_err(|_| {
+            let limit = hook.timeout;
+            Failure::from(format!(
+                "other hooks ran, so that it was not asked within {limit:?}"
+            ))
+        })?;
         let answer = async {
             match &hook.target {
                 HookTarget::Endpoint(url) => Ok(self.post(url, body).await?),

@@ -47,6 +47,8 @@ pub(crate) fn is_secret(path: &[&str]) -> bool {
         [.., "api_key" | "brave_api_key"]
         | ["webhooks" | "cluster", "secret"]
         | ["store", "url"]
+        // It has no headers, so a key of it is in there.
+        | ["hooks", _, "url"]
         | ["server", "approver_token" | "observer_token"]
         | ["providers", _, "headers", ..]
         | ["telemetry", "otlp", "headers", ..]
@@ -103,7 +105,8 @@ mod tests {
 
     #[test]
     fn secrets_are_masked_and_empty_ones_shown_as_empty() {
-        let cases: [(&[&str], &str, &str); 8] = [
+        let cases: [(&[&str], &str, &str); 9] = [
+            (&["hooks", "a", "url"], "https://a/h?key=b", "\"***\""),
             (&["providers", "a", "api_key"], "sk-1", "\"***\""),
             (&["providers", "a", "api_key"], "", "\"\""),
             (&["providers", "a", "headers", "X"], "v", "\"***\""),

@@ -220,7 +220,13 @@ impl Mcp {
         let what = match tokio::time::timeout(limit, answer).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(failure)) => failure.to_string(),
-            Err(_) => format!("did not answer within {} s", limit.as_secs_f64()),
+            Err(_) => match handle.sign_in.as_ref().and_then(|it| it.asks()) {
+                Some(asked) => format!(
+                    "asks to sign in at {}: do that first (mcp:auth says where), then ask again",
+                    asked.host
+                ),
+                None => format!("did not answer within {} s", limit.as_secs_f64()),
+            },
         };
         Err(McpError(format!("the MCP server `{server}` {what}")))
     }

@@ -10,11 +10,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use rmcp::model::{
-    ServerNotification, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    ErrorCode, ServerNotification, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use tokio::sync::Notify;
@@ -48,6 +50,8 @@ pub(super) struct Subscriptions {
     asking: Arc<tokio::sync::Mutex<()>>,
     /// Notified when the set is another one; for the newer era, which has one request for all.
     changed: Arc<Notify>,
+    /// Whether the server knows no such request.
+    is_mute: Arc<AtomicBool>,
 }
 
 impl Subscriptions {
@@ -77,6 +81,8 @@ impl Subscriptions {
         }
         if is_older(peer) {
             peer.subscribe(SubscribeRequestParams::new(uri)).await?;
+        } else if self.is_mute.load(Ordering::Relaxed) {
+            return Err(Failure::NoSubscriptions);
         }
         let sessions = BTreeSet::from([session.clone()]);
         self.followed.lock().insert(uri.to_owned(), sessions);
@@ -136,6 +142,7 @@ impl Subscriptions {
 
     /// Follows a server over one connection: never returns. `changed` is notified when one of its lists is another one.
     pub(super) async fn run(&self, peer: &Peer<RoleClient>, voice: &Voice, changed: &Notify) {
+        self.is_mute.store(false, Ordering::Relaxed);
         self.again(peer, voice).await;
         let mut pause = LISTEN_AGAIN;
         while !is_older(peer) {
@@ -148,11 +155,26 @@ impl Subscriptions {
                 true => filter,
                 false => filter.resource_subscriptions(followed),
             };
-            let mut subscription = match peer.listen(filter.build()).await {
-                Ok(subscription) => subscription,
-                Err(error) => {
+            let listen = peer.listen(filter.build());
+            let mut subscription = match tokio::time::timeout(AGAIN_LIMIT, listen).await {
+                Ok(Ok(subscription)) => subscription,
+                Ok(Err(ServiceError::McpError(error)))
+                    if error.code == ErrorCode::METHOD_NOT_FOUND =>
+                {
                     tracing::debug!(%error, "an MCP server does not tell of changes");
+                    self.is_mute.store(true, Ordering::Relaxed);
                     break;
+                }
+                outcome => {
+                    let error = outcome.err().map_or("an error", |_| "nothing in time");
+                    tracing::info!(
+                        error,
+                        ?pause,
+                        "an MCP server does not tell of changes now; it is asked again"
+                    );
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LISTEN_AGAIN_MOST);
+                    continue;
                 }
             };
             loop {

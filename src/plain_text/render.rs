@@ -15,6 +15,7 @@ use crate::protocol::event::{
     By, Compaction, Event, Outcome, PortOpened, ResultStatus, State, StateName, ToolDelta,
     ToolOutcome, ToolResolved, ToolStart, TurnDiscarded,
 };
+use crate::protocol::trust::InstructionFile;
 use crate::protocol::word;
 use crate::terminal_text;
 
@@ -38,6 +39,8 @@ pub(crate) struct Screen {
     says: bool,
     /// The text of a turn that may still be discarded, where what is shown cannot be taken back.
     held: Option<String>,
+    /// The files that the model was told of last.
+    told: Vec<InstructionFile>,
     /// Outputs of calls, where the end of a long one is shown only to who asks for it.
     folds: Option<Folds>,
 }
@@ -97,6 +100,8 @@ impl Screen {
                 pieces.extend(self.line(Style::Dim, answers::summary(end)));
                 return pieces;
             }
+            Event::ChatStreamStart(start) => self.tells(&start.instructions),
+            Event::ChatInstructions(changed) => self.tells(&changed.files),
             Event::ChatToolStart(start) => {
                 self.has_said = false;
                 vec![started(start)]
@@ -134,6 +139,15 @@ impl Screen {
             true => block,
             false => self.block(block),
         }
+    }
+
+    /// Says which files speak for the user, where that is other than it was.
+    fn tells(&mut self, files: &[InstructionFile]) -> Vec<Piece> {
+        if self.told == files {
+            return Vec::new();
+        }
+        self.told = files.to_vec();
+        vec![answers::told(files)]
     }
 
     /// Returns pieces that begin on a line of their own.

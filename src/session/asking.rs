@@ -43,6 +43,7 @@ impl Asker {
             conversation: &conversation,
             exchange: None,
             exec: self.workspace.exec(),
+            quota: &self.services.quota,
             tell: &tell,
         };
         let more = || {

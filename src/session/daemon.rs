@@ -64,6 +64,8 @@ pub struct Daemon {
     pub(crate) sandbox: Shared<BoxFuture<'static, Sandbox>>,
     /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
     pub(crate) side_requests: Arc<Semaphore>,
+    /// The same for requests of operators.
+    pub(crate) operator_requests: Arc<Semaphore>,
     pub(crate) tasks: TaskTracker,
     /// For how long it may have sessions.
     pub(crate) tenure: Tenure,

@@ -191,11 +191,13 @@ impl Session {
         };
         let task = self.reading.tasks.spawn(async move {
             let slot = slots.acquire_owned().await;
-            let outcome = match unfinished.read().await {
+            let read = unfinished.read().await;
+            // Hooks have places of their own.
+            drop(slot);
+            let outcome = match read {
                 Ok(()) => asker.ask(&mut unfinished).await,
                 Err(problem) => Err(invalid(problem)),
             };
-            drop(slot);
             (unfinished, outcome)
         });
         self.feed.grow(|log| log.status_mut().reads(&conversation));

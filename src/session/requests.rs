@@ -446,9 +446,22 @@ impl Session {
         id: Option<&RequestId>,
         work: impl Future<Output = Event> + Send + 'static,
     ) {
-        let permits = &self.daemon.side_requests;
         let problem = "too many requests to providers and MCP servers at once; try again";
-        self.answer_with_permit(permits, problem, id, work);
+        // Operators are not counted with the rest: what they ask for may end what the others wait for.
+        let (permits, counted) = match self.grant.is_operator {
+            true => (&self.daemon.operator_requests, None),
+            false => match self.services.quota.side_request() {
+                None => {
+                    let problem = SessionError::new(SessionCode::RateLimited, problem);
+                    return self.answer(id, Event::SessionError(problem));
+                }
+                counted => (&self.daemon.side_requests, counted),
+            },
+        };
+        self.answer_with_permit(permits, problem, id, async {
+            let _counted = counted;
+            work.await
+        });
     }
 
     /// Answers later, where there is a permit for it; `problem` says that there is none.

@@ -137,6 +137,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         .boxed()
         .shared(),
         side_requests: Arc::new(Semaphore::new(MAX_SIDE_REQUESTS)),
+        operator_requests: Arc::new(Semaphore::new(MAX_SIDE_REQUESTS)),
         tasks,
         draining: CancellationToken::new(),
         drain: DrainRequest::default(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outrigger_store::User;
 use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use crate::sandbox::Pod;
@@ -32,9 +33,27 @@ impl Quotas {
     }
 }
 
+/// Hooks of one user that are asked at once, of those of the whole daemon; further ones wait.
+const HOOKS: usize = 3;
+
+/// Requests of one user that wait for providers and MCP servers at once, of those of the whole daemon.
+const SIDE_REQUESTS: u64 = 4;
+
+/// Of the places of the daemon those that one user has at most.
+#[derive(Debug)]
+struct HookPlaces(Semaphore);
+
+impl Default for HookPlaces {
+    fn default() -> Self {
+        Self(Semaphore::new(HOOKS))
+    }
+}
+
 /// What a user does.
 #[derive(Debug, Default)]
 pub(crate) struct Quota {
+    hooks: HookPlaces,
+    side_requests: AtomicUsize,
     /// When something was sent in the last minute; no more than are allowed.
     sends: Mutex<VecDeque<Instant>>,
     sessions: AtomicUsize,
@@ -87,6 +106,17 @@ impl Quota {
     /// Counts a conversation at work, or a task; `None` where there are as many as may be.
     pub(crate) fn exchange(self: &Arc<Self>, most: Option<u64>) -> Option<Counted> {
         self.count(|quota| &quota.exchanges, most)
+    }
+
+    /// Counts a request that waits for a provider or an MCP server; `None` where there are as many as may be.
+    pub(crate) fn side_request(self: &Arc<Self>) -> Option<Counted> {
+        self.count(|quota| &quota.side_requests, Some(SIDE_REQUESTS))
+    }
+
+    /// Waits for one of the user's places for hooks.
+    pub(crate) async fn hook(&self) -> Option<SemaphorePermit<'_>> {
+        // An error would say that they are closed, which nobody does.
+        self.hooks.0.acquire().await.ok()
     }
 
     /// Has the user keep no more bytes than this as long as anybody has it.
@@ -145,7 +175,28 @@ impl Quota {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
+
     use super::*;
+
+    #[tokio::test]
+    async fn one_user_has_a_part_of_the_daemons_places() {
+        let quotas = Quotas::default();
+        let [ann, ben] = ["ann", "ben"].map(|name| quotas.of(&User::new(name)));
+        let asked: Vec<_> = (0..SIDE_REQUESTS).map(|_| ann.side_request()).collect();
+        assert!(asked.iter().all(Option::is_some) && ann.side_request().is_none());
+        assert!(ben.side_request().is_some(), "they are its own");
+        drop(asked);
+        assert!(ann.side_request().is_some());
+        let mut hooks = Vec::new();
+        for _ in 0..HOOKS {
+            hooks.push(ann.hook().now_or_never().unwrap());
+        }
+        assert!(ann.hook().now_or_never().is_none(), "it waits");
+        assert!(ben.hook().now_or_never().is_some());
+        hooks.pop();
+        assert!(ann.hook().now_or_never().is_some());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_minute_has_so_many_sends() {

@@ -38,9 +38,10 @@ export class SignIns {
   }
 
   /** Shows where to sign in. @param {any} asked the payload of `mcp:auth-required` */
-  asked({ server, url, host, more, wasAt }) {
+  asked({ server, url, host, scopes, more, wasAt }) {
     if (!mayOpen(url)) return;
     const what = more ? `The MCP server ${server} wants more rights.` : `The MCP server ${server} asks you to sign in.`;
+    const rights = scopes?.length ? ` Rights: ${exposed(scopes.join(" "))}.` : "";
     const before = wasAt ? ` It was at ${wasAt} before: make sure that this is meant.` : "";
     const link = el("a", { href: url, target: "_blank", rel: "noopener noreferrer", class: "button small" }, `Sign in at ${exposed(host)}`);
     const field = el("input", { type: "text", "aria-label": `The address that the page of ${server} ended on`, placeholder: "Paste the address it ended on", autocomplete: "off" });
@@ -56,7 +57,7 @@ export class SignIns {
     });
     const anew = el("button", { type: "button", class: "small quiet", onclick: () => this.#begin(server) }, "Begin anew");
     const elsewhere = el("details", {}, el("summary", {}, "Not on this machine, or too late?"), paste, anew);
-    this.#put(server, this.notice(what + before, "warning", link, elsewhere));
+    this.#put(server, this.notice(what + rights + before, "warning", link, elsewhere));
   }
 
   /** Takes the row away. @param {string} server */

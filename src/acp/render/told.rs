@@ -82,9 +82,16 @@ impl Renderer {
             .as_ref()
             .map(|before| format!(" (it was {before} before; make sure that this is meant)"));
         let before = before.unwrap_or_default();
-        let text = format!(
-            "*The MCP server `{server}` asks you to sign in at* **{host}**{before}*:* <{url}>\n\n"
-        );
+        let what = match asked.more {
+            true => "wants more rights: sign in again at",
+            false => "asks you to sign in at",
+        };
+        let rights = match asked.scopes.is_empty() {
+            true => String::new(),
+            false => format!(" (rights: {})", asked.scopes.join(" ")),
+        };
+        let text =
+            format!("*The MCP server `{server}` {what}* **{host}**{before}{rights}*:* <{url}>\n\n");
         Self::say(&text)
     }
 

@@ -10,7 +10,7 @@ use crate::protocol::answer::{
 use crate::protocol::content::{Role, WireMessage};
 use crate::protocol::context::{ContextPart, ContextUse};
 use crate::protocol::event::{StopReason, StreamEnd};
-use crate::protocol::trust::{SkillListed, SkillsListed};
+use crate::protocol::trust::{InstructionFile, SkillListed, SkillsListed};
 use crate::protocol::word;
 
 /// Longest part of a message in the history, in characters.
@@ -165,6 +165,20 @@ pub(super) fn context(it: &ContextUse) -> Vec<Piece> {
     std::iter::once(all)
         .chain(it.parts.iter().map(part))
         .collect()
+}
+
+/// The files that speak for the user, each with the beginning of its digest.
+pub(super) fn told(files: &[InstructionFile]) -> Piece {
+    if files.is_empty() {
+        return Piece::line(Style::Dim, "no file speaks for you any more");
+    }
+    let name = |file: &InstructionFile| {
+        let digest = file.sha256.get(..8).unwrap_or_default();
+        format!("{} ({digest})", one_line(&file.path, MESSAGE))
+    };
+    let names: Vec<_> = files.iter().map(name).collect();
+    let text = format!("the model is told, as your words: {}", names.join(", "));
+    Piece::line(Style::Dim, text)
 }
 
 /// The skills, and what is no skill though it looks like one.

@@ -474,3 +474,21 @@ fn skills_say_what_they_are_for_and_whether_one_is_asked() {
         "one  .agents/one  for this\ntwo  .agents/two  for this  (you are asked before the model is told of it)\nthree has no name\n"
     );
 }
+
+#[test]
+fn files_that_speak_for_the_user_are_named_once_and_when_they_change() {
+    let start = |digest: &str| {
+        event(
+            "chat:stream-start",
+            json!({"provider": "p", "model": "m", "instructions": [{"path": "AGENTS.md", "sha256": digest,
+                "bytes": 1, "source": "project", "trusted": true}]}),
+        )
+    };
+    let none = event("chat:stream-start", json!({"provider": "p", "model": "m"}));
+    let (one, other) = (start("0123456789"), start("abcdefabcd"));
+    let (_, all) = shown(false, &[none.clone(), one.clone(), one, other, none]);
+    assert_eq!(
+        all,
+        "the model is told, as your words: AGENTS.md (01234567)\nthe model is told, as your words: AGENTS.md (abcdefab)\nno file speaks for you any more\n"
+    );
+}
