@@ -21,7 +21,6 @@ use crate::protocol::word;
 use crate::sandbox::{Network, Sandbox};
 use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
-use crate::users::quota::Quota;
 
 use program::Program;
 
@@ -116,8 +115,8 @@ pub(crate) struct Matter<'a> {
     pub(crate) exchange: Option<&'a MessageId>,
     /// How programs are run in the project's folder, or why there is none.
     pub(crate) exec: Result<&'a Exec, &'a str>,
-    /// Whose it is.
-    pub(crate) quota: &'a Quota,
+    /// The places of the user.
+    pub(crate) places: &'a Semaphore,
     /// Tells the session's client something.
     pub(crate) tell: &'a (dyn Fn(Notice) + Send + Sync),
 }
@@ -278,7 +277,7 @@ impl Hooks {
         let exec = matter.exec;
         let place = async {
             // One user waits for its own before it takes one of all.
-            let own = matter.quota.hook().await;
+            let own = matter.places.acquire().await;
             (own, self.places.acquire().await)
         };
         let place = tokio::time::timeout(hook.timeout, place).await;

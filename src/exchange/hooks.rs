@@ -30,7 +30,7 @@ pub(super) async fn ask(
         conversation: &setup.conversation_id,
         exchange: Some(&setup.message_id),
         exec: context.session.workspace.exec(),
-        quota: &context.services.quota,
+        places: context.services.quota.hooks(),
         tell: &tell,
     };
     let config = context.services.config();

@@ -43,7 +43,7 @@ impl Asker {
             conversation: &conversation,
             exchange: None,
             exec: self.workspace.exec(),
-            quota: &self.services.quota,
+            places: self.services.quota.hooks(),
             tell: &tell,
         };
         let more = || {

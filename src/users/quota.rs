@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outrigger_store::User;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::sandbox::Pod;
@@ -113,10 +113,9 @@ impl Quota {
         self.count(|quota| &quota.side_requests, Some(SIDE_REQUESTS))
     }
 
-    /// Waits for one of the user's places for hooks.
-    pub(crate) async fn hook(&self) -> Option<SemaphorePermit<'_>> {
-        // An error would say that they are closed, which nobody does.
-        self.hooks.0.acquire().await.ok()
+    /// Returns the user's places for hooks, of those of the daemon.
+    pub(crate) fn hooks(&self) -> &Semaphore {
+        &self.hooks.0
     }
 
     /// Has the user keep no more bytes than this as long as anybody has it.
@@ -175,12 +174,10 @@ impl Quota {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
-
     use super::*;
 
-    #[tokio::test]
-    async fn one_user_has_a_part_of_the_daemons_places() {
+    #[test]
+    fn one_user_has_a_part_of_the_daemons_places() {
         let quotas = Quotas::default();
         let [ann, ben] = ["ann", "ben"].map(|name| quotas.of(&User::new(name)));
         let asked: Vec<_> = (0..SIDE_REQUESTS).map(|_| ann.side_request()).collect();
@@ -190,12 +187,12 @@ mod tests {
         assert!(ann.side_request().is_some());
         let mut hooks = Vec::new();
         for _ in 0..HOOKS {
-            hooks.push(ann.hook().now_or_never().unwrap());
+            hooks.push(ann.hooks().try_acquire().unwrap());
         }
-        assert!(ann.hook().now_or_never().is_none(), "it waits");
-        assert!(ben.hook().now_or_never().is_some());
+        assert!(ann.hooks().try_acquire().is_err(), "one more waits");
+        assert!(ben.hooks().try_acquire().is_ok());
         hooks.pop();
-        assert!(ann.hook().now_or_never().is_some());
+        assert!(ann.hooks().try_acquire().is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ mod import;
 mod lease;
 mod offline;
 mod op;
+mod open;
 mod processes;
 mod read;
 mod schema;
@@ -28,7 +29,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::held::{HeldSessions, Hold};
+use crate::held::HeldSessions;
 use crate::queue::{Gate, Job, Lasts};
 use crate::share::Shares;
 use crate::user::Whose;
@@ -41,6 +42,7 @@ pub use checkup::{Checkup, check_up};
 use lease::Counts;
 pub use lease::Node;
 pub use offline::Reader;
+use open::Open;
 pub use processes::Process;
 pub use schema::SCHEMA;
 use server::{Server, described, refused};
@@ -315,22 +317,6 @@ impl Shared {
     }
 }
 
-/// That a session is open. Once nobody has it open any more, it is let go of.
-struct Open {
-    held: Option<Hold>,
-    work: mpsc::WeakSender<Work>,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        drop(self.held.take());
-        if let Some(work) = self.work.upgrade() {
-            // Where there is no place for it, the next commit lets go.
-            work.try_send(Work::LetGo).ok();
-        }
-    }
-}
-
 impl Store for Postgres {
     fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
         let done = self.0.shares.note(&self.1, &changes, done);
@@ -375,10 +361,8 @@ impl Store for Postgres {
     }
 
     fn hold(&self, session: &str) -> Held {
-        Box::new(Open {
-            held: Some(self.0.held.hold(&self.1, session)),
-            work: self.0.work.downgrade(),
-        })
+        let hold = self.0.held.hold(&self.1, session);
+        Box::new(Open::new(hold, self.0.work.downgrade()))
     }
 
     fn export(&self, session: &str, each: Each) -> BoxFuture<'static, Result<bool, Error>> {
