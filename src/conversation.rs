@@ -416,8 +416,9 @@ fn begin(
     setup: &Setup,
     said: Option<ToSay<'_>>,
 ) -> Result<(), Box<Ended>> {
+    let instructions = context.conversation.instructions.told();
     let Some((history, steered, waited)) = said else {
-        transcript.begin(setup, &[], Vec::new());
+        transcript.begin(setup, &[], instructions);
         return Ok(());
     };
     let replaced = history.map_or(Ok(()), |history| {
@@ -425,7 +426,6 @@ fn begin(
     });
     let remembered = &context.conversation.history;
     let has_room = replaced.and_then(|()| remembered.room_for(bytes_of_parts(&setup.content)));
-    let instructions = context.conversation.instructions.told();
     transcript.begin(setup, steered, instructions);
     has_room.map_err(|full| {
         context.session.journal.dropped(waited);

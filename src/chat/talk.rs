@@ -218,7 +218,7 @@ impl Talk {
             Event::SessionConfigureResult(_)
                 if request.as_ref().is_some_and(|(_, of)| is_opening(of)) => {}
             // It is looked at, and nobody asked to see it.
-            Event::McpListResult(_) if reply_to.is_some() && reply_to == self.looking => {}
+            Event::McpListResult(_) if reply_to.is_none() || reply_to != self.busy => {}
             Event::ChatToolExtended(it) if it.request_id.is_none() => {
                 let asked = Asked {
                     tool_id: it.tool_id.clone(),

@@ -174,6 +174,9 @@ impl Subscriptions {
                     );
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LISTEN_AGAIN_MOST);
+                    // What changed meanwhile nobody knows.
+                    self.all_updated(voice);
+                    changed.notify_one();
                     continue;
                 }
             };

@@ -4,12 +4,16 @@ mod answers;
 mod servers;
 mod sign_in;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::folds::{Folds, SHOWN_LINES};
 use super::style::{Piece, Style};
 use super::text::{exposed, harmless, one_line, prefixed};
-use crate::message::{BackgroundCommand, ChangedFiles, Notice, Part, Severity, TASK, ToolId};
+use crate::message::{
+    BackgroundCommand, ChangedFiles, ConversationId, Notice, Part, Severity, TASK, ToolId,
+};
 use crate::protocol::answer::CompactState;
 use crate::protocol::event::{
     By, Compaction, Event, Outcome, PortOpened, ResultStatus, State, StateName, ToolDelta,
@@ -39,8 +43,8 @@ pub(crate) struct Screen {
     says: bool,
     /// The text of a turn that may still be discarded, where what is shown cannot be taken back.
     held: Option<String>,
-    /// The files that the model was told of last.
-    told: Vec<InstructionFile>,
+    /// The files that the model was told of last, where there are any: of each conversation.
+    told: BTreeMap<ConversationId, Vec<InstructionFile>>,
     /// Outputs of calls, where the end of a long one is shown only to who asks for it.
     folds: Option<Folds>,
 }
@@ -100,8 +104,12 @@ impl Screen {
                 pieces.extend(self.line(Style::Dim, answers::summary(end)));
                 return pieces;
             }
-            Event::ChatStreamStart(start) => self.tells(&start.instructions),
-            Event::ChatInstructions(changed) => self.tells(&changed.files),
+            Event::ChatStreamStart(start) => {
+                self.tells(&start.conversation_id, &start.instructions)
+            }
+            Event::ChatInstructions(changed) => {
+                self.tells(&changed.conversation_id, &changed.files)
+            }
             Event::ChatToolStart(start) => {
                 self.has_said = false;
                 vec![started(start)]
@@ -142,12 +150,15 @@ impl Screen {
     }
 
     /// Says which files speak for the user, where that is other than it was.
-    fn tells(&mut self, files: &[InstructionFile]) -> Vec<Piece> {
-        if self.told == files {
-            return Vec::new();
+    fn tells(&mut self, of: &ConversationId, files: &[InstructionFile]) -> Vec<Piece> {
+        let before = self.told.remove(of).unwrap_or_default();
+        if !files.is_empty() {
+            self.told.insert(of.clone(), files.to_vec());
         }
-        self.told = files.to_vec();
-        vec![answers::told(files)]
+        match before == files {
+            true => Vec::new(),
+            false => vec![answers::told(files)],
+        }
     }
 
     /// Returns pieces that begin on a line of their own.

@@ -58,7 +58,7 @@ impl Session {
                 let say = |live| events(&view, share, live);
                 let conversation = &view.context.conversation.id;
                 let now = Timestamp::now();
-                feed.log().own_snapshot(socket, conversation, say, now);
+                feed.grow(|log| log.own_snapshot(socket, conversation, say, now));
             });
             if said.await.is_some() {
                 open.push(id.clone());

@@ -296,6 +296,9 @@ impl Log {
         loop {
             if let Some(socket) = reader {
                 taken += self.apart.take(socket, seq, safe, out);
+                if self.apart.holds(socket, seq, safe) {
+                    break;
+                }
             }
             if taken >= most || seq + 1 >= held {
                 break;

@@ -15,9 +15,9 @@ use crate::message::SessionId;
 /// How long anybody waits for a disk that does not answer; then things go on without it, and all are told so.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a daemon that is one of several waits: by then another one may have the session. Until then nothing leaves that
-/// is not safe, or that one would not know of it.
-const LONGEST: Duration = Duration::from_secs(15);
+/// How long a daemon that is one of several waits, before the session ends there: nothing leaves that is not safe, or another
+/// one that has the session next would not know of it.
+pub(super) const LONGEST: Duration = Duration::from_secs(10);
 
 pub(super) struct Outbox {
     store: Arc<dyn Store>,
@@ -129,6 +129,7 @@ impl Outbox {
         }
         let outbox = Arc::clone(outbox);
         tokio::spawn(async move {
+            let mut waited = Duration::ZERO;
             loop {
                 let (given, safe) = (outbox.given(), outbox.safe());
                 tokio::time::sleep(PATIENCE).await;
@@ -145,9 +146,14 @@ impl Outbox {
                         outbox.is_safe_to(given);
                     }
                 }
-                // The lease looks after what waits longer.
-                let waits_for_lease = is_silent && outbox.is_one_of_several();
-                let is_settled = || waits_for_lease || outbox.safe() >= outbox.given();
+                waited = match is_silent {
+                    true => waited + PATIENCE,
+                    false => Duration::ZERO,
+                };
+                if waited >= LONGEST && outbox.is_one_of_several() {
+                    return outbox.tenure.cancel();
+                }
+                let is_settled = || outbox.safe() >= outbox.given();
                 if is_settled() {
                     outbox.is_watched.store(false, Ordering::Release);
                     // Something may have been given between the two.

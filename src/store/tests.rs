@@ -142,6 +142,11 @@ impl Store for Slow {
 }
 
 fn journal() -> (Arc<Slow>, Journal) {
+    let (store, journal, _) = journal_under(CancellationToken::new());
+    (store, journal)
+}
+
+fn journal_under(tenure: CancellationToken) -> (Arc<Slow>, Journal, CancellationToken) {
     let store = Arc::<Slow>::default();
     let journal = Journal::new(
         (
@@ -151,9 +156,9 @@ fn journal() -> (Arc<Slow>, Journal) {
         &SessionId::new("s"),
         Known::new(None),
         Arc::default(),
-        CancellationToken::new(),
+        tenure.clone(),
     );
-    (store, journal)
+    (store, journal, tenure)
 }
 
 fn say(journal: &Journal, text: &str) {
@@ -194,7 +199,7 @@ async fn nobody_waits_for_a_disk_that_is_full_or_does_not_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_safe_does_not_leave_one_of_several_daemons() {
-    let (store, journal) = journal();
+    let (store, journal, tenure) = journal_under(CancellationToken::new());
     store.is_one_of_several.store(true, Ordering::Relaxed);
     say(&journal, "one");
     assert!(
@@ -203,13 +208,24 @@ async fn what_is_not_safe_does_not_leave_one_of_several_daemons() {
     );
     assert!(store.is_silent.load(Ordering::Relaxed), "that is told");
     assert_eq!(journal.safe(), 0);
+    tokio::time::timeout(outbox::LONGEST, tenure.cancelled())
+        .await
+        .expect("the session ends");
     store.answer(&Ok(()));
     assert!(journal.settled().await);
     assert_eq!(journal.safe(), 1);
-    say(&journal, "two");
-    store.answer(&Err(Error::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_does_not_leave_one_of_several_daemons() {
+    let (store, journal, tenure) = journal_under(CancellationToken::new());
+    store.is_one_of_several.store(true, Ordering::Relaxed);
+    say(&journal, "one");
+    assert!(!tenure.is_cancelled());
+    store.answer(&Err(Error::Refused("wrong".to_owned())));
+    assert!(tenure.is_cancelled(), "the session ends");
     assert!(!journal.settled().await);
-    assert_eq!(journal.safe(), 1, "nor does it at the end");
+    assert_eq!(journal.safe(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -293,7 +293,7 @@ impl Holes {
 
 /// Returns whether a job needs what its session said before it.
 pub(crate) fn follows(job: &Waiting) -> bool {
-    job.lasts == Lasts::Long && !only_removes(&job.changes)
+    job.lasts == Lasts::Long && !job.is_refused && !only_removes(&job.changes)
 }
 
 /// What removes fits whatever came before it, and makes room.

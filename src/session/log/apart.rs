@@ -115,6 +115,13 @@ impl Apart {
         taken
     }
 
+    /// Returns whether a frame of a socket that comes after this event, or before it, waits for a change after `safe`.
+    pub(super) fn holds(&self, socket: SocketId, seq: u64, safe: u64) -> bool {
+        let own = self.here.get(&socket);
+        let first = own.and_then(|own| own.frames.front());
+        first.is_some_and(|it| it.after <= seq && it.change > safe)
+    }
+
     /// Returns whether a resync has told a socket what this event says.
     pub(super) fn has_told(&self, socket: SocketId, seq: u64) -> bool {
         let own = self.here.get(&socket);

@@ -404,7 +404,8 @@ impl Writer {
         let mut index = 0;
         self.backlog.retain_mut(|job| {
             index += 1;
-            let is_once = job.lasts == Lasts::Once;
+            // One that was emptied does not wait on beyond the bound of what waits.
+            let is_once = job.lasts == Lasts::Once || job.is_refused && !self.is_one_of_several;
             if is_once && index <= in_doubt {
                 return true;
             }

@@ -287,7 +287,8 @@ impl Writer {
         }
         let room = &self.room;
         self.backlog.retain(|job| {
-            let stays = job.lasts == Lasts::Long;
+            // One that was emptied does not wait on beyond the bound of what waits.
+            let stays = job.lasts == Lasts::Long && !job.is_refused;
             if !stays {
                 room.give_back(&job.session, &job.changes);
             }

@@ -260,10 +260,12 @@ fn an_answer_waits_until_what_was_changed_before_is_safe() {
     };
     answer(1);
     answer(2);
+    log.append(queued("a", 1), None, at());
     let told = (0, "session:ping-result".to_owned());
     assert_eq!(read_safe(&mut log, Some(one), 0, 0), []);
     let first = read_safe(&mut log, Some(one), 0, 1);
     assert_eq!(first, std::slice::from_ref(&told));
     assert_eq!(read_safe(&mut log, Some(one), 0, 1), []);
-    assert_eq!(read_safe(&mut log, Some(one), 0, 2), [told]);
+    let after = (1, "1".to_owned());
+    assert_eq!(read_safe(&mut log, Some(one), 0, 2), [told, after]);
 }
