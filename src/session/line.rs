@@ -19,9 +19,8 @@ use crate::units::millis;
 const LINE: usize = 128;
 
 /// How long it takes to read a session while others are read too, as long as nobody knows, and the least and the most that is
-/// believed. The first is less than it takes: who comes too early finds the line full, and from that it is known how long it
-/// takes; who comes too late leaves it empty, and nobody learns anything.
-const FIRST: Duration = Duration::from_millis(1);
+/// believed.
+const FIRST: Duration = Duration::from_millis(2);
 const QUICKEST: Duration = Duration::from_micros(500);
 const SLOWEST: Duration = Duration::from_millis(50);
 
