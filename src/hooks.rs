@@ -360,7 +360,12 @@ fn read(text: &[u8]) -> Result<Answer, String> {
     if !text.starts_with(b"{") {
         return Err(wrong("it is no JSON object"));
     }
-    serde_json::from_slice(text).map_err(|error| wrong(&error.to_string()))
+    let answer: Answer = serde_json::from_slice(text).map_err(|error| wrong(&error.to_string()))?;
+    // Whoever wrote it may have meant a no.
+    if answer.decision != Decision::Refuse && !answer.reason.is_empty() {
+        return Err(wrong("a `reason` goes with \"decision\": \"refuse\""));
+    }
+    Ok(answer)
 }
 
 fn too_long() -> String {
@@ -402,6 +407,7 @@ mod tests {
             r#"{"decison":"refuse"}"#,
             r#"{"input":"x"}"#,
             r#"{"decision":"refuse","decision":"allow"}"#,
+            r#"{"reason":"never run this"}"#,
         ] {
             assert!(read(wrong.as_bytes()).is_err(), "{wrong}");
         }

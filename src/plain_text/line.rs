@@ -86,6 +86,9 @@ impl Line {
                 Self::Wrong("/revoke takes an id of /approvals, or a scope".to_owned())
             }
             ("revoke", which) => Self::Ask(Command::ApprovalRevoke(revoked(which))),
+            ("history" | "context" | "skills" | "mcp" | "approvals" | "quit" | "exit", _) => {
+                Self::Wrong(format!("/{word} takes nothing behind it"))
+            }
             (word, _) => Self::Wrong(format!("there is no command /{word}; /help lists them")),
         }
     }
@@ -156,6 +159,7 @@ mod tests {
             ("  \t", Line::Empty),
             (" hi there ", Line::Ask(send("hi there"))),
             ("/quit", Line::Quit),
+            ("/mcp docs", wrong("/mcp takes nothing behind it")),
             (
                 "/compact  mind the tests",
                 Line::Ask(Command::ChatCompact(compact("mind the tests"))),
