@@ -92,7 +92,7 @@ fn found(path: &Path, looked: Result<Checkup, Error>, is_own: bool) -> Finding {
         return finding(State::Warning, text).advise(advice);
     }
     if checkup.holder.is_some() && !is_own {
-        let advice = "a daemon that is started now keeps no sessions, and is refused where store.path is set (state_in_use): end that process first, or give the new one a store.path of its own; where that process is the daemon that you mean, all is well";
+        let advice = "a daemon that is started now keeps no sessions; where store.path is set it is refused (state_in_use): end that process first, or give the new one a store.path of its own; where that process is the daemon that you mean, all is well";
         return finding(State::Warning, text).advise(advice);
     }
     finding(State::Ok, text)
