@@ -20,7 +20,7 @@ const LINE: usize = 128;
 
 /// How long it takes to read a session while others are read too, as long as nobody knows, and the least and the most that is
 /// believed.
-const FIRST: Duration = Duration::from_millis(2);
+const FIRST: Duration = Duration::from_millis(3);
 const QUICKEST: Duration = Duration::from_micros(500);
 const SLOWEST: Duration = Duration::from_millis(50);
 
