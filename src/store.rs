@@ -136,8 +136,8 @@ impl Journal {
         self.0.as_ref().map_or(0, |shared| shared.outbox.safe())
     }
 
-    /// Waits until all that was given so far is safe, or things go on without; returns false where they must not: another
-    /// daemon may have the session.
+    /// Waits until all that was given so far is safe, or things go on without; returns false where the session ends instead:
+    /// another daemon may have it.
     #[must_use]
     pub(crate) async fn settled(&self) -> bool {
         match &self.0 {

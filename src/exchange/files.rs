@@ -16,6 +16,7 @@ use crate::tool::undo::Keep;
 /// What is said where it cannot be kept.
 const NOT_KEPT: &str = "the store of sessions does not take what the file was before, and another daemon may have this session soon; nothing was written";
 
+/// What is said where its call was cancelled while it was kept.
 const CANCELLED: &str = "cancelled; nothing was written";
 
 /// Keeps it for one call, or for what the user puts back.

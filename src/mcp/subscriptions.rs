@@ -165,18 +165,17 @@ impl Subscriptions {
                     self.is_mute.store(true, Ordering::Relaxed);
                     break;
                 }
-                outcome => {
-                    let error = outcome.err().map_or("an error", |_| "nothing in time");
+                Ok(Err(error)) => {
+                    tracing::info!(%error, ?pause, "an MCP server tells of no changes now; it is asked again");
+                    self.rest(&mut pause, voice, changed).await;
+                    continue;
+                }
+                Err(_) => {
                     tracing::info!(
-                        error,
                         ?pause,
-                        "an MCP server does not tell of changes now; it is asked again"
+                        "an MCP server has not said in time whether it tells of changes; it is asked again"
                     );
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LISTEN_AGAIN_MOST);
-                    // What changed meanwhile nobody knows.
-                    self.all_updated(voice);
-                    changed.notify_one();
+                    self.rest(&mut pause, voice, changed).await;
                     continue;
                 }
             };
@@ -191,11 +190,7 @@ impl Subscriptions {
                         ?pause,
                         "an MCP server's stream of changes has ended; it is asked for another one"
                     );
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LISTEN_AGAIN_MOST);
-                    // What changed meanwhile nobody knows.
-                    self.all_updated(voice);
-                    changed.notify_one();
+                    self.rest(&mut pause, voice, changed).await;
                     break;
                 };
                 pause = LISTEN_AGAIN;
@@ -209,6 +204,14 @@ impl Subscriptions {
             drop(subscription.cancel().await);
         }
         std::future::pending::<()>().await;
+    }
+
+    /// Waits before a server is asked again, longer each time; what changed meanwhile nobody knows.
+    async fn rest(&self, pause: &mut Duration, voice: &Voice, changed: &Notify) {
+        tokio::time::sleep(*pause).await;
+        *pause = (*pause * 2).min(LISTEN_AGAIN_MOST);
+        self.all_updated(voice);
+        changed.notify_one();
     }
 
     /// Asks a server that was started anew for all that is followed.

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a daemon that is one of several waits, before the session ends there: nothing leaves that is not safe, or another
 /// one that has the session next would not know of it.
-pub(super) const LONGEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(10);
 
 pub(super) struct Outbox {
     store: Arc<dyn Store>,
@@ -92,7 +92,7 @@ impl Outbox {
         Self::watch(self);
     }
 
-    /// Waits until all that was given so far is safe, or things go on without; returns false where they do not.
+    /// Waits until all that was given so far is safe, or things go on without; returns false where the session ends instead.
     pub(super) async fn settled(&self) -> bool {
         let given = self.given();
         let settled = async {
@@ -105,7 +105,7 @@ impl Outbox {
             }
         };
         match self.is_one_of_several() {
-            true => tokio::time::timeout(LONGEST, settled).await.is_ok(),
+            true => self.tenure.run_until_cancelled(settled).await.is_some(),
             false => {
                 settled.await;
                 true
@@ -142,16 +142,14 @@ impl Outbox {
                     // All are told so, before what is not safe leaves.
                     outbox.store.is_silent();
                     tokio::task::yield_now().await;
-                    if !outbox.is_one_of_several() {
-                        outbox.is_safe_to(given);
+                    waited += PATIENCE;
+                    match outbox.is_one_of_several() {
+                        false => outbox.is_safe_to(given),
+                        true if waited >= LONGEST => return outbox.tenure.cancel(),
+                        true => {}
                     }
-                }
-                waited = match is_silent {
-                    true => waited + PATIENCE,
-                    false => Duration::ZERO,
-                };
-                if waited >= LONGEST && outbox.is_one_of_several() {
-                    return outbox.tenure.cancel();
+                } else {
+                    waited = Duration::ZERO;
                 }
                 let is_settled = || outbox.safe() >= outbox.given();
                 if is_settled() {

@@ -208,12 +208,9 @@ async fn what_is_not_safe_does_not_leave_one_of_several_daemons() {
     );
     assert!(store.is_silent.load(Ordering::Relaxed), "that is told");
     assert_eq!(journal.safe(), 0);
-    tokio::time::timeout(outbox::LONGEST, tenure.cancelled())
-        .await
-        .expect("the session ends");
+    assert!(tenure.is_cancelled(), "the session ends");
     store.answer(&Ok(()));
-    assert!(journal.settled().await);
-    assert_eq!(journal.safe(), 1);
+    assert_eq!(journal.safe(), 1, "what is written then is safe");
 }
 
 #[tokio::test(start_paused = true)]

@@ -224,6 +224,18 @@ async fn a_pass_is_not_made_up_and_no_other_cluster_s() {
     assert_eq!(cluster.place(&session), "one");
 }
 
+/// Comes back to a session once the daemon has it.
+async fn come_back(daemon: &Daemon, session: &str) -> Client {
+    let mut client = None;
+    eventually("the session is there", async || {
+        let reached = Client::reach(daemon, &format!("?session={session}")).await;
+        client = reached.ok();
+        client.is_some()
+    })
+    .await;
+    client.unwrap()
+}
+
 #[tokio::test]
 async fn a_database_that_is_away_for_long_ends_the_sessions_of_a_cluster() {
     let Some(mut server) = servers::shared().and_then(|_| servers::Server::start()) else {
@@ -252,15 +264,7 @@ async fn a_database_that_is_away_for_long_ends_the_sessions_of_a_cluster() {
             .contains("outrigger_store_up 1")
     })
     .await;
-    let mut client = None;
-    eventually("the session is there", async || {
-        client = Client::reach(&daemon, &format!("?session={session}"))
-            .await
-            .ok();
-        client.is_some()
-    })
-    .await;
-    let mut client = client.unwrap();
+    let mut client = come_back(&daemon, &session).await;
     assert_eq!(client.session(), session);
     let kept = history(&mut client).await;
     assert_eq!(
@@ -300,15 +304,7 @@ async fn no_call_begins_that_the_database_does_not_know_of() {
     pause.go_on();
     assert_eq!(client.closed().await, 1012, "another one may have it");
     server.answer();
-    let mut client = None;
-    eventually("the session is there", async || {
-        client = Client::reach(&daemon, &format!("?session={session}"))
-            .await
-            .ok();
-        client.is_some()
-    })
-    .await;
-    let kept = history(&mut client.unwrap()).await;
+    let kept = history(&mut come_back(&daemon, &session).await).await;
     assert_eq!(kept[..1], said(&[("user", "go")]));
     for file in ["by-bash", "by-file-write"] {
         assert!(!daemon.project().join(file).exists(), "{file}");

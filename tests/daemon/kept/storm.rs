@@ -238,9 +238,6 @@ struct Talker {
     epoch: u64,
     /// How many of what was said were acknowledged.
     acknowledged: usize,
-    /// Whether it was told that what is said is not safe, and what was acknowledged meanwhile.
-    is_failing: bool,
-    in_doubt: BTreeSet<usize>,
     /// What the daemon answered to each.
     answers: Vec<Value>,
     broken: Arc<AtomicUsize>,
@@ -278,7 +275,7 @@ impl Talker {
             self.acknowledged == 0 || epoch >= self.epoch,
             "an older one: {ready}"
         );
-        (self.session, self.epoch, self.is_failing) = (Some(id), epoch, false);
+        (self.session, self.epoch) = (Some(id), epoch);
         Some(socket)
     }
 
@@ -290,13 +287,6 @@ impl Talker {
                     let frame: Value = serde_json::from_str(&text).unwrap();
                     if let Some(seq) = frame["seq"].as_u64() {
                         self.last = seq;
-                    }
-                    if frame["type"] == "session:notice" {
-                        match frame["payload"]["code"].as_str() {
-                            Some("store_failed") => self.is_failing = true,
-                            Some("store_healed") => self.is_failing = false,
-                            _ => {}
-                        }
                     }
                     if frame["type"] == "chat:text-delta" {
                         let said = frame["payload"]["content"].as_str().unwrap();
@@ -329,13 +319,10 @@ impl Talker {
         loop {
             let frame = self.next(socket).await?;
             match frame["type"].as_str().unwrap() {
-                // One that was sent again is answered twice: what comes after a gap, and again.
+                // One that was sent again may be answered twice: by what was missed, and anew.
                 "chat:send-result" if frame["replyTo"] == json!(id) && self.acknowledged == id => {
                     self.acknowledged += 1;
                     self.answers.push(frame["payload"].clone());
-                    if self.is_failing {
-                        self.in_doubt.insert(id);
-                    }
                 }
                 "chat:stream-end" | "chat:error" if self.acknowledged > id => return Some(()),
                 // It could not be kept just now, and is said again.
@@ -424,7 +411,6 @@ impl Talker {
         let Self {
             number,
             acknowledged,
-            in_doubt,
             session,
             ..
         } = &self;
@@ -434,7 +420,7 @@ impl Talker {
             format!("; {kept:?}")
         };
         Some(format!(
-            "session {number} ({session:?}), {acknowledged} acknowledged: missing {missing:?}, which were answered {answers:?}; more {has_more}, in order {is_in_order}{order}; acknowledged while told that it is not safe: {in_doubt:?}"
+            "session {number} ({session:?}), {acknowledged} acknowledged: missing {missing:?}, which were answered {answers:?}; more {has_more}, in order {is_in_order}{order}"
         ))
     }
 }
@@ -484,8 +470,6 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
                 last: 0,
                 epoch: 0,
                 acknowledged: 0,
-                is_failing: false,
-                in_doubt: BTreeSet::new(),
                 answers: Vec::new(),
                 broken: Arc::clone(&broken),
                 longest: (Duration::ZERO, Vec::new()),

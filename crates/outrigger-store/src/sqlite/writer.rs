@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
-use tokio::sync::oneshot;
 
 use super::apply::Failure;
 use super::queue::{Handle, Work};
@@ -28,9 +27,6 @@ use crate::upkeep::{EVERY, Upkeep};
 use crate::{Change, Error, User};
 pub(super) use connect::connect;
 use log::Log;
-
-/// A session that is to be begun anew, and who waits for its key.
-type Opening = (User, String, oneshot::Sender<Result<Option<i64>, Error>>);
 
 /// Starts the thread, which opens the file first.
 pub(super) fn start(
@@ -110,11 +106,8 @@ impl Writer {
         if let Err(problem) = self.connect() {
             self.fails(&problem);
         }
-        // What came behind sessions that were begun together.
-        let mut behind = None;
         loop {
             let next = match self.retry_at.is_none() {
-                _ if behind.is_some() => behind.take(),
                 true if self.upkeep.is_due() => match work.try_recv() {
                     Err(mpsc::TryRecvError::Empty) => {
                         self.keep_up();
@@ -164,19 +157,7 @@ impl Writer {
             self.commit();
             match other {
                 Some(Work::Open(user, session, reply)) => {
-                    let mut opens = vec![(user, session, reply)];
-                    while opens.len() < BATCH {
-                        match work.try_recv() {
-                            Ok(Work::Open(user, session, reply)) => {
-                                opens.push((user, session, reply));
-                            }
-                            other => {
-                                behind = other.ok();
-                                break;
-                            }
-                        }
-                    }
-                    self.open_all(opens);
+                    drop(reply.send(self.open(&user, &session)));
                 }
                 Some(Work::Read(read)) => {
                     if let Some(connection) = &self.connection {
@@ -315,35 +296,15 @@ impl Writer {
         });
     }
 
-    /// Begins sessions anew in one commit: after a restart everybody comes back at once, and the disk takes its time for each
-    /// commit.
-    fn open_all(&mut self, opens: Vec<Opening>) {
-        let opened = self.opened(&opens);
-        let each = |at: usize| opened.as_ref().map(|keys| keys.get(at).copied().flatten());
-        for (at, (user, session, reply)) in opens.into_iter().enumerate() {
-            let key = each(at).map_err(Clone::clone);
-            if key.is_ok() {
-                self.holes.is_opened(&user, &session);
-            }
-            drop(reply.send(key));
-        }
-    }
-
-    /// Returns the keys of sessions, which are begun anew; `None` for each that is not there.
-    fn opened(&self, opens: &[Opening]) -> Result<Vec<Option<i64>>, Error> {
+    fn open(&mut self, user: &User, session: &str) -> Result<Option<i64>, Error> {
         self.is_well()?;
         let Some(connection) = &self.connection else {
             return Err(Error::Failing("it is not open".to_owned()));
         };
-        let open_all = || {
-            let transaction = connection.unchecked_transaction()?;
-            let keys = opens.iter();
-            let keys = keys.map(|(user, session, _)| apply::open(&transaction, user, session));
-            let keys = keys.collect::<rusqlite::Result<_>>()?;
-            transaction.commit()?;
-            Ok(keys)
-        };
-        open_all().map_err(|error| problem(&self.path, &error))
+        let opened = apply::open(connection, user, session);
+        let opened = opened.map_err(|error| problem(&self.path, &error))?;
+        self.holes.is_opened(user, session);
+        Ok(opened)
     }
 
     fn connect(&mut self) -> Result<(), String> {
