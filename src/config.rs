@@ -171,7 +171,11 @@ impl Config {
         let otlp = self.otlp.iter().flat_map(|it| &it.headers);
         let otlp = otlp.flat_map(|(name, value)| value.secrets(name));
         let servers = self.mcp.servers.values();
+        // An endpoint of a hook has its key in its address.
+        let hooks = self.hooks.iter().filter_map(HookConfig::endpoint);
+        let hooks = hooks.flat_map(|url| NamedValue::from(url).secrets("url"));
         keys.chain(headers)
+            .chain(hooks)
             .chain(otlp)
             .chain(servers.flat_map(McpServerConfig::secrets))
             .chain(self.environment_secrets.iter().cloned())

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Config, HookConfig, HookPoint, HookTarget, OnFailure, SandboxPolicy};
 use crate::http::Clients;
 use crate::message::{ConversationId, MessageId, Notice, SessionId, Severity};
+use crate::protocol::envelope::tree;
 use crate::protocol::word;
 use crate::sandbox::{Network, Sandbox};
 use crate::telemetry::Redactor;
@@ -355,15 +356,20 @@ fn read(text: &[u8]) -> Result<Answer, String> {
     if text.is_empty() {
         return Ok(Answer::default());
     }
-    let wrong = |why: &str| format!("its answer is not what docs/hooks.md has: {why}");
-    // A list would be taken for the fields in their order.
-    if !text.starts_with(b"{") {
-        return Err(wrong("it is no JSON object"));
+    let wrong = |why: &dyn fmt::Display| format!("its answer is not what docs/hooks.md has: {why}");
+    let text = std::str::from_utf8(text).map_err(|error| wrong(&error))?;
+    let (value, twice) = tree::read(text).map_err(|error| wrong(&error))?;
+    if let Some(key) = twice {
+        return Err(wrong(&format!("{key:?} is given twice")));
     }
-    let answer: Answer = serde_json::from_slice(text).map_err(|error| wrong(&error.to_string()))?;
+    // A list would be taken for the fields in their order.
+    if !value.is_object() {
+        return Err(wrong(&"it is no JSON object"));
+    }
+    let answer = Answer::deserialize(value).map_err(|error| wrong(&error))?;
     // Whoever wrote it may have meant a no.
     if answer.decision != Decision::Refuse && !answer.reason.is_empty() {
-        return Err(wrong("a `reason` goes with \"decision\": \"refuse\""));
+        return Err(wrong(&"a `reason` goes with \"decision\": \"refuse\""));
     }
     Ok(answer)
 }
@@ -407,6 +413,9 @@ mod tests {
             r#"{"decison":"refuse"}"#,
             r#"{"input":"x"}"#,
             r#"{"decision":"refuse","decision":"allow"}"#,
+            r#"{"input":null,"input":{"command":"ls"}}"#,
+            r#"{"input":{"command":"ls","command":"rm"}}"#,
+            r#"{"input":{"a":[{"b":1,"b":2}]}}"#,
             r#"{"reason":"never run this"}"#,
         ] {
             assert!(read(wrong.as_bytes()).is_err(), "{wrong}");

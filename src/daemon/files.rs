@@ -128,6 +128,9 @@ const SAFE_AGAIN: &str =
     "what is said is safe again, but in sessions of which a notice said otherwise";
 const NOT_KEPT: &str = "what this session says from now on is not kept: the store refused some of it for good, and what follows would not fit to what is there. It goes on in memory until it ends; resumed after that, it is as it was before";
 
+/// The same where this daemon is one of several.
+const REFUSED: &str = "the store refused some of what this session says for good: the session ends here, and is read anew where its client connects again; what was not answered is not kept";
+
 /// Returns how this daemon is called to others on its database.
 fn node(cluster: Option<&ClusterConfig>, port: Option<u16>) -> Node {
     Node {
@@ -186,6 +189,12 @@ pub(super) fn watch(store: &AnyStore, notices: &Notices, tenure: &Tenure) {
                 tenure.lose();
             }
         }
+        Health::NotKept { session, why } if is_one_of_several => notices.send(
+            To::Session(SessionId::new(session), REFUSED),
+            Severity::Error,
+            "store_failed",
+            format!("session {session}: {path} refused some of it for good ({why}): {REFUSED}"),
+        ),
         Health::NotKept { session, why } => notices.send(
             To::Session(SessionId::new(session), NOT_KEPT),
             Severity::Error,

@@ -3,7 +3,7 @@
 //! A frame is read once, into one tree, and acted on as read: nothing is checked on one reading and
 //! done on another.
 
-mod tree;
+pub(crate) mod tree;
 
 use std::fmt;
 use std::str::FromStr;

@@ -8,7 +8,7 @@ use super::super::error::ConfigError;
 use super::super::keys::{self, Found, SECRET_FORM};
 use super::super::load::Sources;
 use super::super::merged::Merged;
-use super::super::origin::{MASK, Origin, without_password};
+use super::super::origin::{MASK, Origin, is_secret, without_password};
 use super::super::show::Shown;
 use super::super::typed::written;
 
@@ -108,10 +108,13 @@ impl<'a> Findings<'a> {
             Ok(url) => return Some(url),
             Err(_) => "it is no URL",
         };
-        let text = without_password(text);
+        let shown = match is_secret(path) {
+            true => String::new(),
+            false => format!(": {:?}", without_password(text)),
+        };
         self.refuse(
             path,
-            format!("expected a URL such as https://host/path; {problem}: {text:?}"),
+            format!("expected a URL such as https://host/path; {problem}{shown}"),
         );
         None
     }

@@ -26,6 +26,14 @@ pub struct HookConfig {
 }
 
 impl HookConfig {
+    /// Returns the address of an endpoint; `None` for a program.
+    pub fn endpoint(&self) -> Option<&str> {
+        match &self.target {
+            HookTarget::Endpoint(url) => Some(url),
+            HookTarget::Program { .. } => None,
+        }
+    }
+
     /// Returns whether it is asked at a point, about a tool where it is one's.
     pub fn is_asked(&self, on: HookPoint, tool: Option<&str>) -> bool {
         let is_its = |set: &GlobSet| tool.is_some_and(|tool| set.is_match(tool));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 const MAX_DEPTH: usize = 128;
 
 /// Returns the value of a text, and the first key that occurs twice in one object, at any depth.
-pub(super) fn read(text: &str) -> serde_json::Result<(Value, Option<String>)> {
+pub(crate) fn read(text: &str) -> serde_json::Result<(Value, Option<String>)> {
     let mut twice = None;
     let mut reader = serde_json::Deserializer::from_str(text);
     // Its own limit is one level less.

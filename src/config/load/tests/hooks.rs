@@ -75,3 +75,28 @@ fn a_tool_that_there_is_not_is_a_warning_with_the_nearest() {
         "{other}"
     );
 }
+
+#[test]
+fn a_key_in_the_address_of_an_endpoint_is_a_secret() {
+    let url = |url: &str| toml(&format!("[hooks.x]\non = 'stop'\nurl = '{url}'"));
+    let config = url("https://guard.example/check?team=platform&key=Kk8deadhookkey99")
+        .load()
+        .config;
+    let secrets = config.secrets();
+    let secrets: Vec<&str> = secrets.iter().map(|it| it.expose_secret()).collect();
+    assert!(secrets.contains(&"Kk8deadhookkey99"), "{secrets:?}");
+    assert!(
+        !secrets.iter().any(|it| it.contains("platform")),
+        "{secrets:?}"
+    );
+    for wrong in [
+        "ftp://guard.example/Kk8deadhookkey99",
+        "https://h:99999/Kk8deadhookkey99",
+        "Kk8deadhookkey99",
+        "http://user:pw@guard.example/?key=Kk8deadhookkey99",
+    ] {
+        let errors = url(wrong).errors();
+        assert!(errors.contains("hooks.x.url"), "{errors}");
+        assert!(!errors.contains("Kk8dead"), "{errors}");
+    }
+}
