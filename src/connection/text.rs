@@ -98,10 +98,9 @@ impl Text {
             }
             Event::ChatTrustConfirm(confirm) => {
                 let mut pieces = trust::show(confirm);
-                pieces.push(Piece::line(
-                    Style::Plain,
-                    trust::PROMPT.trim_end_matches(" > "),
-                ));
+                let (prompt, id) = (trust::PROMPT.trim_end_matches(" > "), &confirm.request_id);
+                let text = format!("{prompt}; by its id: y {id}, n {id}");
+                pieces.push(Piece::line(Style::Plain, text));
                 self.trust = Some(confirm.request_id.clone());
                 self.screen.block(pieces)
             }
@@ -177,10 +176,22 @@ impl Text {
         if let Some(answer) = money.and_then(|open| budget::read(line, open)) {
             return request(Command::ChatBudgetApprove(answer));
         }
-        if let Some(answer) = self.trust.as_ref().and_then(|open| trust::read(line, open)) {
+        let is_alone = self.questions.is_empty();
+        if let Some(open) = &self.trust
+            && let Some(answer) = trust::read(line, open)
+        {
+            // One word may be meant for something else.
+            let (word, id) = first_word(line);
+            let sampled = self.inputs.iter().find(|it| it.purpose.is_some());
+            let other = self.questions.front().map(name_of);
+            let other = other.or(sampled.map(|it| it.request_id.as_str()));
+            if let Some(other) = other.filter(|_| id.is_empty()) {
+                return notice(&format!(
+                    "{open} and {other} are open; say which: {word} {open}"
+                ));
+            }
             return request(Command::ChatTrustApprove(answer));
         }
-        let is_alone = self.questions.is_empty();
         if let Some(answer) = inputs::sampled(line, self.inputs.iter(), is_alone) {
             return answer;
         }
@@ -213,6 +224,17 @@ impl Text {
         // What is asked for a host is answered by its name alone: it comes in the middle of a call, when a line may be on its
         // way that is for another question.
         let named = open.find(|open| name_of(open) == name);
+        let is_for_one = after.is_empty() || (is_open && matches!(word, "n" | "no"));
+        let is_call = |open: &ToolConfirm| open.tool_id.as_str() == name;
+        if named.is_none()
+            && is_id(name)
+            && is_for_one
+            && Reply::read(word) != Reply::Unclear
+            && !self.questions.iter().any(is_call)
+        {
+            // A late answer is no message, and none to another question.
+            return Some(notice(&format!("{name} is not asked")));
+        }
         let rest = if named.is_some() { after } else { rest };
         let reply = Reply::read(&format!("{word} {rest}"));
         if reply == Reply::Unclear {
@@ -253,6 +275,12 @@ impl Text {
 /// Returns what a question is called by: the host that it is for, or the call.
 fn name_of(open: &ToolConfirm) -> &str {
     open.host.as_deref().unwrap_or(open.tool_id.as_str())
+}
+
+/// Whether a word looks like the id of a call, of a question about files or of one of a server.
+fn is_id(word: &str) -> bool {
+    let number = word.strip_prefix(['t', 'f', 'i']);
+    number.is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()))
 }
 
 fn request(command: Command) -> Typed {

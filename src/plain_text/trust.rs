@@ -1,6 +1,7 @@
 //! The question whether files may speak for the user, as lines. Pure.
 
 use super::exposed;
+use super::line::first_word;
 use super::style::{Piece, Style};
 use super::text::{exposed_line, prefixed};
 use crate::message::TrustId;
@@ -42,9 +43,13 @@ pub(crate) fn settled(resolved: &TrustResolved) -> String {
     format!("{}: {outcome}", resolved.request_id)
 }
 
-/// Reads an answer; `None` where the line is none.
+/// Reads an answer, with the question's id behind it or without; `None` where the line is none.
 pub(crate) fn read(line: &str, request_id: &TrustId) -> Option<TrustApprove> {
-    let approved = match line.trim().to_ascii_lowercase().as_str() {
+    let (word, id) = first_word(line.trim());
+    if !id.is_empty() && id != request_id.as_str() {
+        return None;
+    }
+    let approved = match word.to_ascii_lowercase().as_str() {
         "y" | "yes" => true,
         "n" | "no" => false,
         _ => return None,
@@ -76,6 +81,10 @@ mod tests {
             ("y", Some(true)),
             (" YES ", Some(true)),
             ("n", Some(false)),
+            ("y f1", Some(true)),
+            ("no f1", Some(false)),
+            ("y f2", None),
+            ("f1", None),
             ("", None),
             ("y always", None),
         ] {

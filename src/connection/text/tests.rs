@@ -4,6 +4,7 @@ use super::*;
 use crate::message::{DangerLevel, InputId, ToolId};
 use crate::protocol::command::{Configure, Remember, ToolApprove};
 use crate::protocol::input::{InputAction, ToolInput};
+use crate::protocol::trust::TrustApprove;
 
 fn now() -> Timestamp {
     "2026-11-20T12:00:00Z".parse().unwrap()
@@ -131,8 +132,39 @@ fn a_question_is_shown_whole_and_answered_by_a_line() {
 }
 
 #[test]
+fn a_question_about_files_is_answered_by_a_word_or_by_its_id() {
+    let mut text = Text::default();
+    let asked = frame(
+        "chat:trust-confirm",
+        &json!({"conversationId": "default", "messageId": "m1", "requestId": "f1", "remember": "session",
+            "files": [{"path": "AGENTS.md", "kind": "instructions", "sha256": "ab", "bytes": 3, "text": "one"}]}),
+    );
+    let shown = text.show(&asked, now()).unwrap();
+    assert!(shown.ends_with("by its id: y f1, n f1"), "{shown}");
+    for (line, approved) in [("y", true), ("y f1", true), ("n", false), ("no f1", false)] {
+        let answer = TrustApprove {
+            request_id: TrustId::new("f1"),
+            approved,
+        };
+        let expected = request(Command::ChatTrustApprove(answer));
+        assert_eq!(text.typed(line), expected, "{line}");
+    }
+    assert_eq!(notice_of(text.typed("y f2")), "f2 is not asked");
+    text.show(&confirm("t3"), now());
+    let which = "f1 and t3 are open; say which: y f1";
+    assert_eq!(notice_of(text.typed("y")), which);
+    let call = request(Command::ChatToolApprove(approve("t3")));
+    assert_eq!(text.typed("y t3"), call);
+    assert_eq!(notice_of(text.typed("n t2 not that")), "t2 is not asked");
+}
+
+#[test]
 fn several_questions_want_to_be_named_and_none_is_said() {
     let mut text = Text::default();
+    for (late, id) in [("y t3", "t3"), ("yes f1", "f1"), ("a i2", "i2")] {
+        assert_eq!(notice_of(text.typed(late)), format!("{id} is not asked"));
+    }
+    assert!(matches!(text.typed("a t3 instance"), Typed::Request(_)));
     for late in ["y", "n", "n not that", "e", "e {\"command\": \"ls\"}"] {
         assert_eq!(notice_of(text.typed(late)), "nothing is asked", "{late}");
     }
