@@ -326,7 +326,9 @@ impl Session {
         let setup = self.setup(&send, MessageId::new(""))?;
         let found = self.look(&id, move |view: View<'_>| view.context_use(setup));
         found.await.map(Event::ChatContextResult).ok_or_else(|| {
-            let problem = format!("no conversation `{id}`; it begins with its first chat:send");
+            let problem = format!(
+                "nothing was said in conversation `{id}` yet: where its window goes is known from its first message (chat:send) on"
+            );
             SessionError::new(SessionCode::ConversationNotFound, problem)
         })
     }

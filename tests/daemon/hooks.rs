@@ -109,6 +109,26 @@ async fn an_input_that_a_hook_changed_is_judged_and_shown_and_so_is_what_the_use
 }
 
 #[tokio::test]
+async fn an_input_of_a_hook_that_does_not_fit_is_no_fault_of_the_model() {
+    let change = "echo '{\"input\":{\"comand\":\"pwd\"}}'";
+    let hooks = json!({ "typo": shell("before_tool", change) });
+    let provider = Provider::start().await;
+    provider.then(Turn::call("bash", &json!({"command": "pwd"})));
+    provider.then(Turn::text("done"));
+    let daemon = Daemon::with(&provider, with(&hooks)).await;
+    let mut client = daemon.connect().await;
+    client.say("go").await;
+    client.until("chat:stream-end").await;
+    let result = client.all("chat:tool-result")[0]["result"].to_string();
+    assert!(
+        result.contains(
+            "hook `typo` changed the input to one that does not fit; yours is not at fault"
+        ),
+        "{result}"
+    );
+}
+
+#[tokio::test]
 async fn what_a_hook_makes_of_what_the_user_wrote_is_judged_and_asked_about() {
     // What the user makes of a call is made something else once more: once what is safe, once what is asked for.
     let change = "read -r line; case $line in \

@@ -44,7 +44,17 @@ fn findings(hook: &HookConfig, path: &str) -> Vec<Finding> {
             ))
         }
     }];
-    findings.extend(args.iter().filter_map(|argument| {
+    findings.extend(doubtful(args).map(|doubt| {
+        let text = format!("hooks.{name}.args has {doubt}");
+        found(State::Warning, &text)
+            .advise("an interpreter that does not find its file may end with 2, which is a no")
+    }));
+    findings
+}
+
+/// Returns the arguments of a program that look like files which are not there, each with what is wrong with it.
+pub(super) fn doubtful(args: &[String]) -> impl Iterator<Item = String> {
+    args.iter().filter_map(|argument| {
         let problem = if argument.starts_with("~/") {
             "`~` is the home directory to a shell alone; give the absolute path"
         } else if argument.starts_with('/') && !Path::new(argument).exists() {
@@ -52,13 +62,8 @@ fn findings(hook: &HookConfig, path: &str) -> Vec<Finding> {
         } else {
             return None;
         };
-        let text = format!("hooks.{name}.args has {argument:?}: {problem}");
-        Some(
-            found(State::Warning, &text)
-                .advise("an interpreter that does not find its file may end with 2, which is a no"),
-        )
-    }));
-    findings
+        Some(format!("{argument:?}: {problem}"))
+    })
 }
 
 /// Returns where an endpoint is: the rest of its address may hold a secret.

@@ -7,6 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::Machine;
 use super::finding::{Finding, State};
+use super::hooks::doubtful;
 use super::layers::{self, Facts};
 use super::user_ids;
 use crate::commands::{ProgramSearch, healthcheck};
@@ -184,6 +185,13 @@ pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
                 "install it, or set mcp.servers.{name}.command to its absolute path"
             )),
         });
+        findings.extend(doubtful(&server.args).map(|doubt| {
+            found(
+                State::Warning,
+                format!("mcp.servers.{name}.args has {doubt}"),
+            )
+            .advise("a server that does not find a file of its own does not start")
+        }));
     }
     findings.push(match find(path, NPX) {
         Some(found) => Finding::new(NPX, State::Ok, shown(&found)),

@@ -84,11 +84,17 @@ async fn a_port_in_use_by_something_else_is_a_failure() {
 
 #[test]
 fn a_program_of_an_mcp_server_that_is_missing_is_a_failure() {
-    let (_place, machine) = machine("[mcp.servers.time]\ncommand = \"no-such-program\"\n");
+    let (_place, machine) = machine(
+        "[mcp.servers.time]\ncommand = \"no-such-program\"\nargs = [\"-u\", \"/no/such/server.py\"]\n",
+    );
     let findings = place::programs(&machine.unwrap());
     let text = finding::text(&findings);
     assert!(
         text.contains("time: there is no program `no-such-program`"),
+        "{text}"
+    );
+    assert!(
+        text.contains("time: mcp.servers.time.args has \"/no/such/server.py\": it is not there"),
         "{text}"
     );
     assert!(!finding::is_well(&findings));

@@ -145,7 +145,12 @@ impl Calls<'_> {
                     approved: false,
                 })
             }
-            Err(Refusal::Invalid(reason)) => Err(failed(reason)),
+            Err(Refusal::Invalid(reason)) => Err(failed(match &said.changed {
+                None => reason,
+                Some((_, hook)) => format!(
+                    "the operator's hook `{hook}` changed the input to one that does not fit; yours is not at fault: {reason}"
+                ),
+            })),
             Err(Refusal::Violation(violation)) => Err(self.violate(call, violation)),
         }
     }

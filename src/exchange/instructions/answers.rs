@@ -101,7 +101,7 @@ impl Learner<'_> {
         if let Some(why) = self.unable() {
             let paths: Vec<&str> = asked.iter().map(|it| it.path.as_str()).collect();
             self.say_once("instructions_not_asked", format!(
-                "the model is not told what {} says: the user is to be asked first, and {why}; project.instructions_trust = \"on\" has it told, \"off\" never",
+                "the model was not told of {}: it is told of a project's files after a yes of the user, and {why}. With project.instructions_trust = \"on\" it is told without a question, with \"off\" never",
                 paths.join(", ")
             ));
             return Ok(Vec::new());

@@ -83,7 +83,7 @@ impl QuestionRegistry {
     pub(crate) fn unable_to_trust(&self) -> Option<&'static str> {
         if !self.wants_trust() {
             return Some(
-                "the client does not answer such questions (trustQuestions of session:configure)",
+                "the client does not answer such questions (trustQuestions of session:configure; in text mode /instructions on)",
             );
         }
         let is_attended = self.is_attended.load(Ordering::Relaxed);

@@ -143,7 +143,7 @@ pub(super) fn models(models: &Models) -> Vec<Piece> {
 
 /// What the next request would hold: all of it, then each part.
 pub(super) fn context(it: &ContextUse) -> Vec<Piece> {
-    let mut all = format!("{} tokens", grouped(it.used));
+    let mut all = format!("about {} tokens", grouped(it.used));
     if let Some(window) = it.window.filter(|window| *window > 0) {
         let share = it.used.saturating_mul(100) / window;
         all.push_str(&format!(" of {} ({share} %)", grouped(window)));
@@ -194,7 +194,7 @@ pub(super) fn skills(it: &SkillsListed) -> Vec<Piece> {
             one_line(&skill.description, MESSAGE)
         );
         if !skill.trusted {
-            text.push_str("  (you are asked before the model is told of it)");
+            text.push_str("  (the model is told of it only after a yes of yours)");
         }
         Piece::line(Style::Plain, text)
     };

@@ -451,7 +451,7 @@ fn where_the_window_goes_is_a_line_for_each_part() {
     let lines: Vec<_> = all.lines().map(str::trim).collect();
     assert_eq!(
         lines[0],
-        "12,345 tokens of 200,000 (6 %), compacted from 160,000 on"
+        "about 12,345 tokens of 200,000 (6 %), compacted from 160,000 on"
     );
     assert_eq!(lines[1], "1,000  system");
     assert!(lines[2].starts_with("11,345  tools mcp:docs") && lines[2].ends_with("(7)"));
@@ -471,7 +471,7 @@ fn skills_say_what_they_are_for_and_whether_one_is_asked() {
     let (_, all) = shown(false, &[listed]);
     assert_eq!(
         all,
-        "one  .agents/one  for this\ntwo  .agents/two  for this  (you are asked before the model is told of it)\nthree has no name\n"
+        "one  .agents/one  for this\ntwo  .agents/two  for this  (the model is told of it only after a yes of yours)\nthree has no name\n"
     );
 }
 
