@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 
 use crate::arguments::{ChatArguments, ClientArguments, RunArguments};
 use crate::json_schema::ObjectSchema;
+use crate::plain_text::exposed_line;
 use crate::protocol::command::{Configure, OutputForm};
 use crate::ready::{complain, exit};
 use address::Address;
@@ -179,6 +180,11 @@ async fn with_daemon(
     }
     let show_log = std::env::var_os("RUST_LOG").is_some();
     let mut daemon = Daemon::start(&client.config, show_log).await?;
+    if !show_log {
+        for warning in &daemon.warnings {
+            complain(&format!("warning: {}", exposed_line(warning)));
+        }
+    }
     let outcome = talk(daemon.address.clone(), options, screens).await;
     let outcome = outcome.map_err(|problem| daemon::with_log(problem, &daemon.log));
     match daemon.end().await.map(|status| status.code()) {

@@ -94,6 +94,8 @@ pub struct Options {
     pub home: Option<PathBuf>,
     /// Gets every secret there is.
     pub redactor: Redactor,
+    /// What the configuration's check warns of, for whoever reads the ready line.
+    pub warnings: Vec<String>,
     /// What the configuration was read from, to read it again, and each value of it with where it came from.
     pub sources: Option<(Sources, Vec<Shown>)>,
     /// Spans of the log as they end, where they are to be sent.
@@ -149,6 +151,11 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
     daemon.mcp.listens_at(address);
     let shown_token = made_up.then(|| token.expose_secret().to_owned());
     let line = ReadyLine::new(address, shown_token, config.server.console);
+    let warnings = options.warnings.iter();
+    let warnings: Vec<String> = warnings
+        .map(|warning| options.redactor.redact(warning).into_owned())
+        .collect();
+    let line = line.warning(&warnings);
     let ready_file = options.ready_file.clone();
     let ready_file = ready_file.map(|path| line.write(path)).transpose()?;
     let serving = daemon.tasks.spawn(server::serve(listener, shared));

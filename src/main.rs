@@ -143,6 +143,7 @@ fn serve(
         environment: environment(),
         home: sources.home.clone(),
         redactor,
+        warnings: loaded.warnings,
         sources: Some((sources, loaded.origins)),
         spans,
     };

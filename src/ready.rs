@@ -52,7 +52,16 @@ pub struct ReadyLine {
     /// The console page, where it is served; with the token in its fragment where one was made up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub console: Option<String>,
+    /// What the configuration has that does nothing, or not what it seems to; the log has it, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
+
+/// Warnings on a ready line; the log has the rest.
+const MAX_WARNINGS: usize = 16;
+
+/// The most characters of one.
+const MAX_WARNING: usize = 1_000;
 
 impl ReadyLine {
     /// A line for a daemon that listens there, and serves the console page or does not.
@@ -72,7 +81,16 @@ impl ReadyLine {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             protocol_version: crate::protocol::PROTOCOL_VERSION,
+            warnings: Vec::new(),
         }
+    }
+
+    /// The same line with what the configuration's check warns of.
+    #[must_use]
+    pub fn warning(mut self, warnings: &[String]) -> Self {
+        let short = |warning: &String| warning.chars().take(MAX_WARNING).collect();
+        self.warnings = warnings.iter().take(MAX_WARNINGS).map(short).collect();
+        self
     }
 
     /// Prints the line.
@@ -243,5 +261,14 @@ mod tests {
             let line = ReadyLine::new(address.parse().unwrap(), token, has_console);
             assert_eq!(line.console.as_deref(), expected, "{address}");
         }
+    }
+
+    #[test]
+    fn a_line_holds_some_warnings_of_some_length() {
+        let line = ReadyLine::new(([127, 0, 0, 1], 1).into(), None, false);
+        assert!(!json(&line).contains("warnings"));
+        let long = vec!["é".repeat(MAX_WARNING + 1); MAX_WARNINGS + 1];
+        let warnings = line.warning(&long).warnings;
+        assert_eq!(warnings, vec!["é".repeat(MAX_WARNING); MAX_WARNINGS]);
     }
 }

@@ -29,6 +29,8 @@ const LOG_BYTES: usize = 64 * 1024;
 pub(super) struct Daemon {
     child: Child,
     pub(super) address: Address,
+    /// What its configuration's check warns of.
+    pub(super) warnings: Vec<String>,
     /// The end of its log.
     pub(super) log: Tail,
 }
@@ -78,6 +80,7 @@ impl Daemon {
         Ok(Self {
             child,
             address,
+            warnings: ready.warnings,
             log,
         })
     }

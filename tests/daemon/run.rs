@@ -160,3 +160,32 @@ async fn a_prompt_is_shown_only_where_somebody_may_answer() {
         assert_eq!(daemon.project().join("it").exists(), is_shown);
     }
 }
+
+#[tokio::test]
+async fn what_its_own_daemon_warns_of_is_said_before_the_answer() {
+    let place = tempfile::tempdir().unwrap();
+    let config = place.path().join("config.toml");
+    let hook = "[hooks.a]\non = 'before_tool'\ntools = ['bsh']\ncommand = '/bin/true'\n";
+    std::fs::write(&config, hook).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
+        .arg("run")
+        .args(["--config".as_ref(), config.as_os_str()])
+        .args(["--project-root".as_ref(), place.path().as_os_str()])
+        .arg("hi")
+        .env_clear()
+        .env("HOME", place.path())
+        .env("XDG_RUNTIME_DIR", place.path())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(DEADLINE, child)
+        .await
+        .expect("the run did not end")
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("outrigger: warning: hooks.a.tools: "),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}

@@ -69,14 +69,14 @@ export async function spawnDaemon(options) {
     const token = randomBytes(32).toString("hex");
     child.stdin.write(`${token}\n`);
     try {
-        const { url, pid, version, console } = await ready(child, found, log, readyMs);
+        const { url, pid, version, console, warnings = [] } = await ready(child, found, log, readyMs);
         const connection = { url, token };
         const client = new Client({ ...options.client, ...connection });
         const close = () => {
             client.close();
             return ended(child, exited);
         };
-        return { ...connection, connection, pid, version, console, client, log, exited, close };
+        return { ...connection, connection, pid, version, console, warnings, client, log, exited, close };
     }
     catch (error) {
         child.kill();

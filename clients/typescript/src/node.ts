@@ -57,6 +57,7 @@ interface Start {
   pid: number;
   version: string;
   console?: string;
+  warnings?: string[];
   code?: string;
   message?: string;
   hint?: string;
@@ -85,6 +86,8 @@ export interface Daemon {
   readonly version: string;
   /** Its own page, where it serves one; it asks for the token. */
   readonly console: string | undefined;
+  /** What its configuration has that does nothing, or not what it seems to. */
+  readonly warnings: readonly string[];
   /** Not connected yet: call its `connect()`, or give `connection` to a window and have that connect. */
   readonly client: Client;
   /** The end of its log, one JSON object a line. */
@@ -125,14 +128,14 @@ export async function spawnDaemon(options: SpawnOptions): Promise<Daemon> {
   const token = randomBytes(32).toString("hex");
   child.stdin.write(`${token}\n`);
   try {
-    const { url, pid, version, console } = await ready(child, found, log, readyMs);
+    const { url, pid, version, console, warnings = [] } = await ready(child, found, log, readyMs);
     const connection = { url, token };
     const client = new Client({ ...options.client, ...connection });
     const close = () => {
       client.close();
       return ended(child, exited);
     };
-    return { ...connection, connection, pid, version, console, client, log, exited, close };
+    return { ...connection, connection, pid, version, console, warnings, client, log, exited, close };
   } catch (error) {
     child.kill();
     // Not waited for: who asked is told at once.

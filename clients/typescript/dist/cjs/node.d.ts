@@ -50,6 +50,8 @@ export interface Daemon {
     readonly version: string;
     /** Its own page, where it serves one; it asks for the token. */
     readonly console: string | undefined;
+    /** What its configuration has that does nothing, or not what it seems to. */
+    readonly warnings: readonly string[];
     /** Not connected yet: call its `connect()`, or give `connection` to a window and have that connect. */
     readonly client: Client;
     /** The end of its log, one JSON object a line. */

@@ -88,14 +88,14 @@ async function spawnDaemon(options) {
     const token = (0, node_crypto_1.randomBytes)(32).toString("hex");
     child.stdin.write(`${token}\n`);
     try {
-        const { url, pid, version, console } = await ready(child, found, log, readyMs);
+        const { url, pid, version, console, warnings = [] } = await ready(child, found, log, readyMs);
         const connection = { url, token };
         const client = new client_js_1.Client({ ...options.client, ...connection });
         const close = () => {
             client.close();
             return ended(child, exited);
         };
-        return { ...connection, connection, pid, version, console, client, log, exited, close };
+        return { ...connection, connection, pid, version, console, warnings, client, log, exited, close };
     }
     catch (error) {
         child.kill();
