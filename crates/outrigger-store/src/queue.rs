@@ -289,6 +289,15 @@ impl Holes {
         self.sessions.remove(&session);
         self.refused.0.lock().remove(&session);
     }
+
+    /// Forgets the sessions that this process has no more and of which nothing waits: what was refused of them was told to
+    /// nobody as safe, and whoever has them now read what is there.
+    pub(crate) fn forget(&mut self, room: &Room, is_held: impl Fn(&OwnId) -> bool) {
+        let waiting = room.sessions.lock();
+        let mut refused = self.refused.0.lock();
+        refused.retain(|session| is_held(session) || waiting.contains_key(&session.1));
+        self.sessions.retain(|session| refused.contains(session));
+    }
 }
 
 /// Returns whether a job needs what its session said before it.

@@ -303,6 +303,9 @@ async fn no_call_begins_that_the_database_does_not_know_of() {
     server.hang();
     pause.go_on();
     assert_eq!(client.closed().await, 1012, "another one may have it");
+    // Who comes back meanwhile does not hang as the database does.
+    let reached = Client::reach(&daemon, &format!("?session={session}")).await;
+    assert_eq!(reached.err(), Some(1013));
     server.answer();
     let kept = history(&mut come_back(&daemon, &session).await).await;
     assert_eq!(kept[..1], said(&[("user", "go")]));

@@ -11,6 +11,7 @@ use super::Writer;
 use super::transaction::{Trouble, Within};
 use crate::bounds::{RESERVED_IDS, RESERVED_SEQ};
 use crate::slices::Slice;
+use crate::user::OwnId;
 use crate::{CallFacts, CallStatus, Change, Ended, Error, User};
 
 /// How many sessions are looked at in a step.
@@ -133,6 +134,10 @@ impl Writer {
     pub(super) async fn let_go(&mut self) -> Result<(), Trouble> {
         self.lets_go = false;
         let held = self.held.clone();
+        if self.is_one_of_several {
+            let is_held = |session: &OwnId| held.has(&session.0, &session.1);
+            self.holes.forget(&self.room, is_held);
+        }
         let own = self.own_sessions.iter();
         let unheld = own.filter(|(session, user)| !held.has(user, session));
         let unheld: Vec<String> = unheld.map(|(session, _)| session.clone()).collect();
