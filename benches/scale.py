@@ -333,7 +333,7 @@ class Run:
         await loop.run_in_executor(None, self.process.wait)
         ended = now() - killed
         took = await loop.run_in_executor(None, self.start)
-        ready = now()
+        ready, before = now(), time.process_time()
         if now() - killed > 1:
             self.row("end of the daemon, s", f"{ended:.1f}")
         await asyncio.wait([client.ready for client in self.clients], timeout=4 * BACK)
@@ -348,7 +348,7 @@ class Run:
         if times:
             self.row("from there until a client is back, s: median, 99th of 100, the last",
                      f"{at(times, .5):.2f}, {at(times, .99):.2f}, {times[-1]:.2f}")
-        self.row("processor of the daemon for that, s", f"{cpu(self.process.pid):.1f}")
+        self.row("processor for that, s", f"{cpu(self.process.pid):.1f} of the daemon, {time.process_time() - before:.1f} of the clients")
         told = sorted(self.told)
         self.row("what clients met meanwhile", self.counted())
         if told:

@@ -13,6 +13,7 @@ use crate::message::ToolSpec;
 use crate::protocol::command::Empty;
 use crate::protocol::roles::{SocketId, SocketRole};
 use crate::protocol::{Request, envelope};
+use crate::session::line;
 use crate::session::tests::daemon;
 use crate::session::{AttachRefused, Entrance};
 use crate::store::{Sqlite, Sync};
@@ -196,19 +197,13 @@ async fn who_comes_back_where_the_line_is_full_is_told_when_and_who_is_here_goes
     Arc::get_mut(&mut daemon).unwrap().store = Some(store.into());
     let sessions = Sessions::new(Arc::clone(&daemon)).of(Arc::default());
     let session = sessions.create(None).await.unwrap();
-    let mut line = Vec::new();
-    let full = loop {
-        match daemon.line.enter() {
-            Ok(place) => line.push(place),
-            Err(full) => break full,
-        }
-    };
-    assert!(full.retry_after_ms.is_some());
+    let (mut places, mut waiting) = line::tests::full(&daemon.line).await;
     let kept = SessionId::new("kept");
     let told = sessions.open(&kept).await.unwrap_err();
     assert_eq!(told.code, SessionCode::RateLimited);
     assert!(told.retry_after_ms.is_some());
     assert!(sessions.open(&session.id).await.unwrap().is_some());
-    line.pop();
+    waiting.shutdown().await;
+    places.pop();
     assert!(sessions.open(&kept).await.unwrap().is_none());
 }
