@@ -32,6 +32,10 @@ pub(crate) struct Keeper {
 
 impl Keep for Keeper {
     fn keep(&self, mut undo: Undo) -> Result<(), PathError> {
+        // Its session may be over.
+        if self.cancel.is_cancelled() {
+            return Err(PathError::Failed(CANCELLED.to_owned()));
+        }
         undo.diff = self.redactor.redact(&undo.diff).into_owned();
         // In one commit with the call, of which it is not written yet that it began.
         let call = self.author.call.as_ref();

@@ -86,7 +86,7 @@ impl Session {
                 let revoked = memory.revoke(|rule| rule.id == id);
                 if revoked.is_empty() {
                     let problem = format!(
-                        "no answer {id:?} counts in this session; approval:list says which do"
+                        "no answer {id:?} counts in this session; approval:list (/approvals) says which do"
                     );
                     return Err(SessionError::new(SessionCode::RuleNotFound, problem));
                 }

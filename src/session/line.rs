@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// more than `PATIENCE / QUICKEST` wait.
 const FIRST: Duration = Duration::from_millis(3);
 const QUICKEST: Duration = Duration::from_micros(500);
-const SLOWEST: Duration = Duration::from_millis(50);
+const SLOWEST: Duration = Duration::from_millis(200);
 
 /// How much of what is believed is what was seen last: one in so many.
 const SMOOTHING: u32 = 64;
@@ -34,7 +34,8 @@ const SMOOTHING: u32 = 64;
 /// How many are told to come in the time that one session takes.
 const DENSITY: u32 = 2;
 
-/// The longest pause that is named, before its jitter. Who is told that may find the line too long once more.
+/// The shortest and the longest pause that is named, before its jitter. Who is told the longest may find the line too long once more.
+const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(25);
 
 /// The jitter: up to a part in so many of the pause is added to it, and no more than a second.
@@ -91,7 +92,10 @@ impl Line {
         let permit = match Arc::clone(&places).try_acquire_owned() {
             Ok(permit) => Ok(permit),
             Err(_) => {
-                let _waits = self.wait()?;
+                if self.is_too_long() {
+                    return Err(self.told());
+                }
+                let _waits = self.wait();
                 // Never closed.
                 let permit = timeout(PATIENCE, places.acquire_owned()).await;
                 permit.ok().and_then(Result::ok).ok_or_else(|| self.told())
@@ -103,14 +107,15 @@ impl Line {
         })
     }
 
-    fn wait(&self) -> Result<Waits<'_>, SessionError> {
-        let mut plan = self.plan.lock();
-        if plan.pace * plan.waiting >= PATIENCE {
-            drop(plan);
-            return Err(self.told());
-        }
-        plan.waiting += 1;
-        Ok(Waits(self))
+    /// Counts somebody who waits.
+    fn wait(&self) -> Waits<'_> {
+        self.plan.lock().waiting += 1;
+        Waits(self)
+    }
+
+    fn is_too_long(&self) -> bool {
+        let plan = self.plan.lock();
+        plan.pace * plan.waiting >= PATIENCE
     }
 
     fn told(&self) -> SessionError {
@@ -136,7 +141,7 @@ impl Plan {
     /// Returns how long somebody is to stay away; `random` is any number.
     fn pause(&mut self, now: Instant, random: u32) -> Duration {
         // By then half of those have gone who wait now.
-        let soonest = now + self.pace * self.waiting / 2;
+        let soonest = now + (self.pace * self.waiting / 2).max(SHORTEST);
         let next = |taken| taken + self.pace / DENSITY;
         let at = self.taken.map_or(soonest, next);
         let at = at.max(soonest).min(now + LONGEST);
@@ -162,7 +167,8 @@ impl Place {
     pub(super) async fn away(&mut self, away: impl Future<Output = ()>) {
         drop(self.permit.take());
         away.await;
-        // Never closed. Who had a place is not sent away.
+        // Never closed. Who had a place is not sent away, but counts for those who come.
+        let _waits = self.line.wait();
         self.permit = Arc::clone(&self.line.places).acquire_owned().await.ok();
     }
 }
@@ -263,7 +269,7 @@ pub(super) mod tests {
         };
         assert_eq!(most(Duration::from_millis(1)), 6_000);
         assert_eq!(most(Duration::from_millis(20)), 300);
-        assert_eq!(most(Duration::from_secs(60)), 120);
+        assert_eq!(most(Duration::from_secs(60)), 30);
         assert_eq!(most(Duration::ZERO), 12_000);
     }
 

@@ -13,6 +13,7 @@ use tracing::Instrument as _;
 use super::daemon::Daemon;
 use super::kept::failed;
 use super::log::Log;
+use super::tenure;
 use super::turned_away::{NoSession, elsewhere};
 use super::{Feed, Handle, INBOX, Message, ProjectFiles, Session, projects};
 use crate::exchange::executions::Executions;
@@ -216,7 +217,7 @@ impl UserSessions {
         if let Some(live) = self.find(id).filter(|live| !live.inbox.is_closed()) {
             return Ok(Some(live));
         }
-        let mut place = daemon.line.enter().await?;
+        // Before the place: who reads it may give its place up for a while, and has to get one again.
         let _alone = self.all.alone_with(id).await;
         while let Some(live) = self.find(id) {
             if !live.inbox.is_closed() {
@@ -224,10 +225,14 @@ impl UserSessions {
             }
             live.ended.cancelled().await;
         }
+        let Some(place) = daemon.stop.run_until_cancelled(daemon.line.enter()).await else {
+            return Ok(None);
+        };
+        let mut place = place?;
         // Taken before it is asked for: it may be lost while it is read.
         let tenure = daemon.tenure.now();
         let held = store.hold(id.as_str());
-        let opened = self.take(&store, id, &mut place).await;
+        let opened = tenure::open(&store, id, &mut place).await;
         let opened = opened.map_err(|error| {
             let problem = format!(
                 "session `{id}` cannot be read now: {error}; it is not lost, open it later. This socket goes on with the session of its last session:ready"

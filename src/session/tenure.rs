@@ -21,11 +21,6 @@ use crate::store::{self, Store as _, UserStore};
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long the database of several daemons may take to say who has a session, and to hand one over: whoever asks is better off
-/// with an answer, and comes again, than with a daemon that hangs as the database does.
-const ANSWER: Duration = Duration::from_secs(5);
-const HANDOVER: Duration = Duration::from_secs(10);
-
 /// What all sessions live under. Clones are the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Tenure {
@@ -69,44 +64,30 @@ impl Tenure {
     }
 }
 
-impl UserSessions {
-    /// Begins a session anew. Waits for a daemon that has it and does not say any more that it lives.
-    pub(super) async fn take(
-        &self,
-        store: &UserStore,
-        id: &SessionId,
-        place: &mut Place,
-    ) -> Result<Option<outrigger_store::Session>, store::Error> {
-        let until = Instant::now() + PATIENCE;
-        let mut before = Duration::MAX;
-        loop {
-            let opened = self.in_time(HANDOVER, store.open(id.as_str())).await;
-            match opened {
-                // One that has more time left than before lives.
-                Err(store::Error::Elsewhere { left, .. })
-                    if left <= before && Instant::now() < until =>
-                {
-                    before = left;
-                    place.away(tokio::time::sleep(LOOK)).await;
-                }
-                opened => return opened,
+/// Begins a session anew. Waits for a daemon that has it and does not say any more that it lives.
+pub(super) async fn open(
+    store: &UserStore,
+    id: &SessionId,
+    place: &mut Place,
+) -> Result<Option<outrigger_store::Session>, store::Error> {
+    let until = Instant::now() + PATIENCE;
+    let mut before = Duration::MAX;
+    loop {
+        let opened = store.open(id.as_str()).await;
+        match opened {
+            // One that has more time left than before lives.
+            Err(store::Error::Elsewhere { left, .. })
+                if left <= before && Instant::now() < until =>
+            {
+                before = left;
+                place.away(tokio::time::sleep(LOOK)).await;
             }
+            opened => return opened,
         }
     }
+}
 
-    /// Waits for the database no longer than that, where another daemon may take a client instead.
-    async fn in_time<T>(
-        &self,
-        most: Duration,
-        asked: impl Future<Output = Result<T, store::Error>>,
-    ) -> Result<T, store::Error> {
-        if self.daemon().services.config().cluster.is_none() {
-            return asked.await;
-        }
-        let answered = tokio::time::timeout(most, asked).await;
-        answered.unwrap_or_else(|_| Err(store::Error::Failing("it does not answer".to_owned())))
-    }
-
+impl UserSessions {
     /// Returns whether a session could not be opened for now: another daemon has it, or may have it before this one can look.
     /// Whoever comes back to it wants no other one.
     pub(crate) fn may_be_elsewhere(&self, problem: &SessionError) -> bool {
@@ -122,7 +103,7 @@ impl UserSessions {
         let Some(kept) = self.kept() else {
             return Ok(());
         };
-        let is_here = self.in_time(ANSWER, kept.is_here(id.as_str())).await;
+        let is_here = kept.is_here(id.as_str()).await;
         is_here.map_err(|error| failed(&error))
     }
 
@@ -131,8 +112,7 @@ impl UserSessions {
         if self.find(id).is_some() {
             return None;
         }
-        let is_here = self.kept()?.is_here(id.as_str());
-        match self.in_time(ANSWER, is_here).await {
+        match self.kept()?.is_here(id.as_str()).await {
             Err(store::Error::Elsewhere { url, .. }) => url,
             _ => None,
         }

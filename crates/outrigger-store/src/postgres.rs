@@ -28,6 +28,7 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::held::HeldSessions;
 use crate::queue::{Gate, Job, Lasts};
@@ -286,7 +287,13 @@ impl Postgres {
                 Err(_) => Err(Error::Failing("it does not answer".to_owned())),
             }
         };
-        async move { threads.spawn(work).await.map_err(|_| Error::Closed)? }.boxed()
+        // Nobody waits for it any more where this is dropped.
+        async move {
+            AbortOnDropHandle::new(threads.spawn(work))
+                .await
+                .map_err(|_| Error::Closed)?
+        }
+        .boxed()
     }
 
     /// Waits until what was given before is safe, or cannot be now, then reads.
@@ -341,9 +348,8 @@ impl Store for Postgres {
             if read::is_impossible(&session) {
                 return Ok(None);
             }
-            let reserved = store
-                .ask(|reply| Work::Open(store.1.clone(), session, reply))
-                .await?;
+            let reserved = store.ask(|reply| Work::Open(store.1.clone(), session, reply));
+            let reserved = open::in_time(store.0.is_one_of_several, reserved).await?;
             let Some(key) = reserved else {
                 return Ok(None);
             };
@@ -357,6 +363,7 @@ impl Store for Postgres {
         let (user, session, node) = (self.1.clone(), session.to_owned(), self.0.node);
         let elsewhere =
             self.read(async move |client| lease::elsewhere(&client, (&user, &session), node).await);
+        let elsewhere = open::in_time(self.0.is_one_of_several, elsewhere);
         async move { elsewhere.await?.map_or(Ok(()), Err) }.boxed()
     }
 

@@ -280,7 +280,9 @@ async fn no_call_begins_that_the_database_does_not_know_of() {
     };
     let url = server.url("tester", &server.database());
     let provider = Provider::start().await;
-    let more = json!({"store": {"url": url}, "cluster": {"name": "one"}, "chat": {"trust_level": "autonomous"}});
+    let cluster = json!({"name": "one", "url": "http://127.0.0.1:0", "secret": SECRET});
+    let more =
+        json!({"store": {"url": url}, "cluster": cluster, "chat": {"trust_level": "autonomous"}});
     let daemon = Daemon::with(&provider, more).await;
     let mut client = daemon.connect().await;
     let session = client.session();

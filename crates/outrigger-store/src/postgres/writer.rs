@@ -214,6 +214,8 @@ impl Writer {
             }
             self.commit().await;
             match other {
+                // Who asked has been told to come again.
+                Some(Work::Open(_, _, reply)) if reply.is_closed() => {}
                 Some(Work::Open(user, session, reply)) => {
                     drop(reply.send(self.open(&user, &session).await));
                 }
