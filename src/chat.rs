@@ -178,10 +178,23 @@ async fn with_daemon(
         })?;
         return Ok(talk(address, options, screens).await?);
     }
+    if let Some(root) = client.config.project_root.as_deref()
+        && !root.is_dir()
+    {
+        return Err(Failure {
+            text: format!(
+                "--project-root {}: there is no such directory",
+                root.display()
+            ),
+            exit: exit::CONFIGURATION,
+        });
+    }
     let show_log = std::env::var_os("RUST_LOG").is_some();
     let mut daemon = Daemon::start(&client.config, show_log).await?;
     if !show_log {
-        for warning in &daemon.warnings {
+        // Of a project that is not there the session says the same.
+        let warnings = daemon.warnings.iter();
+        for warning in warnings.filter(|it| !it.starts_with("project.root: ")) {
             complain(&format!("warning: {}", exposed_line(warning)));
         }
     }

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, HookConfig, HookPoint, HookTarget, OnFailure, SandboxPolicy};
-use crate::http::Clients;
+use crate::http::{Clients, causes};
 use crate::message::{ConversationId, MessageId, Notice, SessionId, Severity};
 use crate::protocol::envelope::tree;
 use crate::protocol::word;
@@ -323,7 +323,7 @@ impl Hooks {
         let client = client.map_err(|error| error.to_string())?;
         let sent = client.post(url).json(body).send().await;
         // Without the address: it may hold a secret.
-        let response = sent.map_err(|error| error.without_url().to_string())?;
+        let response = sent.map_err(|error| causes(&error.without_url()))?;
         if !response.status().is_success() {
             return Err(format!(
                 "its endpoint answered {}",
@@ -331,7 +331,7 @@ impl Hooks {
             ));
         }
         let body = crate::http::body(response, MAX_ANSWER).await;
-        match body.map_err(|error| error.without_url().to_string())? {
+        match body.map_err(|error| causes(&error.without_url()))? {
             body if body.is_whole => read(&body.bytes),
             _ => Err(too_long()),
         }

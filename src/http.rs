@@ -340,6 +340,17 @@ pub(crate) fn checked_url(url: &str) -> Result<Url, &'static str> {
     Ok(url)
 }
 
+/// Returns an error with what caused it, which reqwest leaves out.
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

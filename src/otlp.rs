@@ -25,7 +25,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout, time
 use tokio_util::sync::CancellationToken;
 
 use crate::config::OtlpConfig;
-use crate::http::Clients;
+use crate::http::{Clients, causes};
 use crate::telemetry::traces::Ended;
 
 /// The most spans of one request.
@@ -327,17 +327,6 @@ fn attribute(key: &str, value: String) -> KeyValue {
         }),
         ..KeyValue::default()
     }
-}
-
-/// Returns an error with what caused it, which reqwest leaves out.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

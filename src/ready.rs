@@ -57,8 +57,8 @@ pub struct ReadyLine {
     pub warnings: Vec<String>,
 }
 
-/// Warnings on a ready line; the log has the rest.
-const MAX_WARNINGS: usize = 16;
+/// Warnings on a ready line; the log has the rest. Clients read a line of 64 KiB.
+const MAX_WARNINGS: usize = 12;
 
 /// The most characters of one.
 const MAX_WARNING: usize = 1_000;
@@ -88,7 +88,11 @@ impl ReadyLine {
     /// The same line with what the configuration's check warns of.
     #[must_use]
     pub fn warning(mut self, warnings: &[String]) -> Self {
-        let short = |warning: &String| warning.chars().take(MAX_WARNING).collect();
+        let short = |warning: &String| {
+            // A control character is six in JSON.
+            let plain = warning.replace(char::is_control, " ");
+            plain.chars().take(MAX_WARNING).collect()
+        };
         self.warnings = warnings.iter().take(MAX_WARNINGS).map(short).collect();
         self
     }
@@ -267,8 +271,10 @@ mod tests {
     fn a_line_holds_some_warnings_of_some_length() {
         let line = ReadyLine::new(([127, 0, 0, 1], 1).into(), None, false);
         assert!(!json(&line).contains("warnings"));
-        let long = vec!["é".repeat(MAX_WARNING + 1); MAX_WARNINGS + 1];
-        let warnings = line.warning(&long).warnings;
-        assert_eq!(warnings, vec!["é".repeat(MAX_WARNING); MAX_WARNINGS]);
+        let long = vec!["\u{1}𝄞".repeat(MAX_WARNING); MAX_WARNINGS + 1];
+        let line = line.warning(&long);
+        let short = " 𝄞".repeat(MAX_WARNING / 2);
+        assert_eq!(line.warnings, vec![short; MAX_WARNINGS]);
+        assert!(json(&line).len() < 64 * 1024);
     }
 }

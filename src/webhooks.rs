@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{WebhookEvent, WebhooksConfig, url_host};
-use crate::http::{Clients, is_loopback};
+use crate::http::{Clients, causes, is_loopback};
 use crate::message::SessionId;
 use crate::protocol::event::Event;
 use crate::protocol::status::{Required, SessionStateName, SessionStatus};
@@ -262,17 +262,6 @@ fn fraction() -> u8 {
     let _ = getrandom::fill(&mut byte);
     let [byte] = byte;
     byte
-}
-
-/// Returns an error with what caused it, which reqwest leaves out.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -39,6 +39,9 @@ y 2, y all, f     more may be spent: US dollars, or without a cap; f ends after 
 y i1, n i1        the model answers a server in your place, or does not; y and n alone where no call is asked about
 /cancel           stop what runs";
 
+/// Questions that are known by their ids though they are answered.
+const ASKED: usize = 64;
+
 /// Characters of an unfinished line that are held back before they are shown all the same.
 const LINE_CHARS: usize = 2_000;
 
@@ -61,8 +64,10 @@ pub(super) struct Text {
     inputs: VecDeque<ToolInputRequest>,
     /// The question whether more may be spent.
     money: Option<BudgetId>,
-    /// The question whether files may speak for the user.
-    trust: Option<TrustId>,
+    /// Questions whether files may speak for the user, the oldest first.
+    trust: VecDeque<TrustId>,
+    /// What was asked last, open or not.
+    asked: VecDeque<String>,
     /// The beginning of a line whose end has not come yet.
     begun: String,
 }
@@ -78,6 +83,7 @@ impl Text {
                 self.inputs
                     .retain(|open| open.request_id != request.request_id);
                 self.inputs.push_back((**request).clone());
+                self.note(request.request_id.as_str());
                 self.screen.block(inputs::show(request))
             }
             Event::ChatToolInputResolved(resolved) => {
@@ -101,11 +107,13 @@ impl Text {
                 let (prompt, id) = (trust::PROMPT.trim_end_matches(" > "), &confirm.request_id);
                 let text = format!("{prompt}; by its id: y {id}, n {id}");
                 pieces.push(Piece::line(Style::Plain, text));
-                self.trust = Some(confirm.request_id.clone());
+                self.trust.retain(|open| open != id);
+                self.trust.push_back(id.clone());
+                self.note(id.as_str());
                 self.screen.block(pieces)
             }
             Event::ChatTrustResolved(resolved) => {
-                self.trust.take_if(|open| *open == resolved.request_id);
+                self.trust.retain(|open| *open != resolved.request_id);
                 self.screen.line(Style::Dim, trust::settled(resolved))
             }
             _ => self.screen.show(&event),
@@ -118,7 +126,8 @@ impl Text {
                 // Whether they were answered may be among what was missed; what follows asks those again that are open.
                 self.questions.clear();
                 self.inputs.clear();
-                (self.money, self.trust) = (None, None);
+                self.trust.clear();
+                self.money = None;
             }
             _ => {}
         }
@@ -126,6 +135,23 @@ impl Text {
             self.begun.push_str(&text);
         }
         self.lines()
+    }
+
+    /// Returns what a yes may be meant for besides money, by its name.
+    fn open(&self) -> Vec<&str> {
+        let trust = self.trust.iter().map(TrustId::as_str);
+        let calls = self.questions.iter().map(name_of);
+        let sampled = self.inputs.iter().filter(|it| it.purpose.is_some());
+        let sampled = sampled.map(|it| it.request_id.as_str());
+        trust.chain(calls).chain(sampled).collect()
+    }
+
+    /// Notes that something was asked.
+    fn note(&mut self, id: &str) {
+        if !self.asked.iter().any(|known| known == id) {
+            self.asked.truncate(ASKED - 1);
+            self.asked.push_front(id.to_owned());
+        }
     }
 
     /// Takes the lines that are whole; the rest too where it is long.
@@ -146,6 +172,7 @@ impl Text {
             |open: &ToolConfirm| open.tool_id == confirm.tool_id && open.host == confirm.host;
         if !self.questions.iter().any(known) {
             self.questions.push_back(confirm.clone());
+            self.note(confirm.tool_id.as_str());
         }
         let mut pieces = question::show(confirm);
         let prompt = question::prompt(confirm, now);
@@ -172,26 +199,30 @@ impl Text {
         if let Some(answer) = inputs::typed(line, self.inputs.iter()) {
             return answer;
         }
+        // One word may be meant for something else.
+        let (word, id) = first_word(line);
+        let open = self.open();
         let money = self.money.as_ref();
         if let Some(answer) = money.and_then(|open| budget::read(line, open)) {
-            return request(Command::ChatBudgetApprove(answer));
+            return match open.first().filter(|_| id.is_empty() && !answer.finish) {
+                None => request(Command::ChatBudgetApprove(answer)),
+                Some(other) => notice(&format!(
+                    "{other} is open, too; say which: {word} {other}, or y AMOUNT, y all or f about the money"
+                )),
+            };
+        }
+        let mut trust = self.trust.iter();
+        if let Some(answer) = trust.find_map(|open| trust::read(line, open)) {
+            return match id.is_empty() && open.len() > 1 {
+                false => request(Command::ChatTrustApprove(answer)),
+                true => notice(&format!(
+                    "{} are open; say which: {word} {}",
+                    open.join(" and "),
+                    answer.request_id
+                )),
+            };
         }
         let is_alone = self.questions.is_empty();
-        if let Some(open) = &self.trust
-            && let Some(answer) = trust::read(line, open)
-        {
-            // One word may be meant for something else.
-            let (word, id) = first_word(line);
-            let sampled = self.inputs.iter().find(|it| it.purpose.is_some());
-            let other = self.questions.front().map(name_of);
-            let other = other.or(sampled.map(|it| it.request_id.as_str()));
-            if let Some(other) = other.filter(|_| id.is_empty()) {
-                return notice(&format!(
-                    "{open} and {other} are open; say which: {word} {open}"
-                ));
-            }
-            return request(Command::ChatTrustApprove(answer));
-        }
         if let Some(answer) = inputs::sampled(line, self.inputs.iter(), is_alone) {
             return answer;
         }
@@ -224,16 +255,20 @@ impl Text {
         // What is asked for a host is answered by its name alone: it comes in the middle of a call, when a line may be on its
         // way that is for another question.
         let named = open.find(|open| name_of(open) == name);
-        let is_for_one = after.is_empty() || (is_open && matches!(word, "n" | "no"));
         let is_call = |open: &ToolConfirm| open.tool_id.as_str() == name;
-        if named.is_none()
-            && is_id(name)
-            && is_for_one
+        let is_no = word.eq_ignore_ascii_case("n") || word.eq_ignore_ascii_case("no");
+        if self.asked.iter().any(|asked| asked == name)
+            && (after.is_empty() || is_no && is_open)
             && Reply::read(word) != Reply::Unclear
+            && named.is_none()
             && !self.questions.iter().any(is_call)
         {
             // A late answer is no message, and none to another question.
-            return Some(notice(&format!("{name} is not asked")));
+            let is_form = self.inputs.iter().any(|it| it.request_id.as_str() == name);
+            return Some(notice(&match is_form {
+                true => format!("{name} is a form: /answer {name} {{JSON}}, /decline {name}"),
+                false => format!("{name} is not open any more"),
+            }));
         }
         let rest = if named.is_some() { after } else { rest };
         let reply = Reply::read(&format!("{word} {rest}"));
@@ -275,12 +310,6 @@ impl Text {
 /// Returns what a question is called by: the host that it is for, or the call.
 fn name_of(open: &ToolConfirm) -> &str {
     open.host.as_deref().unwrap_or(open.tool_id.as_str())
-}
-
-/// Whether a word looks like the id of a call, of a question about files or of one of a server.
-fn is_id(word: &str) -> bool {
-    let number = word.strip_prefix(['t', 'f', 'i']);
-    number.is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()))
 }
 
 fn request(command: Command) -> Typed {

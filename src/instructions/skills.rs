@@ -269,7 +269,13 @@ fn skill(name: &str, folder: String, words: Words, redactor: &Redactor) -> Resul
         // Where in the lines it is says more than what the parser calls it.
         Err(error) => {
             let error = error.to_string();
-            return wrong(error.lines().next().unwrap_or("it cannot be read"));
+            let line = error.lines().next().unwrap_or("it cannot be read");
+            let line = line.strip_prefix("error: ").unwrap_or(line);
+            let quotes = match line.contains("mapping values are not allowed") {
+                true => "; put a text that has a colon in quotes",
+                false => "",
+            };
+            return wrong(&format!("{line}{quotes}"));
         }
     };
     let is_name =

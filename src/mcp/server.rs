@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
@@ -36,6 +36,9 @@ const MAX_FAILURES: u32 = 5;
 
 /// The pause before the first new start; it doubles with each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long it may take to hear how a server ended whose connection a call found broken.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A server that was up for this long starts with a clean slate.
 const STEADY: Duration = Duration::from_secs(60);
@@ -158,7 +161,7 @@ impl Server {
             self.restarting(&problem.message);
             let pause = FIRST_PAUSE * 2_u32.pow(failures - 1);
             let stopped = self.handle.stop.cancelled();
-            if tokio::time::timeout(pause, stopped).await.is_ok() {
+            if timeout(pause, stopped).await.is_ok() {
                 break;
             }
         }
@@ -290,7 +293,9 @@ impl Server {
                 () = self.handle.stop.cancelled() => return None,
                 how = connection.lost() => return Some(how),
                 () = life.broken.cancelled() => {
-                    return Some("a call found the connection broken".to_owned());
+                    // Where it has ended, what it wrote last says more.
+                    let how = timeout(LAST_WORDS, connection.lost()).await;
+                    return Some(how.unwrap_or_else(|_| "a call found the connection broken".to_owned()));
                 }
                 () = life.signed_out.cancelled() => return Some("it was signed out".to_owned()),
                 () = self.changed.notified() => {}
@@ -304,7 +309,7 @@ impl Server {
                 GATHER
             };
             let stopped = self.handle.stop.cancelled();
-            drop(tokio::time::timeout(gather, stopped).await);
+            drop(timeout(gather, stopped).await);
         }
     }
 

@@ -23,6 +23,7 @@ use tokio_util::io::StreamReader;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::bounded;
+use crate::http::causes;
 
 /// How long a server may take until it has named its address.
 const OPEN_LIMIT: Duration = Duration::from_secs(30);
@@ -61,7 +62,7 @@ pub(super) async fn open(client: Client, url: &str, headers: HeaderMap) -> Resul
     let opening = async {
         let request = client.get(base.clone()).headers(headers.clone());
         let sent = request.header(ACCEPT, "text/event-stream").send().await;
-        let response = sent.map_err(|error| bounded(&error.without_url().to_string()))?;
+        let response = sent.map_err(|error| bounded(&causes(&error.without_url())))?;
         let mut events = events(response)?;
         let first = next(&mut events).await.map_err(|error| error.to_string())?;
         let first = first.ok_or("its event stream ended at once")?;
@@ -206,7 +207,7 @@ async fn send(
             let sending = request.body(line.clone()).send();
             let problem = match timeout(POST_LIMIT, sending).await {
                 Ok(Ok(response)) => refused(response.status()),
-                Ok(Err(error)) => Some(bounded(&error.without_url().to_string())),
+                Ok(Err(error)) => Some(bounded(&causes(&error.without_url()))),
                 Err(_) => Some("it took no notice of the message in time".to_owned()),
             };
             if let Some(problem) = problem {

@@ -162,6 +162,24 @@ async fn a_prompt_is_shown_only_where_somebody_may_answer() {
 }
 
 #[tokio::test]
+async fn a_project_that_was_named_and_is_not_there_is_an_error() {
+    let child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
+        .args(["run", "--project-root", "/no/such/folder", "hi"])
+        .env_clear()
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(DEADLINE, child)
+        .await
+        .expect("the run did not end")
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let why = "outrigger: --project-root /no/such/folder: there is no such directory\n";
+    assert_eq!(said, why);
+}
+
+#[tokio::test]
 async fn what_its_own_daemon_warns_of_is_said_before_the_answer() {
     let place = tempfile::tempdir().unwrap();
     let config = place.path().join("config.toml");

@@ -2,6 +2,7 @@
 //! model answers a server. They are shown one after the other, and after those whether a call may run.
 
 use super::{Action, Talk, Typing};
+use crate::plain_text::line::first_word;
 use crate::plain_text::style::{Piece, Style};
 use crate::plain_text::text::exposed;
 use crate::plain_text::{budget, sampling, trust};
@@ -57,7 +58,11 @@ impl Aside {
                 &confirm.request_id,
             ))),
             (Self::Trust(confirm), Some(line)) => {
-                trust::read(line, &confirm.request_id).map(Command::ChatTrustApprove)
+                // A no may have a reason, which nobody reads.
+                let is_no = first_word(line.trim()).0.eq_ignore_ascii_case("n");
+                let answer = trust::read(line, &confirm.request_id);
+                let no = || is_no.then(|| trust::no(&confirm.request_id));
+                answer.or_else(no).map(Command::ChatTrustApprove)
             }
             (Self::Trust(confirm), None) => {
                 Some(Command::ChatTrustApprove(trust::no(&confirm.request_id)))

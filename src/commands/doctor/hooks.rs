@@ -1,5 +1,6 @@
 //! Checks of hooks: which there are, and whether what they run is there. None is asked anything.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use super::Machine;
@@ -44,25 +45,31 @@ fn findings(hook: &HookConfig, path: &str) -> Vec<Finding> {
             ))
         }
     }];
-    findings.extend(doubtful(args).map(|doubt| {
-        let text = format!("hooks.{name}.args has {doubt}");
+    findings.extend(doubtful(args).map(|(_, argument, problem)| {
+        let text = format!("hooks.{name}.args has {argument:?}: {problem}");
         found(State::Warning, &text)
             .advise("an interpreter that does not find its file may end with 2, which is a no")
     }));
     findings
 }
 
-/// Returns the arguments of a program that look like files which are not there, each with what is wrong with it.
-pub(super) fn doubtful(args: &[String]) -> impl Iterator<Item = String> {
-    args.iter().filter_map(|argument| {
+/// Returns the arguments of a program that look like files which are not found: the place of each, and what is wrong with it.
+pub(super) fn doubtful(args: &[String]) -> impl Iterator<Item = (usize, &str, &'static str)> {
+    let endings = ["py", "js", "mjs", "cjs", "ts", "sh", "rb", "pl"];
+    args.iter().enumerate().filter_map(move |(at, argument)| {
+        let path = Path::new(argument);
+        let ending = path.extension().and_then(OsStr::to_str);
+        let is_script = ending.is_some_and(|ending| endings.contains(&ending));
         let problem = if argument.starts_with("~/") {
             "`~` is the home directory to a shell alone; give the absolute path"
-        } else if argument.starts_with('/') && !Path::new(argument).exists() {
+        } else if path.is_absolute() && !path.exists() {
             "it is not there"
+        } else if path.is_relative() && is_script && !argument.contains([' ', '=', ':']) {
+            "it is looked for where the program runs, which is not where you are; give the absolute path"
         } else {
             return None;
         };
-        Some(format!("{argument:?}: {problem}"))
+        Some((at, argument.as_str(), problem))
     })
 }
 

@@ -185,12 +185,13 @@ pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
                 "install it, or set mcp.servers.{name}.command to its absolute path"
             )),
         });
-        findings.extend(doubtful(&server.args).map(|doubt| {
-            found(
-                State::Warning,
-                format!("mcp.servers.{name}.args has {doubt}"),
-            )
-            .advise("a server that does not find a file of its own does not start")
+        // By its place: an argument may be a secret. Paths of a container are none of this machine.
+        let is_container = ["docker", "podman"].iter().any(|it| command.ends_with(it));
+        let doubtful = doubtful(&server.args).filter(|_| !is_container);
+        findings.extend(doubtful.map(|(at, _, problem)| {
+            let text = format!("mcp.servers.{name}.args, number {}: {problem}", at + 1);
+            found(State::Warning, text)
+                .advise("a server that does not find a file of its own does not start")
         }));
     }
     findings.push(match find(path, NPX) {

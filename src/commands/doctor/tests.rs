@@ -94,7 +94,7 @@ fn a_program_of_an_mcp_server_that_is_missing_is_a_failure() {
         "{text}"
     );
     assert!(
-        text.contains("time: mcp.servers.time.args has \"/no/such/server.py\": it is not there"),
+        text.contains("time: mcp.servers.time.args, number 2: it is not there"),
         "{text}"
     );
     assert!(!finding::is_well(&findings));
@@ -107,7 +107,7 @@ fn hooks_are_listed_and_what_they_run_is_looked_for() {
          [hooks.b]\non = 'before_send'\nurl = 'https://hooks.example:8443/secret'\n\
          [hooks.c]\non = 'stop'\ncommand = 'no-such-program'\n\
          [hooks.d]\non = 'stop'\ncommand = '/etc/passwd'\non_failure = 'continue'\n\
-         [hooks.e]\non = 'compact'\ncommand = '/bin/sh'\nargs = ['/no/such/file', '~/hook.sh']\n\
+         [hooks.e]\non = 'compact'\ncommand = '/bin/sh'\nargs = ['/no/such/file', '~/hook.sh', 'hook.py']\n\
          [hooks.f]\nenabled = false\n",
     );
     let text = finding::text(&hooks::hooks(&machine.unwrap()));
@@ -120,10 +120,11 @@ fn hooks_are_listed_and_what_they_run_is_looked_for() {
         "ok       hook  e (compact): /bin/sh",
         "warning  hook  e (compact): hooks.e.args has \"/no/such/file\": it is not there",
         "warning  hook  e (compact): hooks.e.args has \"~/hook.sh\": `~`",
+        "warning  hook  e (compact): hooks.e.args has \"hook.py\": it is looked for where the program runs",
     ]) {
         assert!(line.starts_with(begins), "{line}");
     }
-    assert_eq!(lines.len(), 7, "{text}");
+    assert_eq!(lines.len(), 8, "{text}");
     assert!(!text.contains("secret"), "{text}");
     drop(place);
 }

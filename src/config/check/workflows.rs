@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::super::error::nearest;
 use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings};
 use super::super::{ProviderConfig, ToolsConfig};
@@ -143,14 +145,23 @@ fn no_such_tool(tool: &str) -> String {
     )
 }
 
-/// Says that a pattern of a hook matches no tool. Tools of MCP servers and of clients come and go, so any name of theirs may be
-/// one. `None` where it may match one, or is no name.
+/// Says that a pattern of a hook matches no tool. Tools of a server and of clients come and go, so any name of theirs may be one.
+/// `None` where it may match one, or is no name.
 pub(super) fn doubtful_tool(pattern: &str, findings: &Findings<'_>) -> Option<String> {
     let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.');
     let is_custom = findings.merged.get(&["tools", "custom", pattern]).is_some();
     let is_known = core_tools().contains(&pattern) || WITH_BASH.contains(&pattern) || is_custom;
-    let is_elsewhere = pattern.starts_with("mcp__") || pattern.starts_with("client__");
-    if is_known || is_elsewhere || !pattern.chars().all(is_name) {
+    if let Some(rest) = pattern.strip_prefix("mcp__") {
+        let server = rest.split("__").next().unwrap_or_default();
+        let servers = findings.merged.names(&["mcp", "servers"]);
+        let may_add = findings.merged.get(&["mcp", "allow_runtime_add"]);
+        let comes_later = may_add == Some(&Value::Bool(true));
+        let is_there = servers.iter().any(|known| known == server);
+        let is_whole = server.chars().all(is_name);
+        return (is_whole && !is_there && !comes_later)
+            .then(|| format!("no MCP server is named {server:?}, so {pattern:?} is no tool"));
+    }
+    if is_known || pattern.starts_with("client__") || !pattern.chars().all(is_name) {
         return None;
     }
     let near = did_you_mean(pattern);

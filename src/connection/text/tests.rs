@@ -149,22 +149,28 @@ fn a_question_about_files_is_answered_by_a_word_or_by_its_id() {
         let expected = request(Command::ChatTrustApprove(answer));
         assert_eq!(text.typed(line), expected, "{line}");
     }
-    assert_eq!(notice_of(text.typed("y f2")), "f2 is not asked");
+    assert!(
+        matches!(text.typed("y f64"), Typed::Request(_)),
+        "a message"
+    );
     text.show(&confirm("t3"), now());
     let which = "f1 and t3 are open; say which: y f1";
     assert_eq!(notice_of(text.typed("y")), which);
     let call = request(Command::ChatToolApprove(approve("t3")));
     assert_eq!(text.typed("y t3"), call);
-    assert_eq!(notice_of(text.typed("n t2 not that")), "t2 is not asked");
+    text.show(&asked.replace("f1", "f2"), now());
+    let which = "f1 and f2 and t3 are open; say which: n f1";
+    assert_eq!(notice_of(text.typed("n")), which);
+    let settled = json!({"conversationId": "default", "messageId": "m1", "requestId": "f1", "outcome": "refused", "by": "user"});
+    text.show(&frame("chat:trust-resolved", &settled), now());
+    for late in ["y f1", "N f1 not that"] {
+        assert_eq!(notice_of(text.typed(late)), "f1 is not open any more");
+    }
 }
 
 #[test]
 fn several_questions_want_to_be_named_and_none_is_said() {
     let mut text = Text::default();
-    for (late, id) in [("y t3", "t3"), ("yes f1", "f1"), ("a i2", "i2")] {
-        assert_eq!(notice_of(text.typed(late)), format!("{id} is not asked"));
-    }
-    assert!(matches!(text.typed("a t3 instance"), Typed::Request(_)));
     for late in ["y", "n", "n not that", "e", "e {\"command\": \"ls\"}"] {
         assert_eq!(notice_of(text.typed(late)), "nothing is asked", "{late}");
     }

@@ -61,13 +61,17 @@ fn hooks_are_checked_and_come_in_the_order_of_their_names() {
 
 #[test]
 fn a_tool_that_there_is_not_is_a_warning_with_the_nearest() {
-    let file = "[tools.custom.deploy]\ndescription = 'd'\ncommand = 'true'\n\
+    let file = "[mcp.servers.docs]\ncommand = 'true'\n[tools.custom.deploy]\ndescription = 'd'\ncommand = 'true'\n\
                 [hooks.x]\non = 'before_tool'\ncommand = 'true'\n\
-                tools = ['bsh', 'bash', 'bash_output', 'file_*', 'mcp__docs__ask', 'b[ai]sh', 'deploy', 'client__open', 'desk_open']\n";
+                tools = ['bsh', 'bash', 'bash_output', 'file_*', 'mcp__docs__ask', 'mcp__dosc__ask', 'mcp__*', 'b[ai]sh', 'deploy', 'client__open', 'desk_open']\n";
     let warnings = toml(file).load().warnings;
-    let [near, other] = warnings.as_slice() else {
-        panic!("two warnings: {warnings:?}");
+    let [near, server, other] = warnings.as_slice() else {
+        panic!("three warnings: {warnings:?}");
     };
+    assert!(
+        server.contains("no MCP server is named \"dosc\""),
+        "{server}"
+    );
     let begins = "hooks.x.tools: no tool is named \"bsh\"; did you mean \"bash\"?";
     assert!(near.starts_with(begins), "{near}");
     assert!(
