@@ -150,12 +150,8 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
     let listener = bound.listen()?;
     daemon.mcp.listens_at(address);
     let shown_token = made_up.then(|| token.expose_secret().to_owned());
-    let line = ReadyLine::new(address, shown_token, config.server.console);
-    let warnings = options.warnings.iter();
-    let warnings: Vec<String> = warnings
-        .map(|warning| options.redactor.redact(warning).into_owned())
-        .collect();
-    let line = line.warning(&warnings);
+    let line = ReadyLine::new(address, shown_token, config.server.console)
+        .warning(&options.warnings, |it| options.redactor.redact(it).into());
     let ready_file = options.ready_file.clone();
     let ready_file = ready_file.map(|path| line.write(path)).transpose()?;
     let serving = daemon.tasks.spawn(server::serve(listener, shared));
@@ -183,13 +179,11 @@ pub async fn run_agent(config: Config, mut options: Options) -> Result<Outcome, 
     let built = assemble(config, &mut options, sandboxes, (&token, None)).await?;
     let signals = catch_signals()?;
     let sessions = Sessions::new(Arc::clone(&built.daemon)).of(Arc::default());
-    let closed = options.stdin_closed.clone();
-    let tasks = &built.daemon.tasks;
-    tasks.spawn(acp::stdio(sessions, closed, close.clone()));
-    let outcome = built
+    let agent = acp::stdio(sessions, options.stdin_closed.clone(), close.clone());
+    built.daemon.tasks.spawn(agent);
+    Ok(built
         .until_end(&options, signals, None, close, LAST_MOMENTS_OF_AGENT)
-        .await;
-    Ok(outcome)
+        .await)
 }
 
 /// Returns what tokens of users are checked by, where there are such; sees to it that what is taken back counts.

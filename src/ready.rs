@@ -85,12 +85,12 @@ impl ReadyLine {
         }
     }
 
-    /// The same line with what the configuration's check warns of.
+    /// The same line with what the configuration's check warns of, without secrets.
     #[must_use]
-    pub fn warning(mut self, warnings: &[String]) -> Self {
+    pub fn warning(mut self, warnings: &[String], redact: impl Fn(&str) -> String) -> Self {
         let short = |warning: &String| {
             // A control character is six in JSON.
-            let plain = warning.replace(char::is_control, " ");
+            let plain = redact(warning).replace(char::is_control, " ");
             plain.chars().take(MAX_WARNING).collect()
         };
         self.warnings = warnings.iter().take(MAX_WARNINGS).map(short).collect();
@@ -272,7 +272,10 @@ mod tests {
         let line = ReadyLine::new(([127, 0, 0, 1], 1).into(), None, false);
         assert!(!json(&line).contains("warnings"));
         let long = vec!["\u{1}𝄞".repeat(MAX_WARNING); MAX_WARNINGS + 1];
-        let line = line.warning(&long);
+        let redact = |text: &str| text.replace("hunter2", "***");
+        let secret = line.warning(&["hunter2".to_owned()], redact);
+        assert_eq!(secret.warnings, ["***"]);
+        let line = secret.warning(&long, redact);
         let short = " 𝄞".repeat(MAX_WARNING / 2);
         assert_eq!(line.warnings, vec![short; MAX_WARNINGS]);
         assert!(json(&line).len() < 64 * 1024);

@@ -326,10 +326,8 @@ impl Session {
         let setup = self.setup(&send, MessageId::new(""))?;
         let found = self.look(&id, move |view: View<'_>| view.context_use(setup));
         found.await.map(Event::ChatContextResult).ok_or_else(|| {
-            let problem = format!(
-                "nothing was said in conversation `{id}` yet: where its window goes is known from its first message (chat:send) on"
-            );
-            SessionError::new(SessionCode::ConversationNotFound, problem)
+            let why = format!("nothing was said in `{id}` yet; say something (chat:send) first");
+            SessionError::new(SessionCode::ConversationNotFound, why)
         })
     }
 

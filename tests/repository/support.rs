@@ -73,9 +73,12 @@ fn is_test(path: &str) -> bool {
 
 fn code(text: &str) -> String {
     // A module of tests is the last thing in its file.
-    let own = text
-        .split_once("#[cfg(test)]\nmod tests {")
-        .map_or(text, |(before, _)| before);
+    let begins = [
+        "#[cfg(test)]\nmod tests {",
+        "#[cfg(test)]\npub(super) mod tests {",
+    ];
+    let own = begins.iter().find_map(|begin| text.split_once(begin));
+    let own = own.map_or(text, |(before, _)| before);
     own.lines()
         .filter(|line| !line.trim_start().starts_with("//"))
         .fold(String::new(), |code, line| code + line + "\n")

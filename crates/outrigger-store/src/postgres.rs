@@ -287,13 +287,9 @@ impl Postgres {
                 Err(_) => Err(Error::Failing("it does not answer".to_owned())),
             }
         };
-        // Nobody waits for it any more where this is dropped.
-        async move {
-            AbortOnDropHandle::new(threads.spawn(work))
-                .await
-                .map_err(|_| Error::Closed)?
-        }
-        .boxed()
+        // Where this is dropped nobody waits for it any more.
+        let reading = AbortOnDropHandle::new(threads.spawn(work));
+        async move { reading.await.map_err(|_| Error::Closed)? }.boxed()
     }
 
     /// Waits until what was given before is safe, or cannot be now, then reads.
