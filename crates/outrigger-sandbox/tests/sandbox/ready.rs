@@ -14,6 +14,9 @@ use crate::support::{
     own_process, ready, zygotes,
 };
 
+/// What a command begins with that waits until it is looked where it runs.
+const WAITS: &str = "read -t 60 x < go;";
+
 /// A pod that has run a command, and whose next one something was made ready for.
 struct Stage {
     world: World,
@@ -63,28 +66,29 @@ impl Stage {
 
     /// What a command says, and whether what waited ran it.
     async fn said(&self, command: &Command) -> (String, bool) {
-        let before = self.is_there();
         let mut command = command.clone();
-        // Its guard lives until it has ended, and is then another one's or gone.
         let line = command.args.pop().unwrap();
-        command.args.push(format!("read -t 60 x < go; {line}"));
+        command.args.push(format!("{WAITS} {line}"));
         let pipe = self.world.project().join("go");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
         let mut process = self.sandbox.spawn(&command).await.unwrap();
-        let was_used = before && self.is_there();
+        soon("the command runs", || zygotes().into_iter().any(runs)).await;
+        // What was thrown away may still be there, and does not run it.
+        let was_used = runs(self.guard);
         fs::write(&pipe, "go\n").unwrap();
         let output = crate::support::finish(&mut process).await;
         fs::remove_file(&pipe).unwrap();
         (output.stdout.text + &output.stderr.text, was_used)
     }
+}
 
-    fn is_there(&self) -> bool {
-        zygotes()
-            .into_iter()
-            .flat_map(children)
-            .any(|it| it == self.guard && children(it).into_iter().any(has_child))
-    }
+/// Returns whether the command that waits for its pipe is somewhere below a process.
+fn runs(process: u32) -> bool {
+    children(process).into_iter().any(|child| {
+        let line = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(WAITS) || runs(child)
+    })
 }
 
 /// Waits, and lets the runtime go on meanwhile: it has to take in what ended.
