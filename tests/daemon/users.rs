@@ -65,19 +65,8 @@ impl Users {
         );
         std::fs::write(&keys, outrigger(&["token", "key", shown(&key)]).await).unwrap();
         std::fs::write(&revoked, "").unwrap();
-        let mut config = json!({
-            "auth": {"jwt": {"keys": keys, "issuer": "tests", "clock_skew": "0s", "revoked": revoked}},
-            "project": {"allowed": [work.join("*")]},
-            "approval": {"remember": "always"},
-        });
         obey(provider);
-        for (section, values) in more.as_object().unwrap() {
-            match section.as_str() {
-                "limits" => config["auth"]["limits"] = values.clone(),
-                section => config[section] = values.clone(),
-            }
-        }
-        let folder = Daemon::folder(provider, config);
+        let folder = Daemon::folder(provider, configuration(&root, &more));
         let environment = environment(&root);
         let environment: Vec<_> = environment
             .iter()
@@ -93,6 +82,12 @@ impl Users {
             work,
             _folders: folders,
         }
+    }
+
+    /// Starts another daemon with the same users.
+    async fn another(&self, provider: &Provider, more: Value) -> Daemon {
+        let root = self.key.parent().unwrap();
+        Daemon::with(provider, configuration(root, &more)).await
     }
 
     /// Makes a token as a person does; more arguments say more of it.
@@ -119,6 +114,23 @@ impl Users {
         let client = Client::reach_by(&self.daemon, &query, &token).await;
         client.expect("a user is let in")
     }
+}
+
+/// Returns the configuration of a daemon whose users are those of a folder.
+fn configuration(root: &Path, more: &Value) -> Value {
+    let jwt = json!({"keys": root.join("keys.json"), "issuer": "tests", "clock_skew": "0s", "revoked": root.join("revoked")});
+    let mut config = json!({
+        "auth": {"jwt": jwt},
+        "project": {"allowed": [root.join("work/*")]},
+        "approval": {"remember": "always"},
+    });
+    for (section, values) in more.as_object().unwrap() {
+        match section.as_str() {
+            "limits" => config["auth"]["limits"] = values.clone(),
+            section => config[section] = values.clone(),
+        }
+    }
+    config
 }
 
 fn shown(path: &Path) -> &str {

@@ -7,6 +7,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use super::database::servers;
 use super::{history, resume, said};
 use crate::admin::{printed, split};
+use crate::lifecycle::signal;
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider, eventually};
 use crate::telemetry::get;
@@ -75,7 +76,7 @@ async fn a_socket_that_comes_to_another_daemon_gets_to_its_session() {
     let Some(cluster) = Cluster::new().await else {
         return;
     };
-    let (one, two) = (cluster.daemon("one").await, cluster.daemon("two").await);
+    let (mut one, two) = (cluster.daemon("one").await, cluster.daemon("two").await);
     let mut first = one.connect().await;
     let session = first.session();
     let last = talk(&mut first, &cluster.provider, "hello").await;
@@ -119,11 +120,19 @@ async fn a_socket_that_comes_to_another_daemon_gets_to_its_session() {
         .ask(json!({"type": "session:delete", "payload": {"sessionId": session}}))
         .await;
     assert_eq!(refused["payload"]["code"], "session_elsewhere", "{refused}");
-    // The daemon that has it ends in order: it is the other one's at once.
-    drop(one);
+    // The daemon that has it ends in order, in the middle of an answer: it is the other one's at once, with all that was said.
+    let (turn, _pause) = Turn::paused(&[json!({"content": "half of it"})], &[], "stop");
+    cluster.provider.then(turn);
+    passed_on.say("the last").await;
+    passed_on.until("chat:text-delta").await;
+    signal(&one, "TERM");
+    assert_eq!(passed_on.closed().await, 1001);
+    assert_eq!(one.child.wait().await.unwrap().code(), Some(0));
     let mut moved = resume(&two, &session, 0).await;
     assert_eq!(moved.seen[0]["payload"]["epoch"], 2);
-    assert_eq!(history(&mut moved).await, expected);
+    let kept = history(&mut moved).await;
+    assert_eq!(kept[..4], expected);
+    assert_eq!(kept[4..5], said(&[("user", "the last")]));
     assert_eq!(cluster.place(&session), "two");
 }
 

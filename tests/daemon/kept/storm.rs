@@ -45,9 +45,14 @@ struct Plan {
     longest: Duration,
 }
 
+/// Whether the whole of it is wanted.
+fn is_full() -> bool {
+    std::env::var_os("OUTRIGGER_FULL_TESTS").is_some()
+}
+
 impl Plan {
     fn get() -> Self {
-        if std::env::var_os("OUTRIGGER_FULL_TESTS").is_some() {
+        if is_full() {
             return Self {
                 sessions: 200,
                 every: Duration::from_secs(20),
@@ -190,6 +195,10 @@ impl Front {
             .status()
             .is_err()
         {
+            assert!(
+                !is_full(),
+                "the whole storm needs HAProxy: apt-get install haproxy"
+            );
             println!("*** SKIPPED: HAProxy is not installed here (apt-get install haproxy) ***");
             return Self::any(ports);
         }
@@ -435,6 +444,10 @@ fn text(content: &Value) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
     let Some(mut server) = servers::shared().and_then(|_| servers::Server::start()) else {
+        assert!(
+            !is_full(),
+            "the whole storm needs PostgreSQL: apt-get install postgresql"
+        );
         return;
     };
     let plan = Plan::get();

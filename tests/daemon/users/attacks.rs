@@ -1,6 +1,7 @@
 //! Two users, of whom one tries everything to get at what the other one has: a table of attempts, of which none gets through.
 
 use super::*;
+use crate::kept::database::database;
 
 /// An id as sessions have it, which is none's.
 const MADE_UP: &str = "0123456789abcdef0123456789abcdef";
@@ -125,6 +126,52 @@ async fn ids_of_another_user_answer_as_those_of_nobody() {
         let kind = answer["type"].as_str().unwrap();
         assert!(kind.ends_with("-result"), "{frame}: {answer}");
     }
+}
+
+#[tokio::test]
+async fn at_another_daemon_on_the_database_they_are_nobodys_too() {
+    let Some(url) = database() else {
+        return;
+    };
+    let provider = Provider::start().await;
+    let of = |name: &str| {
+        let secret = "a secret of the cluster, of 32 characters";
+        let cluster = json!({"name": name, "url": "http://127.0.0.1:0", "secret": secret});
+        json!({"store": {"url": url}, "cluster": cluster})
+    };
+    let users = Users::start(&provider, of("one")).await;
+    let second = users.another(&provider, of("two")).await;
+    let mut anna = users.connect("anna").await;
+    let secrets = left_by(&mut anna).await;
+    for id in [secrets.session.as_str(), MADE_UP] {
+        let token = users.own_token("ben").await;
+        let query = format!("?session={id}&takeOver=1");
+        let mut ben = Client::reach_by(&second, &query, &token).await.unwrap();
+        ben.until("session:error").await;
+        assert_blind(&ben, &secrets, &query);
+        for frame in [
+            json!({"type": "session:open", "sessionId": "$SESSION", "lastSeq": 0}),
+            json!({"type": "session:export", "sessionId": "$SESSION"}),
+            json!({"type": "session:fork", "sessionId": "$SESSION"}),
+            json!({"type": "session:rename", "sessionId": "$SESSION", "title": "taken"}),
+            json!({"type": "session:delete", "sessionId": "$SESSION"}),
+        ] {
+            let [real, unknown] = both(&mut ben, &frame, &secrets.session).await;
+            assert_eq!(real[0], "session:error", "{frame}: {real}");
+            assert_eq!(real, unknown, "{frame}");
+        }
+        let listed = ben
+            .ask(json!({"type": "session:list", "query": "needle"}))
+            .await;
+        assert_eq!(listed["payload"]["sessions"], json!([]), "{listed}");
+        assert_blind(&ben, &secrets, "at another daemon");
+    }
+    // Nobody threw anna out; she herself is passed on to it.
+    anna.ask(json!({"type": "session:ping"})).await;
+    let token = users.own_token("anna").await;
+    let query = format!("?session={}&takeOver=1", secrets.session);
+    let hers = Client::reach_by(&second, &query, &token).await.unwrap();
+    assert_eq!(hers.session(), secrets.session);
 }
 
 #[tokio::test]
@@ -304,6 +351,9 @@ async fn what_is_about_the_daemon_is_for_operators() {
         json!({"type": "workflow:put", "name": "w", "workflow": {}}),
         json!({"type": "mcp:add", "name": "m", "command": "/bin/true"}),
         json!({"type": "mcp:remove", "name": "m"}),
+        json!({"type": "mcp:auth", "server": "m"}),
+        json!({"type": "mcp:auth", "server": "m", "code": "a code that somebody got hold of"}),
+        json!({"type": "mcp:sign-out", "server": "m"}),
     ] {
         let answer = ben.ask(frame.clone()).await;
         assert_eq!(answer["payload"]["code"], "forbidden", "{frame}: {answer}");
