@@ -109,7 +109,7 @@ pub(crate) enum Refused {
     Expired,
     #[error("the token is not valid yet")]
     Early,
-    #[error("the token is of another issuer, or for another audience")]
+    #[error("the token is of another issuer, or for another audience, or it does not say which")]
     Elsewhere,
     #[error("the token was taken back")]
     Revoked,

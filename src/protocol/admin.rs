@@ -81,6 +81,9 @@ pub struct UserRow {
 pub struct NodesReport {
     /// The nodes that have the same database, by their names; one where the daemon is alone.
     pub nodes: Vec<NodeRow>,
+    /// Those that are not among them, where the database does not say which there are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
 }
 
 /// A node: one daemon.

@@ -25,6 +25,9 @@ const ANSWER: Duration = Duration::from_secs(4);
 /// The most bytes of an answer: a row for each of the sessions that a daemon may have, many times over.
 const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
+/// What stands for daemons that the database does not name.
+const UNKNOWN: &str = "the database, which knows the other daemons,";
+
 const NODES: &str = "/admin/nodes";
 const SESSIONS: &str = "/admin/sessions";
 
@@ -58,7 +61,7 @@ impl<S: Sync> FromRequestParts<S> for Reach {
 /// Returns a row for each daemon.
 pub(super) async fn nodes(shared: &Shared, grant: &Grant, reach: Reach) -> NodesReport {
     let mut own = shared.row();
-    let processes = processes(shared, reach).await;
+    let (processes, silent) = named(processes(shared, reach).await);
     if let Some(process) = processes.iter().find(|it| it.is_own) {
         own.url.clone_from(&process.url);
         own.renewed_ms = process.renewed.map(millis);
@@ -71,23 +74,26 @@ pub(super) async fn nodes(shared: &Shared, grant: &Grant, reach: Reach) -> Nodes
     let mut nodes = join_all(others).await;
     nodes.push(own);
     nodes.sort_by(|a, b| a.node.cmp(&b.node));
-    NodesReport { nodes }
+    NodesReport { nodes, silent }
 }
 
 /// Returns a row for each session that lives at any of them.
 pub(super) async fn sessions(shared: &Shared, grant: &Grant, reach: Reach) -> SessionsReport {
     let own = shared.sessions.report(&shared.node.name);
     let others = async {
-        let processes = processes(shared, reach).await.into_iter();
+        let (processes, silent) = named(processes(shared, reach).await);
         // One whose lease is over has none that live.
-        let others = processes.filter(|it| !it.is_own && it.renewed.is_some());
+        let others = processes
+            .into_iter()
+            .filter(|it| !it.is_own && it.renewed.is_some());
         let others = others.map(async |process| {
             let report = ask::<SessionsReport>(shared, grant, &process, SESSIONS).await;
             report.ok_or(process.name)
         });
-        join_all(others).await
+        (join_all(others).await, silent)
     };
-    let (mut all, others) = tokio::join!(own, others);
+    let (mut all, (others, silent)) = tokio::join!(own, others);
+    all.silent.extend(silent);
     for other in others {
         match other {
             Ok(report) => {
@@ -100,20 +106,28 @@ pub(super) async fn sessions(shared: &Shared, grant: &Grant, reach: Reach) -> Se
     all
 }
 
-/// Returns the daemons that the database knows, where others are to be asked.
-async fn processes(shared: &Shared, reach: Reach) -> Vec<Process> {
+/// Returns the daemons that are known, and what is said of those that are not.
+fn named(processes: Option<Vec<Process>>) -> (Vec<Process>, Vec<String>) {
+    match processes {
+        Some(processes) => (processes, Vec::new()),
+        None => (Vec::new(), vec![UNKNOWN.to_owned()]),
+    }
+}
+
+/// Returns the daemons that the database knows, where others are to be asked; `None` where it does not say.
+async fn processes(shared: &Shared, reach: Reach) -> Option<Vec<Process>> {
     let Some(store) = shared.daemon.store.as_ref().filter(|_| reach == Reach::All) else {
-        return Vec::new();
+        return Some(Vec::new());
     };
     match tokio::time::timeout(ANSWER, store.processes()).await {
-        Ok(Ok(processes)) => processes,
+        Ok(Ok(processes)) => Some(processes),
         Ok(Err(error)) => {
             tracing::warn!(%error, "the database does not say which daemons have it");
-            Vec::new()
+            None
         }
         Err(_) => {
             tracing::warn!("the database does not say in time which daemons have it");
-            Vec::new()
+            None
         }
     }
 }

@@ -148,6 +148,9 @@ impl Keys {
                 ErrorKind::ExpiredSignature => Refused::Expired,
                 ErrorKind::ImmatureSignature => Refused::Early,
                 ErrorKind::InvalidIssuer | ErrorKind::InvalidAudience => Refused::Elsewhere,
+                ErrorKind::MissingRequiredClaim(name) if name == "iss" || name == "aud" => {
+                    Refused::Elsewhere
+                }
                 ErrorKind::MissingRequiredClaim(_)
                 | ErrorKind::InvalidClaimFormat(_)
                 | ErrorKind::Json(_) => Refused::Claims,

@@ -73,6 +73,7 @@ fn turn_of(prompt: &str, said: usize, request: &Value) -> Turn {
     match what {
         _ if request["tool_choice"] == "none" => Turn::text("a last answer"),
         "say" => Turn::text(with),
+        "cut" => Turn::chunks(&[json!({"content": "half an ans"})], "length"),
         "long" => Turn::text(&"word ".repeat(10_000)),
         "read" => call("file_read", json!({"path": with})),
         "write" => call(

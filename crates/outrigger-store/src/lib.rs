@@ -204,9 +204,9 @@ pub enum Error {
         /// After which time it is free, unless that process says before that it lives; zero where that is about to be found out.
         left: Duration,
     },
-    /// This process was taken for dead, since it could not be seen for too long: others may have its sessions.
+    /// This process could not be seen for too long, or another one of its name was started: others may have its sessions.
     #[error(
-        "at {database} this daemon was taken for dead, since it was silent for too long: what is said here from now on is not kept; start it anew"
+        "at {database} this daemon was taken for dead: it was silent for too long, or another one was started with its cluster.name, which has to be its own; what is said here from now on is not kept; start it anew"
     )]
     Taken {
         /// Which database.

@@ -104,10 +104,10 @@ pub(super) fn nodes(report: &NodesReport) -> String {
         ]
     });
     let text = table(head, rows.collect());
-    match has_others {
-        true => text + "* answers\n",
-        false => text,
-    }
+    let mark = if has_others { "* answers\n" } else { "" };
+    let silent = report.silent.iter();
+    let silent = silent.map(|it| format!("{} did not answer\n", exposed_line(it)));
+    text + mark + &silent.collect::<String>()
 }
 
 fn dollars(amount: Money) -> String {
@@ -171,6 +171,7 @@ mod tests {
         };
         let report = NodesReport {
             nodes: vec![node("outrigger-0", 1_000), silent],
+            silent: Vec::new(),
         };
         assert_eq!(
             nodes(&report),
@@ -181,8 +182,11 @@ mod tests {
         );
         let alone = NodesReport {
             nodes: vec![node("outrigger-0", 1)],
+            silent: vec!["the database".to_owned()],
         };
-        assert!(!nodes(&alone).contains('*'), "{}", nodes(&alone));
+        let said = nodes(&alone);
+        assert!(!said.contains('*'), "{said}");
+        assert!(said.ends_with("\nthe database did not answer\n"), "{said}");
         let none = SessionsReport {
             unanswered: 2,
             silent: vec!["two\u{1b}".to_owned()],

@@ -329,6 +329,24 @@ async fn a_task_spends_a_part_of_what_is_left() {
 }
 
 #[tokio::test]
+async fn an_answer_that_the_limit_of_tokens_cut_off_says_so() {
+    let provider = Provider::start().await;
+    script(&provider, &[&["cut"]]);
+    let daemon = Daemon::start(&provider).await;
+    let mut client = follower(&daemon).await;
+    go(&mut client).await;
+    let result = &results(&client)[0];
+    let said = text(&result["result"]);
+    for part in [
+        "half an ans",
+        "the answer was cut off by the limit of tokens",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(result["status"], "success", "{result}");
+}
+
+#[tokio::test]
 async fn a_long_result_is_cut_and_kept_whole() {
     let provider = Provider::start().await;
     script(&provider, &[&["long"]]);
