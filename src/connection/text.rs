@@ -96,6 +96,7 @@ impl Text {
                 let prompt = budget::prompt(confirm);
                 pieces.push(Piece::line(Style::Plain, prompt.trim_end_matches(" > ")));
                 self.money = Some(confirm.request_id.clone());
+                self.note(confirm.request_id.as_str());
                 self.screen.block(pieces)
             }
             Event::ChatBudgetResolved(resolved) => {
@@ -207,7 +208,8 @@ impl Text {
             return match open.first().filter(|_| id.is_empty() && !answer.finish) {
                 None => request(Command::ChatBudgetApprove(answer)),
                 Some(other) => notice(&format!(
-                    "{other} is open, too; say which: {word} {other}, or y AMOUNT, y all or f about the money"
+                    "{other} is open, too; say which: {word} {other}, or {word} {} about the money",
+                    answer.request_id
                 )),
             };
         }

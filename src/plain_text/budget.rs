@@ -35,9 +35,11 @@ pub(crate) fn settled(resolved: &BudgetResolved) -> String {
     format!("{}: {outcome}", resolved.request_id)
 }
 
-/// Reads an answer; `None` where the line is none.
+/// Reads an answer, for which the question's id may stand as it may for other questions; `None` where the line is none.
 pub(crate) fn read(line: &str, request_id: &BudgetId) -> Option<BudgetApprove> {
-    let mut words = line.split_whitespace();
+    let mut words = line
+        .split_whitespace()
+        .filter(|it| *it != request_id.as_str());
     let (word, amount, more) = (words.next()?, words.next(), words.next());
     let approve = BudgetApprove {
         approved: true,

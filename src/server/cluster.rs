@@ -61,7 +61,7 @@ impl<S: Sync> FromRequestParts<S> for Reach {
 /// Returns a row for each daemon.
 pub(super) async fn nodes(shared: &Shared, grant: &Grant, reach: Reach) -> NodesReport {
     let mut own = shared.row();
-    let (processes, silent) = named(processes(shared, reach).await);
+    let (processes, silent) = processes(shared, reach).await;
     if let Some(process) = processes.iter().find(|it| it.is_own) {
         own.url.clone_from(&process.url);
         own.renewed_ms = process.renewed.map(millis);
@@ -81,7 +81,7 @@ pub(super) async fn nodes(shared: &Shared, grant: &Grant, reach: Reach) -> Nodes
 pub(super) async fn sessions(shared: &Shared, grant: &Grant, reach: Reach) -> SessionsReport {
     let own = shared.sessions.report(&shared.node.name);
     let others = async {
-        let (processes, silent) = named(processes(shared, reach).await);
+        let (processes, silent) = processes(shared, reach).await;
         // One whose lease is over has none that live.
         let others = processes
             .into_iter()
@@ -106,30 +106,17 @@ pub(super) async fn sessions(shared: &Shared, grant: &Grant, reach: Reach) -> Se
     all
 }
 
-/// Returns the daemons that are known, and what is said of those that are not.
-fn named(processes: Option<Vec<Process>>) -> (Vec<Process>, Vec<String>) {
-    match processes {
-        Some(processes) => (processes, Vec::new()),
-        None => (Vec::new(), vec![UNKNOWN.to_owned()]),
-    }
-}
-
-/// Returns the daemons that the database knows, where others are to be asked; `None` where it does not say.
-async fn processes(shared: &Shared, reach: Reach) -> Option<Vec<Process>> {
+/// Returns the daemons that the database knows, where others are to be asked, and what stands for them where it does not say.
+async fn processes(shared: &Shared, reach: Reach) -> (Vec<Process>, Vec<String>) {
     let Some(store) = shared.daemon.store.as_ref().filter(|_| reach == Reach::All) else {
-        return Some(Vec::new());
+        return Default::default();
     };
     match tokio::time::timeout(ANSWER, store.processes()).await {
-        Ok(Ok(processes)) => Some(processes),
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "the database does not say which daemons have it");
-            None
-        }
-        Err(_) => {
-            tracing::warn!("the database does not say in time which daemons have it");
-            None
-        }
+        Ok(Ok(processes)) => return (processes, Vec::new()),
+        Ok(Err(error)) => tracing::warn!(%error, "the database does not say which daemons have it"),
+        Err(_) => tracing::warn!("the database does not say in time which daemons have it"),
     }
+    (Vec::new(), vec![UNKNOWN.to_owned()])
 }
 
 /// Asks another daemon of the cluster for itself; `None` where nobody knows how, or it does not answer.
@@ -158,7 +145,7 @@ async fn ask<R: DeserializeOwned>(
             Ok(report) => return Some(report),
             Err(error) => error.to_string(),
         },
-        Ok(Err(error)) => error.without_url().to_string(),
+        Ok(Err(error)) => http::causes(&error.without_url()),
         Err(_) => "it does not answer".to_owned(),
     };
     tracing::warn!(

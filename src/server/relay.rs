@@ -17,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use reqwest::Url;
 
 use super::Shared;
+use crate::http::causes;
 use crate::message::SessionId;
 use crate::token::{Asked, AskedSocket};
 use crate::users::Grant;
@@ -101,7 +102,7 @@ async fn ask(
     Some(match answer {
         Ok(Ok(answer)) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => Ok(answer),
         Ok(Ok(answer)) => Err(answer.status().to_string()),
-        Ok(Err(error)) => Err(error.to_string()),
+        Ok(Err(error)) => Err(causes(&error.without_url())),
         Err(_) => Err("it does not answer".to_owned()),
     })
 }

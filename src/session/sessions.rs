@@ -217,7 +217,8 @@ impl UserSessions {
         if let Some(live) = self.find(id).filter(|live| !live.inbox.is_closed()) {
             return Ok(Some(live));
         }
-        // Before the place: who reads it may give its place up for a while, and has to get one again.
+        // Who waits for this lock must have no place in the line: the one that reads the session may have given its own up, and
+        // needs another one to go on.
         let _alone = self.all.alone_with(id).await;
         while let Some(live) = self.find(id) {
             if !live.inbox.is_closed() {

@@ -164,7 +164,7 @@ async fn of_address(url: &str, clients: &Clients) -> Result<Keys, String> {
     let client = clients.get(url, None).await;
     let client = client.map_err(|error| error.to_string())?;
     // Without the address: it may hold a secret.
-    let broke = |error: reqwest::Error| error.without_url().to_string();
+    let broke = |error: reqwest::Error| crate::http::causes(&error.without_url());
     let answer = crate::http::send(client.get(url)).await.map_err(broke)?;
     if !answer.status().is_success() {
         return Err(format!("it answers {}", answer.status()));

@@ -1,6 +1,7 @@
 //! `outrigger run`: one prompt for a script, with the answer on stdout and what came of it in the exit code.
 
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -41,7 +42,12 @@ async fn client(command: &str, daemon: &Daemon, arguments: &[&str], stdin: &str)
     let mut input = child.stdin.take().unwrap();
     input.write_all(stdin.as_bytes()).await.unwrap();
     drop(input);
-    let output = tokio::time::timeout(DEADLINE, child.wait_with_output())
+    ran(child.wait_with_output()).await
+}
+
+/// Waits for its end.
+async fn ran(child: impl Future<Output = std::io::Result<Output>>) -> Ran {
+    let output = tokio::time::timeout(DEADLINE, child)
         .await
         .expect("the run did not end")
         .unwrap();
@@ -161,49 +167,39 @@ async fn a_prompt_is_shown_only_where_somebody_may_answer() {
     }
 }
 
-#[tokio::test]
-async fn a_project_that_was_named_and_is_not_there_is_an_error() {
+/// Runs it with a daemon of its own, whose home is this folder.
+async fn alone(home: &Path, arguments: &[&str]) -> Ran {
     let child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
-        .args(["run", "--project-root", "/no/such/folder", "hi"])
+        .arg("run")
+        .args(arguments)
         .env_clear()
+        .env("HOME", home)
+        .env("XDG_RUNTIME_DIR", home)
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(DEADLINE, child)
-        .await
-        .expect("the run did not end")
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr);
+    ran(child).await
+}
+
+#[tokio::test]
+async fn a_project_that_was_named_and_is_not_there_is_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let ran = alone(home.path(), &["--project-root", "/no/such/folder", "hi"]).await;
+    assert_eq!(ran.code, Some(2));
     let why = "outrigger: --project-root /no/such/folder: there is no such directory\n";
-    assert_eq!(said, why);
+    assert_eq!(ran.err, why);
 }
 
 #[tokio::test]
 async fn what_its_own_daemon_warns_of_is_said_before_the_answer() {
-    let place = tempfile::tempdir().unwrap();
-    let config = place.path().join("config.toml");
+    let home = tempfile::tempdir().unwrap();
+    let config = home.path().join("config.toml");
     let hook = "[hooks.a]\non = 'before_tool'\ntools = ['bsh']\ncommand = '/bin/true'\n";
     std::fs::write(&config, hook).unwrap();
-    let child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
-        .arg("run")
-        .args(["--config".as_ref(), config.as_os_str()])
-        .args(["--project-root".as_ref(), place.path().as_os_str()])
-        .arg("hi")
-        .env_clear()
-        .env("HOME", place.path())
-        .env("XDG_RUNTIME_DIR", place.path())
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(DEADLINE, child)
-        .await
-        .expect("the run did not end")
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains("outrigger: warning: hooks.a.tools: "),
-        "{said}"
-    );
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let [config, project] = [config.as_path(), home.path()].map(|it| it.to_str().unwrap());
+    let arguments = ["--config", config, "--project-root", project, "hi"];
+    let ran = alone(home.path(), &arguments).await;
+    let warning = "outrigger: warning: hooks.a.tools: ";
+    assert!(ran.err.contains(warning), "{}", ran.err);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
 }

@@ -51,6 +51,17 @@ fn notice_of(typed: Typed) -> String {
     }
 }
 
+/// Returns whether more may be spent, and whether it is to end after a last answer.
+fn about_money(typed: Typed) -> (bool, bool) {
+    let Typed::Request(command) = typed else {
+        panic!("{typed:?}");
+    };
+    match *command {
+        Command::ChatBudgetApprove(answer) => (answer.approved, answer.finish),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn deltas_become_lines() {
     let mut text = Text::default();
@@ -166,6 +177,45 @@ fn a_question_about_files_is_answered_by_a_word_or_by_its_id() {
     for late in ["y f1", "N f1 not that"] {
         assert_eq!(notice_of(text.typed(late)), "f1 is not open any more");
     }
+}
+
+#[test]
+fn a_yes_that_may_be_for_something_else_spends_nothing() {
+    let mut text = Text::default();
+    let asked = frame(
+        "chat:budget-confirm",
+        &json!({"conversationId": "default", "messageId": "m1", "requestId": "c1", "scope": "session", "turn": 1,
+            "spentUsd": 1, "limitUsd": 1, "nextUsd": 0.1, "choices": [{"extendUsd": 1}, {"finish": true}]}),
+    );
+    text.show(&asked, now()).unwrap();
+    for (line, expected) in [("y", (true, false)), ("n c1", (false, false))] {
+        assert_eq!(about_money(text.typed(line)), expected, "{line}");
+    }
+    text.show(&confirm("t3"), now());
+    for word in ["y", "n"] {
+        let which = format!("t3 is open, too; say which: {word} t3, or {word} c1 about the money");
+        assert_eq!(notice_of(text.typed(word)), which);
+    }
+    let call = request(Command::ChatToolApprove(approve("t3")));
+    assert_eq!(text.typed("y t3"), call);
+    for (line, expected) in [
+        ("y c1", (true, false)),
+        ("n c1", (false, false)),
+        ("y 2", (true, false)),
+        ("f", (false, true)),
+    ] {
+        assert_eq!(about_money(text.typed(line)), expected, "{line}");
+    }
+}
+
+#[test]
+fn a_late_answer_about_money_is_no_message() {
+    let mut text = Text::default();
+    let about = json!({"conversationId": "default", "messageId": "m1", "requestId": "c1", "scope": "session", "turn": 1,
+        "spentUsd": 1, "limitUsd": 1, "nextUsd": 0.1, "choices": [], "outcome": "stopped", "by": "user"});
+    text.show(&frame("chat:budget-confirm", &about), now());
+    text.show(&frame("chat:budget-resolved", &about), now());
+    assert_eq!(notice_of(text.typed("y c1")), "c1 is not open any more");
 }
 
 #[test]
