@@ -28,7 +28,7 @@ use crate::protocol::roles::SocketRole;
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::block_in_place_if_large;
 use crate::session::{
-    AttachRefused, Entrance, Handle, Reader, SessionEnd, UserSessions, shutting_down,
+    AttachRefused, Entrance, Handle, NoSession, Reader, SessionEnd, UserSessions, shutting_down,
 };
 use crate::telemetry::metrics;
 pub use activity::LastActivity;
@@ -99,7 +99,11 @@ pub async fn serve(
                 }
                 NoPlace::Elsewhere => (close::TRY_LATER, "session_elsewhere"),
                 NoPlace::TooMany => (close::TRY_LATER, "too many sessions"),
-                NoPlace::Quota => (close::TRY_LATER, "quota_exceeded"),
+                NoPlace::Quota => {
+                    let told = SessionError::from(NoSession::Quota);
+                    tell(&mut sink, text.as_ref(), Event::SessionError(told)).await;
+                    (close::TRY_LATER, "quota_exceeded")
+                }
             };
             return close(&mut sink, code, why).await;
         }

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +24,7 @@ use tokio_util::task::TaskTracker;
 pub use self::drain::Outcome;
 use self::drain::{drain, drained, outcome};
 use self::listen::{bind, token};
-use self::sandboxes::{Sandboxes, ready_sandbox, require_sandbox, require_users};
+use self::sandboxes::{Sandboxes, ready_sandbox, require_sandbox, require_users, warn_of_users};
 use crate::acp;
 use crate::audit::Audit;
 use crate::config::{Config, Current, ProviderKind, Shown, Sources};
@@ -48,7 +47,6 @@ use crate::sandbox::{self, Mode};
 use crate::server::auth::Gate;
 use crate::server::{self, Node, Shared, Waiting};
 use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions, Tenure};
-use crate::spend::Spend;
 use crate::store::{AnyStore, Updates};
 use crate::telemetry::Redactor;
 use crate::telemetry::traces::Ended;
@@ -271,8 +269,7 @@ async fn assemble(
     let confined = sandboxes.confined.clone();
     let daemon = build(&config, options, roots.clone(), sandboxes, token, kept);
     // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
-    let probing = daemon.sandbox.clone();
-    daemon.tasks.spawn(async move { drop(probing.await) });
+    daemon.tasks.spawn(warn_of_users(Arc::clone(&daemon)));
     require_sandbox(&daemon, options.require_sandbox).await?;
     require_users(&confined, config.user_ids, roots.as_deref().ok()).await?;
     let spans = options.spans.take();
@@ -318,8 +315,9 @@ impl Built {
         if let Ok(roots) = roots {
             daemon.tasks.spawn_blocking(move || roots.sweep());
         }
-        // Not among the tasks that are waited for: it ends with the process.
+        // Not among the tasks that are waited for: they end with the process.
         tokio::spawn(sandbox::take_in_orphans());
+        tokio::spawn(Arc::clone(&daemon).share_activity());
         let reloading = Arc::clone(&daemon);
         // In a task of its own: the end is not waited for until all MCP servers are as they are to be.
         let reload = async || {
@@ -393,8 +391,7 @@ fn build(
         files::watch(store, &notices, &tenure);
         files::limit(store, config, &notices, &updates);
     }
-    let since = spent::since(store.as_ref().ok().cloned());
-    let spend = Spend::new(&config.budget, Arc::new(Timestamp::now), since);
+    let spend = spent::spend(&config.budget, store.as_ref().ok());
     let not_kept = store.as_ref().err().cloned().unwrap_or_default();
     let common = Common {
         tools: config.tools.clone(),

@@ -3,7 +3,8 @@
 //! Each request to a model counts against the caps of its exchange, its conversation, its session, and the day of the user, of
 //! the daemon and of the provider instance. Before it is sent, what it is expected to cost is reserved with all of them, so
 //! that requests side by side see each other; at its end the reservation goes and its cost is added. So what is spent exceeds
-//! a cap by one request of each that runs, at most. Nothing here asks anybody, writes anything down, or knows a conversation.
+//! a cap by one request of each that runs, at most. Where several daemons have one database, what was spent at the others is
+//! read again every few seconds. Nothing here asks anybody, writes anything down, or knows a conversation.
 //!
 //! Read next: [`sums`] (the arithmetic, pure), [`expected`] (what a request is expected to cost, pure), [`days`] (pure).
 
@@ -14,12 +15,14 @@ mod sums;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use jiff::Timestamp;
 use outrigger_store::User;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::config::{BudgetConfig, OnReach, Unpriced};
 use crate::message::{BudgetScope, Money};
@@ -39,6 +42,12 @@ pub(crate) type Since =
 /// The most users whose day is remembered though none of their sessions is there: then what the store has counts.
 const MAX_USERS: usize = 10_000;
 
+/// How old what other daemons have spent may be when a request is sent.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// How long a request waits for that: where the database does not answer, what was known counts.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// What all sessions of the daemon share, and those of one user; clones share it.
 #[derive(Clone)]
 pub(crate) struct Spend {
@@ -48,11 +57,16 @@ pub(crate) struct Spend {
 
 /// The day of one user.
 struct UserDay {
+    user: User,
     account: Arc<Account>,
     /// What the user may spend by what was granted, as long as anybody has that: the least counts.
     granted: Mutex<Vec<Weak<Money>>>,
     restored: Restored,
+    read: LastRead,
 }
+
+/// When what was spent was read last, for whoever reads it again.
+type LastRead = tokio::sync::Mutex<Option<Instant>>;
 
 type Restored = Shared<BoxFuture<'static, ()>>;
 
@@ -67,6 +81,9 @@ struct DayAccounts {
     providers: BTreeMap<String, Arc<Account>>,
     /// Done when what all have spent is known.
     restored: Restored,
+    read: LastRead,
+    /// Whether other daemons spend, too.
+    is_one_of_several: bool,
 }
 
 /// The accounts of whoever makes a request.
@@ -80,16 +97,20 @@ pub(crate) struct Owners<'a> {
 }
 
 impl Spend {
-    /// Begins with what was spent today: `since` is asked for it before the first request that a day's cap is for.
-    pub(crate) fn new(config: &BudgetConfig, clock: Clock, since: Since) -> Self {
+    /// Begins with what was spent today: `since` is asked for it before the first request that a day's cap is for, and where
+    /// this daemon is one of several, before later ones.
+    pub(crate) fn new(
+        config: &BudgetConfig,
+        clock: Clock,
+        since: Since,
+        is_one_of_several: bool,
+    ) -> Self {
         let providers = config.provider.iter();
         let shared = Arc::new_cyclic(|begun: &Weak<DayAccounts>| {
             let begun = Weak::clone(begun);
             let restored = async move {
                 if let Some(begun) = begun.upgrade().filter(|it| it.has_caps()) {
-                    let now = (begun.clock)();
-                    let spent = (begun.since)(None, begun.days.start(now)).await;
-                    begun.restore(&spent, begun.days.day(now));
+                    begun.read_all().await;
                 }
             };
             DayAccounts {
@@ -105,6 +126,8 @@ impl Spend {
                 config: config.clone(),
                 clock,
                 restored: restored.boxed().shared(),
+                read: LastRead::default(),
+                is_one_of_several,
             }
         });
         let user = shared.day_of(&User::default());
@@ -141,9 +164,20 @@ impl Spend {
         }
     }
 
-    /// Waits until what was spent today is known.
+    /// Waits until what was spent today is known; what other daemons have spent, as it was a few seconds ago at most.
     pub(crate) async fn restored(&self) {
         self.user.restored.clone().await;
+        let shared = &self.shared;
+        if !shared.is_one_of_several {
+            return;
+        }
+        self.limit_day();
+        if self.user.account.stand().is_some() {
+            again(&self.user.read, shared.read(&self.user)).await;
+        }
+        if shared.has_caps() {
+            again(&shared.read, shared.read_all()).await;
+        }
     }
 
     /// Returns the time.
@@ -196,6 +230,18 @@ impl Spend {
     }
 }
 
+/// Reads what was spent where that was done too long ago.
+async fn again(last: &LastRead, read: impl Future<Output = ()>) {
+    let mut last = last.lock().await;
+    if last.is_some_and(|last| last.elapsed() < FRESH) {
+        return;
+    }
+    if tokio::time::timeout(PATIENCE, read).await.is_err() {
+        tracing::warn!("it takes too long to read what other daemons have spent today");
+    }
+    *last = Some(Instant::now());
+}
+
 impl DayAccounts {
     /// Returns the day of a user, as somebody of its sessions has it, or anew.
     fn day_of(self: &Arc<Self>, user: &User) -> Arc<UserDay> {
@@ -205,7 +251,7 @@ impl DayAccounts {
             users.retain(|_, day| Arc::strong_count(day) > 1);
         }
         let day = users.entry(user.clone()).or_insert_with(|| {
-            let (shared, user) = (Arc::downgrade(self), user.clone());
+            let (shared, user, of_user) = (Arc::downgrade(self), user.clone(), user.clone());
             Arc::new_cyclic(|own: &Weak<UserDay>| {
                 let own = Weak::clone(own);
                 let restored = async move {
@@ -216,14 +262,13 @@ impl DayAccounts {
                     if user == User::default() && shared.config.user_day.is_none() {
                         return;
                     }
-                    let now = (shared.clock)();
-                    let spent = (shared.since)(Some(user), shared.days.start(now)).await;
-                    let spent = spent.into_iter().map(|(_, amount)| amount).sum();
                     if let Some(own) = own.upgrade() {
-                        own.account.add_at(Some(shared.days.day(now)), spent);
+                        shared.read(&own).await;
                     }
                 };
                 UserDay {
+                    user: of_user,
+                    read: LastRead::default(),
                     account: Arc::default(),
                     granted: Mutex::default(),
                     restored: restored.boxed().shared(),
@@ -237,15 +282,37 @@ impl DayAccounts {
         self.config.daemon_day.is_some() || !self.providers.is_empty()
     }
 
-    fn restore(&self, spent: &[(String, Money)], day: days::Day) {
-        for (provider, amount) in spent {
-            let provider = self.providers.get(provider);
-            let accounts = [Some(&self.daemon), provider];
-            for account in accounts.into_iter().flatten() {
-                account.add_at(Some(day), *amount);
+    /// Notes what a user has spent today, as the store has it.
+    async fn read(&self, of: &UserDay) {
+        if let Some((day, spent)) = self.spent_today(Some(of.user.clone())).await {
+            of.account.at_least(day, sum(&spent));
+        }
+    }
+
+    /// Notes what all have spent today, as the store has it.
+    async fn read_all(&self) {
+        let Some((day, spent)) = self.spent_today(None).await else {
+            return;
+        };
+        self.daemon.at_least(day, sum(&spent));
+        for (provider, amount) in &spent {
+            if let Some(account) = self.providers.get(provider) {
+                account.at_least(day, *amount);
             }
         }
     }
+
+    /// Returns what the store has of today; `None` where it is another day by then.
+    async fn spent_today(&self, user: Option<User>) -> Option<(days::Day, Vec<(String, Money)>)> {
+        let now = (self.clock)();
+        let day = self.days.day(now);
+        let spent = (self.since)(user, self.days.start(now)).await;
+        (self.days.day((self.clock)()) == day).then_some((day, spent))
+    }
+}
+
+fn sum(spent: &[(String, Money)]) -> Money {
+    spent.iter().map(|(_, amount)| *amount).sum()
 }
 
 #[cfg(test)]
@@ -255,7 +322,7 @@ pub(crate) mod testing {
     /// Returns one without caps, by the clock of the machine.
     pub(crate) fn unlimited(config: &BudgetConfig) -> Spend {
         let nothing: Since = Arc::new(|_, _| std::future::ready(Vec::new()).boxed());
-        Spend::new(config, Arc::new(Timestamp::now), nothing)
+        Spend::new(config, Arc::new(Timestamp::now), nothing, false)
     }
 }
 

@@ -18,6 +18,13 @@ use crate::protocol::roles::SocketRole;
 /// How long the clock is not looked at: it may be set, and a machine may sleep.
 const LOOK: Duration = Duration::from_secs(30);
 
+/// Returns what users of one daemon have in common where commands are confined less than fully.
+pub(crate) fn not_apart(mode: &str) -> String {
+    format!(
+        "there are users, and the sandbox is in mode {mode}: commands of one user may reach ports, processes and files of another one's commands"
+    )
+}
+
 /// What somebody may do who was let in.
 #[derive(Clone, Debug)]
 pub struct Grant {

@@ -16,6 +16,13 @@ pub struct AuthConfig {
     pub limits: UserLimits,
 }
 
+impl AuthConfig {
+    /// Returns whether there are users besides whoever has the daemon's own token.
+    pub(crate) fn has_users(&self) -> bool {
+        self.jwt.is_some() || self.header.is_some()
+    }
+}
+
 /// How much each user may do; `None` for no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UserLimits {

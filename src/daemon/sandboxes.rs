@@ -1,6 +1,7 @@
 //! What the daemon's commands are run by.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::{Config, SandboxPolicy};
 use crate::protocol::{event, word};
@@ -8,6 +9,7 @@ use crate::ready::Fatal;
 use crate::sandbox::paths::{Reach, RootName, Roots};
 use crate::sandbox::{self, HeldBy, IdRange, Limits, Mode, Sandbox};
 use crate::session::Daemon;
+use crate::users::not_apart;
 
 /// What commands are run by, and what runs those that are not to be confined.
 pub(super) struct Sandboxes {
@@ -106,6 +108,18 @@ fn found_caches(names: &[String], home: Option<&Path>) -> Vec<PathBuf> {
         );
     }
     found.folders
+}
+
+/// Finds out what the sandbox enforces, and says in the log where there are users whom that does not keep apart.
+pub(super) async fn warn_of_users(daemon: Arc<Daemon>) {
+    let mode = daemon.sandbox.clone().await.mode;
+    let has_users = daemon.services.config().auth.has_users();
+    if has_users && mode != Mode::Full.to_string() {
+        tracing::warn!(
+            "{}; `outrigger doctor` says what is missing",
+            not_apart(&mode)
+        );
+    }
 }
 
 /// Fails where the commands of each user are to be a user of the system, and cannot be, or not in the daemon's own folders.

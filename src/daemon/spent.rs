@@ -3,14 +3,23 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use jiff::Timestamp;
 use outrigger_store::{UsageBy, UsageQuery};
 
+use crate::config::BudgetConfig;
 use crate::message::Money;
-use crate::spend::Since;
+use crate::spend::{Since, Spend};
 use crate::store::{AnyStore, Store as _};
 
+/// Returns what keeps to the caps of a configuration, and begins with what the store has of today.
+pub(super) fn spend(config: &BudgetConfig, store: Option<&AnyStore>) -> Spend {
+    let is_one_of_several = store.is_some_and(AnyStore::is_one_of_several);
+    let since = since(store.cloned());
+    Spend::new(config, Arc::new(Timestamp::now), since, is_one_of_several)
+}
+
 /// Asks the store what was spent since a time; nothing is known without one.
-pub(super) fn since(store: Option<AnyStore>) -> Since {
+fn since(store: Option<AnyStore>) -> Since {
     Arc::new(move |user, at| {
         let store = store.clone();
         async move {

@@ -23,7 +23,7 @@ use crate::protocol::event::{Event, Ready, SessionError};
 use crate::store::restored::Restored;
 use crate::store::{Held, Journal, Known, Store as _, UserStore};
 use crate::tool::workspace::Workspace;
-use crate::users::quota::Counted;
+use crate::users::quota::{Counted, Quota};
 use crate::users::{Grant, User};
 use crate::webhooks::Webhooks;
 
@@ -128,8 +128,9 @@ impl UserSessions {
         let ready = daemon.ready(id, &workspace, &self.grant);
         let ready = ready.await;
         let held = self.kept().map(|it| it.hold(ready.session_id.as_str()));
+        let quota = daemon.quota(self.user()).await;
         let tenure = daemon.tenure.now();
-        let handle = self.begin(workspace, ready, (held, tenure), None)?;
+        let handle = self.begin((workspace, quota), ready, (held, tenure), None)?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }
@@ -139,7 +140,7 @@ impl UserSessions {
     /// Begins a session, or one anew that the store has.
     fn begin(
         &self,
-        workspace: Arc<Workspace>,
+        (workspace, quota): (Arc<Workspace>, Arc<Quota>),
         ready: Ready,
         (held, tenure): (Option<Held>, CancellationToken),
         mut restored: Option<Restored>,
@@ -147,7 +148,6 @@ impl UserSessions {
         let (inbox, messages) = mpsc::channel(INBOX);
         let all = &self.all;
         let config = all.daemon.services.config();
-        let quota = all.daemon.quotas.of(self.user());
         quota.grant_disk(self.grant.disk.as_ref());
         let counted = quota.session(config.auth.limits.sessions);
         let counted = counted.ok_or(NoSession::Quota)?;
@@ -264,7 +264,9 @@ impl UserSessions {
             epoch: restored.epoch,
             ..ready.await
         };
-        let handle = self.begin(workspace, ready, (Some(held), tenure), Some(restored))?;
+        let quota = daemon.quota(self.user()).await;
+        let had = (Some(held), tenure);
+        let handle = self.begin((workspace, quota), ready, had, Some(restored))?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }

@@ -36,13 +36,15 @@ impl Account {
 
     /// Adds what was spent before.
     pub(crate) fn add(&self, amount: Money) {
-        self.add_at(None, amount);
+        self.sums.lock().add(amount);
     }
 
-    pub(super) fn add_at(&self, day: Option<Day>, amount: Money) {
+    /// Has so much be spent on a day, where less is known: what is known here may not be written yet.
+    pub(super) fn at_least(&self, day: Day, amount: Money) {
         let mut sums = self.sums.lock();
-        sums.on(day);
-        sums.add(amount);
+        sums.on(Some(day));
+        let more = amount.minus(sums.spent());
+        sums.add(more);
     }
 
     /// Returns what was spent.

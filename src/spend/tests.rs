@@ -23,7 +23,7 @@ fn at(
     let now = Arc::new(Mutex::new(time.parse().unwrap()));
     let clock = Arc::clone(&now);
     let since: Since = Arc::new(move |_, _| std::future::ready(before.clone()).boxed());
-    let spend = Spend::new(config, Arc::new(move || *clock.lock()), since);
+    let spend = Spend::new(config, Arc::new(move || *clock.lock()), since, false);
     (spend, now)
 }
 
@@ -87,6 +87,42 @@ async fn what_was_spent_today_counts_after_a_restart() {
     assert_eq!(other.tightest().unwrap().1.spent, micros(75));
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_spent_at_other_daemons_counts_a_few_seconds_later() {
+    let config = BudgetConfig {
+        user_day: Some(micros(50)),
+        ..config()
+    };
+    let kept = Arc::new(Mutex::new(10));
+    let reads = Arc::clone(&kept);
+    let since: Since = Arc::new(move |user, _| {
+        let kept = *reads.lock();
+        // Others have spent as much as this user.
+        let spent = micros(if user.is_some() { kept } else { 2 * kept });
+        std::future::ready(vec![("p".to_owned(), spent)]).boxed()
+    });
+    let now: Timestamp = "2026-11-25T12:00:00Z".parse().unwrap();
+    let spend = Spend::new(&config, Arc::new(move || now), since, true);
+    let (session, exchange) = (Arc::default(), Arc::default());
+    let caps = spend.caps(owners(&session, &exchange), |_| false);
+    let stands = || (spend.user.account.spent(), spend.shared.daemon.spent());
+    spend.restored().await;
+    assert_eq!(stands(), (micros(10), micros(20)));
+    // What is spent here is not written yet.
+    caps.add(micros(5));
+    tokio::time::sleep(FRESH).await;
+    spend.restored().await;
+    assert_eq!(stands(), (micros(15), micros(25)));
+    *kept.lock() = 45;
+    spend.restored().await;
+    assert_eq!(stands(), (micros(15), micros(25)), "it was read just now");
+    tokio::time::sleep(FRESH).await;
+    spend.restored().await;
+    assert_eq!(stands(), (micros(45), micros(90)));
+    let reached = caps.reserve(micros(6)).unwrap_err();
+    assert_eq!(reached.cap.scope, BudgetScope::User);
+}
+
 #[test]
 fn all_caps_are_reserved_with_or_none_and_one_that_may_be_raised_comes_last() {
     let (spend, _now) = at("2026-11-25T12:00:00Z", &config(), Vec::new());
@@ -133,7 +169,7 @@ async fn each_user_has_a_day_of_its_own() {
         };
         std::future::ready(vec![("p".to_owned(), micros(spent))]).boxed()
     });
-    let spend = Spend::new(&config, clock, since);
+    let spend = Spend::new(&config, clock, since, false);
     let (session, exchange) = (Arc::default(), Arc::default());
     let left = async |spend: &Spend| {
         spend.restored().await;

@@ -1,4 +1,6 @@
 //! How much a user does at once, in a minute and on the disk, and whether that is more than the operator lets each have.
+//!
+//! What the user does at other daemons of the same database counts, too, as far as it is known here: `told` says it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,6 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use outrigger_store::User;
+use outrigger_store::postgres::Activity;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -13,6 +16,9 @@ use tokio::time::Instant;
 use crate::sandbox::Pod;
 
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// How often daemons of one database tell each other what users do.
+pub(crate) const EVERY: Duration = Duration::from_secs(2);
 
 /// What each user does, as long as one of its sessions is there.
 #[derive(Debug, Default)]
@@ -30,6 +36,15 @@ impl Quotas {
         let quota = Arc::default();
         users.insert(user.clone(), Arc::downgrade(&quota));
         quota
+    }
+
+    /// Returns those of all who have sessions, or are about to.
+    pub(crate) fn present(&self) -> Vec<(User, Arc<Quota>)> {
+        let users = self.0.lock();
+        let present = users.iter();
+        present
+            .filter_map(|(user, quota)| Some((user.clone(), quota.upgrade()?)))
+            .collect()
     }
 }
 
@@ -58,10 +73,21 @@ pub(crate) struct Quota {
     sends: Mutex<VecDeque<Instant>>,
     sessions: AtomicUsize,
     exchanges: AtomicUsize,
+    /// What the user does at other daemons; `None` where that was never asked.
+    elsewhere: Mutex<Option<Elsewhere>>,
     /// How many bytes the user may keep by what was granted, as long as anybody has that: the least counts.
     disk: Mutex<Vec<Weak<u64>>>,
     /// What commands of conversations share, as long as those are there.
     pods: Mutex<Vec<Weak<OnceLock<Pod>>>>,
+}
+
+/// What a user does at other daemons, as it was told last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Elsewhere {
+    sessions: u64,
+    exchanges: u64,
+    sends: u64,
+    first_send: Option<Instant>,
 }
 
 /// One of what is counted, until it is dropped.
@@ -80,32 +106,77 @@ impl Quota {
         let Some(most) = most else {
             return Ok(());
         };
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
         let now = Instant::now();
+        let elsewhere = self.elsewhere();
         let mut sends = self.sends.lock();
-        while sends
+        end_minute(&mut sends, now);
+        if (sends.len() as u64).saturating_add(elsewhere.sends) < most {
+            sends.push_back(now);
+            return Ok(());
+        }
+        let first = sends
             .front()
-            .is_some_and(|at| now.duration_since(*at) >= MINUTE)
-        {
-            sends.pop_front();
-        }
-        match sends.front() {
-            Some(first) if sends.len() >= most => Err(MINUTE.saturating_sub(now - *first)),
-            _ => {
-                sends.push_back(now);
-                Ok(())
-            }
-        }
+            .copied()
+            .into_iter()
+            .chain(elsewhere.first_send)
+            .min();
+        let left = first.map_or(MINUTE, |first| MINUTE.saturating_sub(now - first));
+        // What is over at another daemon is known here once that one has told it.
+        Err(if elsewhere.sends > 0 {
+            left.max(EVERY)
+        } else {
+            left
+        })
     }
 
     /// Counts a session; `None` where there are as many as may be.
     pub(crate) fn session(self: &Arc<Self>, most: Option<u64>) -> Option<Counted> {
+        let most = most.map(|most| most.saturating_sub(self.elsewhere().sessions));
         self.count(|quota| &quota.sessions, most)
     }
 
     /// Counts a conversation at work, or a task; `None` where there are as many as may be.
     pub(crate) fn exchange(self: &Arc<Self>, most: Option<u64>) -> Option<Counted> {
+        let most = most.map(|most| most.saturating_sub(self.elsewhere().exchanges));
         self.count(|quota| &quota.exchanges, most)
+    }
+
+    /// Returns what the user does here.
+    pub(crate) fn activity(&self) -> Activity {
+        let now = Instant::now();
+        let mut sends = self.sends.lock();
+        end_minute(&mut sends, now);
+        Activity {
+            sessions: self.sessions.load(Ordering::Acquire) as u64,
+            exchanges: self.exchanges.load(Ordering::Acquire) as u64,
+            sends: sends.len() as u64,
+            first_send: sends.front().map(|first| now - *first),
+        }
+    }
+
+    /// Notes what the user does at other daemons.
+    pub(crate) fn told(&self, activity: Activity) {
+        let Activity {
+            sessions,
+            exchanges,
+            sends,
+            first_send,
+        } = activity;
+        *self.elsewhere.lock() = Some(Elsewhere {
+            sessions,
+            exchanges,
+            sends,
+            first_send: first_send.and_then(|ago| Instant::now().checked_sub(ago)),
+        });
+    }
+
+    /// Returns whether it is known what the user does at other daemons.
+    pub(crate) fn was_told(&self) -> bool {
+        self.elsewhere.lock().is_some()
+    }
+
+    fn elsewhere(&self) -> Elsewhere {
+        self.elsewhere.lock().unwrap_or_default()
     }
 
     /// Counts a request that waits for a provider or an MCP server; `None` where there are as many as may be.
@@ -172,6 +243,14 @@ impl Quota {
     }
 }
 
+/// Takes away what was sent more than a minute ago.
+fn end_minute(sends: &mut VecDeque<Instant>, now: Instant) {
+    let is_over = |at: &Instant| now.duration_since(*at) >= MINUTE;
+    while sends.front().is_some_and(is_over) {
+        sends.pop_front();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,6 +286,43 @@ mod tests {
         assert_eq!(quota.send(Some(3)), Ok(()));
         assert_eq!(quota.send(Some(3)), Err(Duration::from_secs(10)));
         assert_eq!(quota.send(None), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_done_at_other_daemons_counts() {
+        let quota = Arc::<Quota>::default();
+        assert!(!quota.was_told());
+        quota.told(Activity {
+            sessions: 1,
+            exchanges: 2,
+            sends: 2,
+            first_send: Some(Duration::from_secs(20)),
+        });
+        assert!(quota.was_told());
+        let _session = quota.session(Some(2)).unwrap();
+        assert!(quota.session(Some(2)).is_none() && quota.session(Some(1)).is_none());
+        assert!(quota.exchange(Some(2)).is_none());
+        assert_eq!(quota.send(Some(3)), Ok(()));
+        // The first of them was over there.
+        assert_eq!(quota.send(Some(3)), Err(Duration::from_secs(40)));
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        assert_eq!(quota.send(Some(3)), Err(EVERY));
+        let activity = quota.activity();
+        let first_send = Some(Duration::from_secs(40));
+        assert_eq!(
+            activity,
+            Activity {
+                sessions: 1,
+                exchanges: 0,
+                sends: 1,
+                first_send
+            }
+        );
+        quota.told(Activity::default());
+        assert!(quota.session(Some(2)).is_some() && quota.exchange(Some(1)).is_some());
+        assert_eq!(quota.send(Some(3)), Ok(()));
+        tokio::time::sleep(MINUTE).await;
+        assert_eq!(quota.activity().sends, 0);
     }
 
     #[test]

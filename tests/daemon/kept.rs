@@ -7,6 +7,7 @@ mod cluster;
 pub(crate) mod database;
 #[cfg(debug_assertions)]
 mod deaths;
+mod everywhere;
 mod files;
 mod judge;
 mod kills;
@@ -15,6 +16,7 @@ mod places;
 mod storm;
 #[cfg(target_os = "linux")]
 mod syncs;
+mod witness;
 
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use futures::future::BoxFuture;
 
-use crate::postgres::{Postgres, Process};
+use crate::postgres::{Activity, Postgres, Process};
 use crate::sqlite::Sqlite;
 use crate::{
     CallListing, CallPage, Change, Changes, Done, Each, Error, FilePage, FileQuery, Growth, Hash,
@@ -112,6 +112,25 @@ impl AnyStore {
         match &self.0 {
             UserStore::File(_) => Box::pin(std::future::ready(Ok(Vec::new()))),
             UserStore::Database(store) => store.processes(),
+        }
+    }
+
+    /// Tells other processes what users do at this one: of others than these nothing. A file is one process's.
+    pub fn tell_activity(&self, own: &[(User, Activity)]) -> BoxFuture<'static, Result<(), Error>> {
+        match &self.0 {
+            UserStore::File(_) => Box::pin(std::future::ready(Ok(()))),
+            UserStore::Database(store) => store.tell_activity(own),
+        }
+    }
+
+    /// Returns what these users do at other processes; nothing is said of one who does nothing there.
+    pub fn activity(
+        &self,
+        users: &[User],
+    ) -> BoxFuture<'static, Result<Vec<(User, Activity)>, Error>> {
+        match &self.0 {
+            UserStore::File(_) => Box::pin(std::future::ready(Ok(Vec::new()))),
+            UserStore::Database(store) => store.activity(users),
         }
     }
 

@@ -5,8 +5,10 @@
 //! - Where the server does not take a transaction, or is away, it is tried again with what came meanwhile, in order.
 //! - An import is written in slices, and what others say between them.
 
+mod activity;
 mod apply;
 mod checkup;
+mod everyone;
 mod import;
 mod lease;
 mod offline;
@@ -39,6 +41,7 @@ use crate::{
     Health, Held, LeaseFigures, Limits, Listing, Page, Ran, Session, Stats, Store, UsageQuery,
     UsageSum, User,
 };
+pub use activity::Activity;
 pub use checkup::{Checkup, check_up};
 use lease::Counts;
 pub use lease::Node;
@@ -172,30 +175,6 @@ impl Postgres {
     /// Returns the same store as this user has it.
     pub fn of(&self, user: &User) -> Self {
         Self(Arc::clone(&self.0), user.clone())
-    }
-
-    /// Returns whose a session is; `None` where there is none.
-    pub fn owner(&self, session: &str) -> BoxFuture<'static, Result<Option<User>, Error>> {
-        let session = session.to_owned();
-        self.read_of(None, async move |client: Object| {
-            read::owner(&client, &session).await
-        })
-    }
-
-    /// Returns what requests to models of all users come to, those first that cost most.
-    pub fn usage_of_all(
-        &self,
-        wanted: UsageQuery,
-    ) -> BoxFuture<'static, Result<Vec<UsageSum>, Error>> {
-        let store = self.clone();
-        async move {
-            tokio::time::timeout(SETTLED, store.flush()).await.ok();
-            let read = async move |client: Object| {
-                read::usage::sums(&client, Whose::Everybodys, &wanted).await
-            };
-            store.read_of(None, read).await
-        }
-        .boxed()
     }
 
     /// Returns how its sessions are held.

@@ -58,7 +58,9 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
     let policy = machine.loaded.config.tools.bash.sandbox;
     if policy == SandboxPolicy::Off {
         let off = found(State::Warning, "off; commands can do what you can");
-        return vec![off.advise("set tools.bash.sandbox = \"auto\"")];
+        let off = off.advise("set tools.bash.sandbox = \"auto\"");
+        let users = user_ids::unconfined(&machine.loaded.config);
+        return [off].into_iter().chain(users).collect();
     }
     let home = machine.sources.home.as_deref();
     let caches = caches::find(home, &machine.loaded.config.tools.bash.caches);

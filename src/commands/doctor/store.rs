@@ -24,7 +24,7 @@ pub(super) async fn store(machine: &Machine) -> Vec<Finding> {
     };
     let place = config.place.clone();
     let auth = &machine.loaded.config.auth;
-    let has_users = auth.jwt.is_some() || auth.header.is_some();
+    let has_users = auth.has_users();
     let is_own = runs_here(machine).await;
     let looked = tokio::task::spawn_blocking(move || match place {
         StorePlace::File(path) => found(&path, check_up(&path), is_own),

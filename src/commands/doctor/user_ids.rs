@@ -7,19 +7,27 @@ use super::finding::{Finding, State};
 use super::layers::is_root;
 use crate::config::Config;
 use crate::sandbox::{IdRange, Mode, Sandbox};
+use crate::users::not_apart;
 
 const USER_IDS: &str = "user ids";
 
-/// Tries it in the daemon's own folders where it is asked for; else says, where there are users, that they share one.
+/// Tries it in the daemon's own folders where it is asked for; else says, where there are users, that they share one, and
+/// whether anything keeps them apart.
 pub(super) async fn user_ids(machine: &Machine, sandbox: &Sandbox) -> Vec<Finding> {
     let config = &machine.loaded.config;
     match config.user_ids {
         Some(ids) => vec![tried(ids, &folders(config), sandbox).await],
-        None if config.auth.jwt.is_some() || config.auth.header.is_some() => {
-            vec![shared(is_root())]
-        }
+        None if config.auth.has_users() => vec![shared(is_root(), sandbox.report().await.mode)],
         None => Vec::new(),
     }
+}
+
+/// The same where commands are not to be confined.
+pub(super) fn unconfined(config: &Config) -> Option<Finding> {
+    config
+        .auth
+        .has_users()
+        .then(|| shared(is_root(), Mode::None))
 }
 
 async fn tried(ids: IdRange, folders: &[PathBuf], sandbox: &Sandbox) -> Finding {
@@ -46,7 +54,12 @@ fn folders(config: &Config) -> Vec<PathBuf> {
         .collect()
 }
 
-fn shared(is_root: bool) -> Finding {
+fn shared(is_root: bool, mode: Mode) -> Finding {
+    if mode < Mode::Full {
+        return Finding::new(USER_IDS, State::Warning, not_apart(&mode.to_string())).advise(
+            "see to it that the sandbox is full (docs/users.md); until then let in only users who trust each other",
+        );
+    }
     let text = "the commands of all users run as the daemon's own user of the system";
     Finding::new(USER_IDS, State::Absent, text).advise(match is_root {
         true => "set sandbox.user_ids to numbers that nobody has, such as \"100000-165535\", and each user is one of them",
@@ -70,7 +83,10 @@ mod tests {
         let finding = tried(ids, &[], &sandbox).await;
         assert_eq!(finding.state, State::Failed);
         for is_root in [true, false] {
-            assert_eq!(shared(is_root).state, State::Absent);
+            assert_eq!(shared(is_root, Mode::Full).state, State::Absent);
+            for mode in [Mode::Fallback, Mode::None] {
+                assert_eq!(shared(is_root, mode).state, State::Warning);
+            }
         }
     }
 }

@@ -28,11 +28,12 @@ pub struct BudgetConfig {
     #[serde(deserialize_with = "Dollars::optional")]
     #[schemars(with = "Dollars")]
     pub session: Option<Money>,
-    /// US dollars of each user in a day; whoever has the daemon's own token is one user.
+    /// US dollars of each user in a day; whoever has the daemon's own token is one user. Several daemons on one database count
+    /// together.
     #[serde(deserialize_with = "Dollars::optional")]
     #[schemars(with = "Dollars")]
     pub user_day: Option<Money>,
-    /// US dollars of the daemon in a day.
+    /// US dollars of the daemon in a day; of all that are on one database.
     #[serde(deserialize_with = "Dollars::optional")]
     #[schemars(with = "Dollars")]
     pub daemon_day: Option<Money>,

@@ -53,8 +53,13 @@ impl Client {
             socket,
             seen: Vec::new(),
         };
-        let ready = client.next_or_close().await?;
-        assert_eq!(ready["type"], "session:ready", "{ready}");
+        let first = client.next_or_close().await?;
+        if first["type"] == "session:error" {
+            // What is said to who is turned away.
+            let after = client.next_or_close().await?;
+            panic!("neither a session nor turned away: {first} {after}");
+        }
+        assert_eq!(first["type"], "session:ready", "{first}");
         Ok(client)
     }
 

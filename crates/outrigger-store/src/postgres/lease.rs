@@ -351,7 +351,8 @@ pub(super) async fn living(client: &ClientWrapper) -> Result<Vec<String>, tokio_
     rows.iter().map(|row| row.try_get(0)).collect()
 }
 
-fn millis(duration: Duration) -> i64 {
+/// Returns a time as the server is told it.
+pub(super) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 

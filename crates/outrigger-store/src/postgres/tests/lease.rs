@@ -360,3 +360,79 @@ async fn a_transaction_that_takes_long_does_not_cost_the_lease() {
     let left = place.sql("SELECT expires > now() + interval '1 second' FROM node");
     assert_eq!(left, "t");
 }
+
+#[tokio::test]
+async fn what_users_do_is_known_to_other_processes_as_long_as_theirs_lives() {
+    let Some((_folder, place)) = temporary() else {
+        return;
+    };
+    let stores = ["one", "two", "three"].map(|name| named(&place, name));
+    let [one, two, three] = &stores;
+    let users = ["anna", "ben", ""].map(User::new);
+    let [anna, ben, nobody] = &users;
+    let does = |sessions, exchanges, sends, seconds: Option<u64>| Activity {
+        sessions,
+        exchanges,
+        sends,
+        first_send: seconds.map(Duration::from_secs),
+    };
+    let known = async |store: &Postgres| {
+        let mut known = store.activity(&users).await.unwrap();
+        known.sort_by(|a, b| a.0.as_str().cmp(b.0.as_str()));
+        let seconds = known.iter_mut().map(|(user, it)| {
+            it.first_send = it.first_send.map(|ago| Duration::from_secs(ago.as_secs()));
+            (user.clone(), *it)
+        });
+        seconds.collect::<Vec<_>>()
+    };
+    assert!(known(one).await.is_empty());
+    let of_one = [
+        (anna.clone(), does(1, 0, 2, Some(40))),
+        (ben.clone(), does(1, 1, 0, None)),
+    ];
+    one.tell_activity(&of_one).await.unwrap();
+    two.tell_activity(&[(anna.clone(), does(2, 1, 3, Some(9)))])
+        .await
+        .unwrap();
+    three
+        .tell_activity(&[(nobody.clone(), does(7, 0, 0, None))])
+        .await
+        .unwrap();
+    let all = |of_anna: Activity| {
+        vec![
+            (nobody.clone(), does(7, 0, 0, None)),
+            (anna.clone(), of_anna),
+            (ben.clone(), does(1, 1, 0, None)),
+        ]
+    };
+    assert_eq!(known(two).await, all(does(1, 0, 2, Some(40))));
+    // What others do comes together; what one does itself is not among it.
+    assert_eq!(
+        known(three).await[0],
+        (anna.clone(), does(3, 1, 5, Some(40)))
+    );
+    assert_eq!(known(three).await.len(), 2);
+    assert!(one.activity(&[]).await.unwrap().is_empty());
+    // A later word counts in place of the one before: of those who do nothing any more, too.
+    one.tell_activity(&[(ben.clone(), does(1, 1, 0, None))])
+        .await
+        .unwrap();
+    assert_eq!(
+        known(three).await[0],
+        (anna.clone(), does(2, 1, 3, Some(9)))
+    );
+    one.tell_activity(&[]).await.unwrap();
+    assert_eq!(known(three).await.len(), 1);
+    // One that died does nothing, and one that was taken for dead says nothing more.
+    place.sql("UPDATE node SET expires = '-infinity' WHERE name = 'three'");
+    assert!(known(two).await.is_empty());
+    place.sql("DELETE FROM node WHERE name = 'three'");
+    assert_eq!(count(&place, "activity"), 1);
+    let told = three
+        .tell_activity(&[(ben.clone(), does(1, 0, 0, None))])
+        .await;
+    assert!(matches!(told, Err(Error::Failing(_))), "{told:?}");
+    // The wall of its rows.
+    let seen = "SET ROLE plain; SET outrigger.owner = 'ben'; SELECT count(*) FROM activity";
+    assert_eq!(place.sql(seen), "0");
+}
