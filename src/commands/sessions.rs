@@ -32,6 +32,9 @@ use crate::users::User;
 /// How many sessions are named where an id is the beginning of several.
 const NAMED: usize = 5;
 
+/// How many characters of an id it takes at least to delete a session: fewer may be a slip.
+const DELETED_BY: usize = 8;
+
 /// Why a command cannot do what it was asked.
 struct Refused {
     message: String,
@@ -255,7 +258,16 @@ fn import(wanted: &ImportArguments) -> Result<String, Refused> {
 fn delete(wanted: &DeleteArguments) -> Result<String, Refused> {
     let (_, store) = configuration(&wanted.config)?;
     let reader = Source::open(&store.place)?;
-    let found = wanted.ids.iter().map(|id| find(&reader, id));
+    let found = wanted.ids.iter().map(|id| {
+        let found = find(&reader, id)?;
+        if id.len() < DELETED_BY {
+            return Err(failed(format!(
+                "{id:?} is too short for what cannot be undone: give {DELETED_BY} characters of {} at least",
+                found.id
+            )));
+        }
+        Ok(found)
+    });
     let found: Vec<Listed> = found.collect::<Result<_, _>>()?;
     drop(reader);
     change(&store, async |store| {

@@ -125,7 +125,7 @@ async fn need_token(
 
 impl IntoResponse for Denied {
     fn into_response(self) -> Response {
-        tracing::warn!(code = self.code, "request turned away");
+        tracing::warn!(code = self.code, why = %self.message, "request turned away");
         let body = serde_json::json!({ "code": self.code, "message": self.message });
         (self.status, Json(body)).into_response()
     }

@@ -159,6 +159,12 @@ async fn what_is_not_there_or_no_session_is_said_and_nothing_is_lost() {
             assert!(refused.contains("no session"), "{unknown:?}: {refused}");
         }
     }
+    // A slip deletes nothing.
+    let refused = place.refused(&["delete", one.split_at(7).0], 1).await;
+    assert!(
+        refused.contains("8 characters") && refused.contains(&one),
+        "{refused}"
+    );
     let file = place.beside("file");
     let whole = place.fine(&["export", &one]).await;
     for wrong in [
