@@ -15,6 +15,7 @@ mod caps;
 mod commands;
 mod editors;
 mod limits;
+mod reach;
 mod tokens;
 
 /// A daemon with users, each of whom has a folder.

@@ -1,5 +1,6 @@
 //! Three daemons on one database whose processes are killed and stopped, and whose database goes away, while sessions go on:
-//! what was acknowledged is kept once and in order, and nobody hears of another one's session.
+//! what was acknowledged is kept once and in order, nothing is written by whom a session was taken from, and nobody hears of
+//! another one's session.
 //!
 //! A short one in `.ci/run`; ten minutes with 200 sessions behind HAProxy where `OUTRIGGER_FULL_TESTS` is set.
 
@@ -8,7 +9,7 @@
     reason = "it says what came of it, and aloud what is skipped"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
@@ -21,6 +22,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::database::servers;
+use super::witness;
 use crate::support::provider::Turn;
 use crate::support::{Daemon, Dice, Provider, within};
 
@@ -380,24 +382,53 @@ impl Talker {
         self
     }
 
-    /// Looks whether all that was acknowledged is kept, once and in order; returns what is wrong.
-    async fn check(mut self) -> Option<String> {
-        let history = async {
+    /// Asks something until it is answered, by as many sockets as that takes.
+    async fn ask(&mut self, kind: &str) -> Value {
+        let answered = async {
             loop {
                 if let Some(mut socket) = self.connect().await {
-                    let ask = json!({"type": "chat:history", "id": "h"});
+                    let ask = json!({"type": kind, "id": "q"});
                     socket.send(Message::text(ask.to_string())).await.ok();
                     while let Some(frame) = self.next(&mut socket).await {
-                        if frame["replyTo"] == "h" {
-                            return frame;
+                        if frame["replyTo"] == "q" {
+                            return frame["payload"].clone();
                         }
                     }
                 }
                 tokio::time::sleep(AGAIN).await;
             }
         };
-        let history = within("a history", history, String::new).await;
-        let messages = history["payload"]["messages"].as_array().unwrap();
+        within(kind, answered, String::new).await
+    }
+
+    /// Waits until nothing runs in the session any more: then nothing is written there.
+    async fn rest(&mut self) {
+        let rests = |state: &Value| {
+            let conversations = state["conversations"].as_array().unwrap();
+            conversations.iter().all(|it| it["state"] == "idle")
+        };
+        while !rests(&self.ask("session:state").await) {
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Looks whether all that was acknowledged is kept, once and in order, and whether that is what the database has; returns
+    /// what is wrong.
+    async fn check(mut self, said: &HashMap<String, Vec<(String, Value)>>) -> Option<String> {
+        let history = self.ask("chat:history").await;
+        let messages = history["messages"].as_array().unwrap();
+        let of_database = &said[self.session.as_ref().unwrap()];
+        let shown = messages
+            .iter()
+            .map(|it| (it["role"].as_str().unwrap(), &it["content"]));
+        let kept = of_database.iter().map(|it| (it.0.as_str(), &it.1));
+        if !shown.clone().eq(kept) {
+            let shown: Vec<_> = shown.collect();
+            return Some(format!(
+                "session {}: {shown:?} is shown, and kept is {of_database:?}",
+                self.number
+            ));
+        }
         let users = messages.iter().filter(|it| it["role"] == "user");
         let kept: Vec<usize> = users
             .map(|it| {
@@ -453,13 +484,15 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
     let plan = Plan::get();
     let provider = Provider::start().await;
     provider.by_rule(|last| Turn::text(&text(&last["content"])));
-    let database = server.url("tester", &server.database());
+    // A role that row-level security counts for.
+    let database = server.database();
+    let url = server.url("plain", &database);
     let project = tempfile::tempdir().unwrap();
     let mut nodes = Vec::new();
     for number in 0..NODES {
         let more = json!({
             // What waited when a daemon died comes before what is said after it.
-            "store": {"url": database, "resume_queue": true},
+            "store": {"url": url, "resume_queue": true},
             "project": {"root": project.path()},
             "cluster": {"name": format!("node-{number}"), "url": "http://127.0.0.1:0", "secret": SECRET},
             "shutdown": {"grace": "1s"},
@@ -468,6 +501,7 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
         });
         nodes.push(Node::new(Daemon::folder(&provider, more)).await);
     }
+    witness::watch(&server, &database);
     let ports: Vec<u16> = nodes.iter().map(|node| node.port).collect();
     let front = Arc::new(match plan.sessions > 100 {
         true => Front::proxy(ports).await,
@@ -544,10 +578,20 @@ async fn what_is_acknowledged_is_kept_once_while_daemons_die() {
         longest.0,
         longest.1
     );
-    let (longest, mut wrong) = (longest.0, Vec::new());
-    for talker in talkers {
-        wrong.extend(talker.check().await);
+    let longest = longest.0;
+    for talker in &mut talkers {
+        talker.rest().await;
     }
+    let said = witness::said(&server, &database);
+    let mut wrong = Vec::new();
+    for talker in talkers {
+        wrong.extend(talker.check(&said).await);
+    }
+    assert_eq!(
+        witness::stale(&server, &database),
+        "",
+        "of a row, who wrote it and whose it was"
+    );
     assert!(
         longest <= plan.longest,
         "a client was without a socket for {longest:.1?}"

@@ -164,9 +164,14 @@ impl Daemon {
         })
     }
 
+    /// Where its log is.
+    pub(crate) fn log_file(&self) -> std::path::PathBuf {
+        self.folder.path().join("log")
+    }
+
     /// What it has logged so far, line by line.
     pub(crate) fn log(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.folder.path().join("log")).unwrap();
+        let text = std::fs::read_to_string(self.log_file()).unwrap();
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
