@@ -44,7 +44,7 @@ async fn a_session_in_a_database_goes_on_after_the_daemon_was_killed() {
     let (state, text) = doctor(&config).await;
     assert_eq!(state, "ok", "{text}");
     let whose = format!("the process {}", daemon.pid);
-    assert!(text.contains(&whose) && text.contains("schema 3"), "{text}");
+    assert!(text.contains(&whose) && text.contains("schema 4"), "{text}");
     let listed = run(&["sessions", "list", "--json"], &config).await;
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed[0]["sessionId"], json!(session));
