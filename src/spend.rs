@@ -35,9 +35,13 @@ pub(crate) use sums::Raise;
 /// Tells the time. Tests have one that they set.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What was spent since a time, by provider instance: by one user, or by all where none is named.
+/// What was spent since a time, by provider instance: by one user, or by all where none is named. `None` where that cannot be
+/// read.
 pub(crate) type Since =
-    Arc<dyn Fn(Option<User>, Timestamp) -> BoxFuture<'static, Vec<(String, Money)>> + Send + Sync>;
+    Arc<dyn Fn(Option<User>, Timestamp) -> BoxFuture<'static, Option<Spent>> + Send + Sync>;
+
+/// What was spent with each provider instance.
+pub(crate) type Spent = Vec<(String, Money)>;
 
 /// The most users whose day is remembered though none of their sessions is there: then what the store has counts.
 const MAX_USERS: usize = 10_000;
@@ -66,7 +70,7 @@ struct UserDay {
 }
 
 /// When what was spent was read last, for whoever reads it again.
-type LastRead = tokio::sync::Mutex<Option<Instant>>;
+type LastRead = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
 type Restored = Shared<BoxFuture<'static, ()>>;
 
@@ -164,19 +168,21 @@ impl Spend {
         }
     }
 
-    /// Waits until what was spent today is known; what other daemons have spent, as it was a few seconds ago at most.
+    /// Waits until what was spent today is known. What other daemons have spent is as it was a few seconds ago, where the store
+    /// answers in time.
     pub(crate) async fn restored(&self) {
-        self.user.restored.clone().await;
-        let shared = &self.shared;
+        let (shared, user) = (&self.shared, &self.user);
         if !shared.is_one_of_several {
-            return;
+            return user.restored.clone().await;
         }
         self.limit_day();
-        if self.user.account.stand().is_some() {
-            again(&self.user.read, shared.read(&self.user)).await;
+        if user.account.stand().is_some() {
+            let (shared, of) = (Arc::clone(shared), Arc::clone(user));
+            again(&user.read, async move { shared.read(&of).await }).await;
         }
         if shared.has_caps() {
-            again(&shared.read, shared.read_all()).await;
+            let all = Arc::clone(shared);
+            again(&shared.read, async move { all.read_all().await }).await;
         }
     }
 
@@ -230,16 +236,23 @@ impl Spend {
     }
 }
 
-/// Reads what was spent where that was done too long ago.
-async fn again(last: &LastRead, read: impl Future<Output = ()>) {
-    let mut last = last.lock().await;
-    if last.is_some_and(|last| last.elapsed() < FRESH) {
-        return;
+/// Reads what was spent where that was done too long ago, and waits for it as long as anybody may: it goes on after that, one
+/// at a time.
+async fn again(last: &LastRead, read: impl Future<Output = ()> + Send + 'static) {
+    let reading = async {
+        let mut last = Arc::clone(last).lock_owned().await;
+        if last.is_some_and(|last| last.elapsed() < FRESH) {
+            return;
+        }
+        let reading = tokio::spawn(async move {
+            read.await;
+            *last = Some(Instant::now());
+        });
+        reading.await.ok();
+    };
+    if tokio::time::timeout(PATIENCE, reading).await.is_err() {
+        tracing::warn!("it takes too long to read what was spent today; what is known here counts");
     }
-    if tokio::time::timeout(PATIENCE, read).await.is_err() {
-        tracing::warn!("it takes too long to read what other daemons have spent today");
-    }
-    *last = Some(Instant::now());
 }
 
 impl DayAccounts {
@@ -302,11 +315,11 @@ impl DayAccounts {
         }
     }
 
-    /// Returns what the store has of today; `None` where it is another day by then.
-    async fn spent_today(&self, user: Option<User>) -> Option<(days::Day, Vec<(String, Money)>)> {
+    /// Returns what the store has of today; `None` where it cannot say, or it is another day by then.
+    async fn spent_today(&self, user: Option<User>) -> Option<(days::Day, Spent)> {
         let now = (self.clock)();
         let day = self.days.day(now);
-        let spent = (self.since)(user, self.days.start(now)).await;
+        let spent = (self.since)(user, self.days.start(now)).await?;
         (self.days.day((self.clock)()) == day).then_some((day, spent))
     }
 }
@@ -321,7 +334,7 @@ pub(crate) mod testing {
 
     /// Returns one without caps, by the clock of the machine.
     pub(crate) fn unlimited(config: &BudgetConfig) -> Spend {
-        let nothing: Since = Arc::new(|_, _| std::future::ready(Vec::new()).boxed());
+        let nothing: Since = Arc::new(|_, _| std::future::ready(None).boxed());
         Spend::new(config, Arc::new(Timestamp::now), nothing, false)
     }
 }

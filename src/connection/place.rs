@@ -42,6 +42,10 @@ impl Attached {
                 Err(Unopened::Problem(problem)) if problem.retry_after_ms.is_some() => {
                     return Err(NoPlace::Later(problem));
                 }
+                // Nor has who may have no more of them.
+                Err(Unopened::Problem(problem)) if problem.code == SessionCode::QuotaExceeded => {
+                    return Err(NoPlace::Quota);
+                }
                 Err(Unopened::Problem(problem)) => Some(problem),
             },
             None => None,

@@ -23,9 +23,7 @@ fn since(store: Option<AnyStore>) -> Since {
     Arc::new(move |user, at| {
         let store = store.clone();
         async move {
-            let Some(store) = store else {
-                return Vec::new();
-            };
+            let store = store?;
             let wanted = UsageQuery {
                 since_ms: at.as_millisecond(),
                 until_ms: i64::MAX,
@@ -36,12 +34,11 @@ fn since(store: Option<AnyStore>) -> Since {
                 Some(user) => store.of(&user).usage(wanted).await,
                 None => store.usage_of_all(wanted).await,
             };
-            let sums = sums.unwrap_or_else(|error| {
-                tracing::error!(%error, "what was spent today is not known; caps of a day begin anew");
-                Vec::new()
-            });
-            let sums = sums.into_iter();
-            sums.map(|it| (it.key, Money::from_micros(it.micros))).collect()
+            let failed = |error: &_| {
+                tracing::error!(%error, "what was spent today cannot be read; for caps of a day, what is known here counts");
+            };
+            let sums = sums.inspect_err(failed).ok()?.into_iter();
+            Some(sums.map(|it| (it.key, Money::from_micros(it.micros))).collect())
         }
         .boxed()
     })

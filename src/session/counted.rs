@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::turned_away::NoSession;
 use super::{Daemon, Session};
 use crate::protocol::SessionCode;
 use crate::protocol::event::SessionError;
 use crate::store::{self, AnyStore, Store as _, UserStore};
 use crate::units::millis;
-use crate::users::User;
-use crate::users::quota::{EVERY, Quota};
+use crate::users::quota::{Counted, EVERY, Quota};
+use crate::users::{Grant, User};
 
 /// How long anybody waits for a count: nobody waits longer for a disk that does not answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -20,43 +21,58 @@ impl Daemon {
     /// Tells other daemons of the database what users do here, and notes what these do there, until the daemon stops. What was
     /// known stays where the database does not answer.
     pub(crate) async fn share_activity(self: Arc<Self>) {
-        let store = self.store.as_ref().filter(|it| it.is_one_of_several());
-        let Some(store) = store else {
+        if !self.counts_everywhere() {
             return;
-        };
-        let mut has_told = false;
+        }
         loop {
             let pause = tokio::time::sleep(EVERY);
             if self.stop.run_until_cancelled(pause).await.is_none() {
                 return;
             }
-            if !self.counts_everywhere() {
-                continue;
-            }
             let present = self.quotas.present();
-            if present.is_empty() && !has_told {
-                continue;
-            }
-            has_told = !present.is_empty();
-            let own: Vec<_> = present
-                .iter()
-                .map(|(user, quota)| (user.clone(), quota.activity()))
-                .collect();
-            let told = tokio::time::timeout(PATIENCE, store.tell_activity(&own)).await;
-            if !matches!(told, Ok(Ok(()))) {
-                tracing::debug!("other daemons were not told what users do here");
-            }
+            // Each time, whoever is there: an earlier word may have been lost, or come late.
+            self.tell(&present, true).await;
             self.learn(&present).await;
         }
     }
 
-    /// Returns what a user does, who is about to have a session: what others know of it is asked where that was never done.
-    pub(super) async fn quota(&self, user: &User) -> Arc<Quota> {
-        let quota = self.quotas.of(user);
-        if self.counts_everywhere() && !quota.was_told() {
-            self.learn(&[(user.clone(), Arc::clone(&quota))]).await;
+    /// Counts a session that is about to begin. Fails where the user has as many as one may: at all daemons of the database,
+    /// of which each that begins one at the same time sees the other.
+    pub(super) async fn count_session(&self, grant: &Grant) -> Result<Counted, NoSession> {
+        let quota = self.quotas.of(&grant.user);
+        quota.grant_disk(grant.disk.as_ref());
+        let most = self.services.config().auth.limits.sessions;
+        let counted = quota.session(most).ok_or(NoSession::Quota)?;
+        if self.counts_everywhere() {
+            let user = [(grant.user.clone(), Arc::clone(&quota))];
+            self.tell(&user, false).await;
+            self.learn(&user).await;
+            if quota.has_too_many_sessions(most) {
+                return Err(NoSession::Quota);
+            }
         }
-        quota
+        Ok(counted)
+    }
+
+    /// Tells other daemons what users do here; where these are all, that no others do anything.
+    async fn tell(&self, users: &[(User, Arc<Quota>)], are_all: bool) {
+        let Some(store) = &self.store else {
+            return;
+        };
+        let own = users
+            .iter()
+            .map(|(user, quota)| (user.clone(), quota.activity()));
+        let own: Vec<_> = own.collect();
+        let told = async {
+            store.tell_activity(&own).await?;
+            match are_all {
+                true => store.end_activity(&names(users)).await,
+                false => Ok(()),
+            }
+        };
+        if !matches!(tokio::time::timeout(PATIENCE, told).await, Ok(Ok(()))) {
+            tracing::debug!("other daemons were not told what users do here");
+        }
     }
 
     /// Notes what users do at other daemons.
@@ -64,8 +80,7 @@ impl Daemon {
         let Some(store) = &self.store else {
             return;
         };
-        let names: Vec<User> = users.iter().map(|it| it.0.clone()).collect();
-        match tokio::time::timeout(PATIENCE, store.activity(&names)).await {
+        match tokio::time::timeout(PATIENCE, store.activity(&names(users))).await {
             Ok(Ok(elsewhere)) => {
                 let elsewhere: HashMap<_, _> = elsewhere.into_iter().collect();
                 for (user, quota) in users {
@@ -79,11 +94,14 @@ impl Daemon {
     /// Returns whether anything is limited that counts for all daemons of the database together.
     fn counts_everywhere(&self) -> bool {
         let limits = self.services.config().auth.limits;
-        let is_limited = [limits.sessions, limits.exchanges, limits.sends_per_minute]
-            .iter()
-            .any(Option::is_some);
-        is_limited && self.store.as_ref().is_some_and(AnyStore::is_one_of_several)
+        let limits = [limits.sessions, limits.exchanges, limits.sends_per_minute];
+        let store = self.store.as_ref();
+        limits.iter().any(Option::is_some) && store.is_some_and(AnyStore::is_one_of_several)
     }
+}
+
+fn names(users: &[(User, Arc<Quota>)]) -> Vec<User> {
+    users.iter().map(|it| it.0.clone()).collect()
 }
 
 impl Session {

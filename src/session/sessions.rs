@@ -23,7 +23,7 @@ use crate::protocol::event::{Event, Ready, SessionError};
 use crate::store::restored::Restored;
 use crate::store::{Held, Journal, Known, Store as _, UserStore};
 use crate::tool::workspace::Workspace;
-use crate::users::quota::{Counted, Quota};
+use crate::users::quota::Counted;
 use crate::users::{Grant, User};
 use crate::webhooks::Webhooks;
 
@@ -128,9 +128,9 @@ impl UserSessions {
         let ready = daemon.ready(id, &workspace, &self.grant);
         let ready = ready.await;
         let held = self.kept().map(|it| it.hold(ready.session_id.as_str()));
-        let quota = daemon.quota(self.user()).await;
+        let counted = daemon.count_session(&self.grant).await?;
         let tenure = daemon.tenure.now();
-        let handle = self.begin((workspace, quota), ready, (held, tenure), None)?;
+        let handle = self.begin((workspace, counted), ready, (held, tenure), None)?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }
@@ -140,7 +140,7 @@ impl UserSessions {
     /// Begins a session, or one anew that the store has.
     fn begin(
         &self,
-        (workspace, quota): (Arc<Workspace>, Arc<Quota>),
+        (workspace, counted): (Arc<Workspace>, Counted),
         ready: Ready,
         (held, tenure): (Option<Held>, CancellationToken),
         mut restored: Option<Restored>,
@@ -148,9 +148,6 @@ impl UserSessions {
         let (inbox, messages) = mpsc::channel(INBOX);
         let all = &self.all;
         let config = all.daemon.services.config();
-        quota.grant_disk(self.grant.disk.as_ref());
-        let counted = quota.session(config.auth.limits.sessions);
-        let counted = counted.ok_or(NoSession::Quota)?;
         // Its own: it may have to end though others go on.
         let tenure = tenure.child_token();
         let feed = all.feed(self.user(), &workspace, &ready, restored.as_ref(), &tenure);
@@ -264,9 +261,9 @@ impl UserSessions {
             epoch: restored.epoch,
             ..ready.await
         };
-        let quota = daemon.quota(self.user()).await;
+        let counted = daemon.count_session(&self.grant).await?;
         let had = (Some(held), tenure);
-        let handle = self.begin((workspace, quota), ready, had, Some(restored))?;
+        let handle = self.begin((workspace, counted), ready, had, Some(restored))?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }

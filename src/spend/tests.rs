@@ -22,7 +22,7 @@ fn at(
 ) -> (Spend, Arc<Mutex<Timestamp>>) {
     let now = Arc::new(Mutex::new(time.parse().unwrap()));
     let clock = Arc::clone(&now);
-    let since: Since = Arc::new(move |_, _| std::future::ready(before.clone()).boxed());
+    let since: Since = Arc::new(move |_, _| std::future::ready(Some(before.clone())).boxed());
     let spend = Spend::new(config, Arc::new(move || *clock.lock()), since, false);
     (spend, now)
 }
@@ -99,7 +99,7 @@ async fn what_is_spent_at_other_daemons_counts_a_few_seconds_later() {
         let kept = *reads.lock();
         // Others have spent as much as this user.
         let spent = micros(if user.is_some() { kept } else { 2 * kept });
-        std::future::ready(vec![("p".to_owned(), spent)]).boxed()
+        std::future::ready(Some(vec![("p".to_owned(), spent)])).boxed()
     });
     let now: Timestamp = "2026-11-25T12:00:00Z".parse().unwrap();
     let spend = Spend::new(&config, Arc::new(move || now), since, true);
@@ -167,7 +167,7 @@ async fn each_user_has_a_day_of_its_own() {
             Some("anna") => 90,
             _ => 0,
         };
-        std::future::ready(vec![("p".to_owned(), micros(spent))]).boxed()
+        std::future::ready(Some(vec![("p".to_owned(), micros(spent))])).boxed()
     });
     let spend = Spend::new(&config, clock, since, false);
     let (session, exchange) = (Arc::default(), Arc::default());

@@ -73,8 +73,8 @@ pub(crate) struct Quota {
     sends: Mutex<VecDeque<Instant>>,
     sessions: AtomicUsize,
     exchanges: AtomicUsize,
-    /// What the user does at other daemons; `None` where that was never asked.
-    elsewhere: Mutex<Option<Elsewhere>>,
+    /// What the user does at other daemons.
+    elsewhere: Mutex<Elsewhere>,
     /// How many bytes the user may keep by what was granted, as long as anybody has that: the least counts.
     disk: Mutex<Vec<Weak<u64>>>,
     /// What commands of conversations share, as long as those are there.
@@ -88,6 +88,8 @@ struct Elsewhere {
     exchanges: u64,
     sends: u64,
     first_send: Option<Instant>,
+    /// When it was told.
+    at: Option<Instant>,
 }
 
 /// One of what is counted, until it is dropped.
@@ -129,9 +131,8 @@ impl Quota {
         })
     }
 
-    /// Counts a session; `None` where there are as many as may be.
+    /// Counts a session; `None` where there are as many here as may be.
     pub(crate) fn session(self: &Arc<Self>, most: Option<u64>) -> Option<Counted> {
-        let most = most.map(|most| most.saturating_sub(self.elsewhere().sessions));
         self.count(|quota| &quota.sessions, most)
     }
 
@@ -162,21 +163,32 @@ impl Quota {
             sends,
             first_send,
         } = activity;
-        *self.elsewhere.lock() = Some(Elsewhere {
+        let now = Instant::now();
+        *self.elsewhere.lock() = Elsewhere {
             sessions,
             exchanges,
             sends,
-            first_send: first_send.and_then(|ago| Instant::now().checked_sub(ago)),
-        });
+            first_send: first_send.and_then(|ago| now.checked_sub(ago)),
+            at: Some(now),
+        };
     }
 
-    /// Returns whether it is known what the user does at other daemons.
-    pub(crate) fn was_told(&self) -> bool {
-        self.elsewhere.lock().is_some()
+    /// Returns whether there are more sessions than may be, those at other daemons counted.
+    pub(crate) fn has_too_many_sessions(&self, most: Option<u64>) -> bool {
+        let all = self
+            .activity()
+            .sessions
+            .saturating_add(self.elsewhere().sessions);
+        most.is_some_and(|most| all > most)
     }
 
     fn elsewhere(&self) -> Elsewhere {
-        self.elsewhere.lock().unwrap_or_default()
+        let mut elsewhere = *self.elsewhere.lock();
+        // Nothing that was sent then counts any more, whatever was sent since.
+        if elsewhere.at.is_none_or(|at| at.elapsed() >= MINUTE) {
+            elsewhere.sends = 0;
+        }
+        elsewhere
     }
 
     /// Counts a request that waits for a provider or an MCP server; `None` where there are as many as may be.
@@ -291,16 +303,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_done_at_other_daemons_counts() {
         let quota = Arc::<Quota>::default();
-        assert!(!quota.was_told());
         quota.told(Activity {
             sessions: 1,
             exchanges: 2,
             sends: 2,
             first_send: Some(Duration::from_secs(20)),
         });
-        assert!(quota.was_told());
         let _session = quota.session(Some(2)).unwrap();
-        assert!(quota.session(Some(2)).is_none() && quota.session(Some(1)).is_none());
+        assert!(quota.has_too_many_sessions(Some(1)) && !quota.has_too_many_sessions(Some(2)));
         assert!(quota.exchange(Some(2)).is_none());
         assert_eq!(quota.send(Some(3)), Ok(()));
         // The first of them was over there.
@@ -319,10 +329,19 @@ mod tests {
             }
         );
         quota.told(Activity::default());
-        assert!(quota.session(Some(2)).is_some() && quota.exchange(Some(1)).is_some());
+        assert!(!quota.has_too_many_sessions(Some(1)) && quota.exchange(Some(1)).is_some());
         assert_eq!(quota.send(Some(3)), Ok(()));
         tokio::time::sleep(MINUTE).await;
         assert_eq!(quota.activity().sends, 0);
+        // Where nothing was told for long, what was sent there is over.
+        quota.told(Activity {
+            sends: 3,
+            ..Activity::default()
+        });
+        assert_eq!(quota.send(Some(3)), Err(MINUTE));
+        tokio::time::sleep(MINUTE).await;
+        assert_eq!(quota.send(Some(3)), Ok(()));
+        assert!(!quota.has_too_many_sessions(None));
     }
 
     #[test]

@@ -115,11 +115,19 @@ impl AnyStore {
         }
     }
 
-    /// Tells other processes what users do at this one: of others than these nothing. A file is one process's.
+    /// Tells other processes what users do at this one. A file is one process's.
     pub fn tell_activity(&self, own: &[(User, Activity)]) -> BoxFuture<'static, Result<(), Error>> {
         match &self.0 {
             UserStore::File(_) => Box::pin(std::future::ready(Ok(()))),
             UserStore::Database(store) => store.tell_activity(own),
+        }
+    }
+
+    /// Tells other processes that no others than these users do anything at this one.
+    pub fn end_activity(&self, users: &[User]) -> BoxFuture<'static, Result<(), Error>> {
+        match &self.0 {
+            UserStore::File(_) => Box::pin(std::future::ready(Ok(()))),
+            UserStore::Database(store) => store.end_activity(users),
         }
     }
 

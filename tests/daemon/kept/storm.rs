@@ -407,9 +407,12 @@ impl Talker {
             let conversations = state["conversations"].as_array().unwrap();
             conversations.iter().all(|it| it["state"] == "idle")
         };
-        while !rests(&self.ask("session:state").await) {
-            tokio::time::sleep(AGAIN).await;
-        }
+        let rest = async {
+            while !rests(&self.ask("session:state").await) {
+                tokio::time::sleep(AGAIN).await;
+            }
+        };
+        within("a session at rest", rest, String::new).await;
     }
 
     /// Looks whether all that was acknowledged is kept, once and in order, and whether that is what the database has; returns
@@ -417,7 +420,8 @@ impl Talker {
     async fn check(mut self, said: &HashMap<String, Vec<(String, Value)>>) -> Option<String> {
         let history = self.ask("chat:history").await;
         let messages = history["messages"].as_array().unwrap();
-        let of_database = &said[self.session.as_ref().unwrap()];
+        let of_database = self.session.as_ref().and_then(|it| said.get(it));
+        let of_database = of_database.map_or(&[][..], Vec::as_slice);
         let shown = messages
             .iter()
             .map(|it| (it["role"].as_str().unwrap(), &it["content"]));

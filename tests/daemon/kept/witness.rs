@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use super::database::servers::Server;
 
-/// Notes each row that is written by a process which does not have its session, or is not among the living.
+/// Notes each row that is written, changed or taken away by a process which does not have its session, or is not among the living.
 const WATCH: &str = "
 CREATE TABLE public.stale (row TEXT, writer BIGINT, holder BIGINT);
 CREATE FUNCTION public.watch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = outrigger AS $$
 DECLARE
     writer BIGINT := nullif(current_setting('outrigger.node', true), '')::bigint;
     holder BIGINT;
+    it RECORD := coalesce(NEW, OLD);
 BEGIN
     IF TG_TABLE_NAME = 'any_session' THEN
         holder := NEW.node;
@@ -22,9 +23,13 @@ BEGIN
         END IF;
     ELSIF TG_TABLE_NAME = 'message' THEN
         SELECT node INTO holder FROM conversation JOIN any_session ON any_session.key = session
-            WHERE conversation.key = NEW.conversation;
+            WHERE conversation.key = it.conversation;
     ELSE
-        SELECT node INTO holder FROM any_session WHERE key = NEW.session;
+        SELECT node INTO holder FROM any_session WHERE key = it.session;
+    END IF;
+    -- What goes with its session.
+    IF TG_OP = 'DELETE' AND NOT FOUND THEN
+        RETURN NULL;
     END IF;
     IF holder IS DISTINCT FROM writer OR NOT EXISTS (SELECT 1 FROM node WHERE id = writer) THEN
         INSERT INTO public.stale VALUES (TG_TABLE_NAME || ' ' || TG_OP, writer, holder);
@@ -35,8 +40,9 @@ $$;
 ";
 
 /// The tables whose rows are looked at.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 7] = [
     "any_session",
+    "conversation",
     "message",
     "exchange",
     "call",
@@ -48,7 +54,9 @@ const TABLES: [&str; 6] = [
 pub(super) fn watch(server: &Server, database: &str) {
     let triggers = TABLES.map(|table| {
         format!(
-            "CREATE TRIGGER watch AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION public.watch();"
+            "CREATE TRIGGER watch AFTER INSERT OR UPDATE{} ON {table} FOR EACH ROW EXECUTE FUNCTION public.watch();",
+            // Nobody deletes a session here.
+            if table == "any_session" { "" } else { " OR DELETE" }
         )
     });
     server.sql(database, &format!("{WATCH}{}", triggers.concat()));
@@ -62,6 +70,7 @@ pub(super) fn stale(server: &Server, database: &str) -> String {
         "UPDATE any_session SET updated_ms = updated_ms",
         "UPDATE message SET at_ms = at_ms",
         "UPDATE exchange SET began_ms = began_ms",
+        "DELETE FROM message",
     ] {
         let count = "SELECT count(*) > 0 FROM public.stale";
         // A process of a number that none has.

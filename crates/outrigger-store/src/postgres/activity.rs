@@ -23,15 +23,19 @@ pub struct Activity {
     pub first_send: Option<Duration>,
 }
 
-/// Writes what users do at this process, in place of what was told before.
+/// Writes what users do at this process, in place of what was told of them before.
 const TELL: &str = "WITH own AS (SELECT * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) \
-     AS own (owner, sessions, exchanges, sends, ago)), \
-     ended AS (DELETE FROM activity WHERE node = $1::bigint AND owner <> ALL($2::text[])) \
-     INSERT INTO activity AS old (node, owner, sessions, exchanges, sends, first_send) \
-     SELECT $1::bigint, owner, sessions, exchanges, sends, clock_timestamp() - ago * interval '1 ms' FROM own \
+     AS own (owner, sessions, exchanges, sends, ago)) \
+     INSERT INTO activity (node, owner, sessions, exchanges, sends, first_send) \
+     SELECT $1::bigint, own.owner, own.sessions, own.exchanges, own.sends, clock_timestamp() - ago * interval '1 ms' \
+     FROM own LEFT JOIN activity AS old ON old.owner = own.owner AND old.node = $1::bigint \
+     WHERE (old.sessions, old.exchanges, old.sends, 0) IS DISTINCT FROM (own.sessions, own.exchanges, 0, own.sends) \
      ON CONFLICT (owner, node) DO UPDATE \
-     SET (sessions, exchanges, sends, first_send) = (excluded.sessions, excluded.exchanges, excluded.sends, excluded.first_send) \
-     WHERE (old.sessions, old.exchanges, old.sends, 0) IS DISTINCT FROM (excluded.sessions, excluded.exchanges, 0, excluded.sends)";
+     SET (sessions, exchanges, sends, first_send) = (excluded.sessions, excluded.exchanges, excluded.sends, excluded.first_send)";
+
+/// Takes away what was told of others than these.
+const END: &str = "DELETE FROM activity WHERE node = $1::bigint \
+     AND NOT EXISTS (SELECT FROM unnest($2::text[]) AS own (owner) WHERE own.owner = activity.owner)";
 
 /// Reads what they do at the others that live.
 const READ: &str = "SELECT owner, sum(sessions)::bigint, sum(exchanges)::bigint, sum(sends)::bigint, \
@@ -40,12 +44,11 @@ const READ: &str = "SELECT owner, sum(sessions)::bigint, sum(exchanges)::bigint,
      WHERE owner = ANY($2::text[]) AND node <> $1::bigint AND expires > clock_timestamp() GROUP BY owner";
 
 impl Postgres {
-    /// Tells other processes what users do at this one: of others than these nothing.
+    /// Tells other processes what users do at this one.
     pub fn tell_activity(&self, own: &[(User, Activity)]) -> BoxFuture<'static, Result<(), Error>> {
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let node = self.0.node;
-        let users = own.iter().map(|it| clean(it.0.as_str()).into_owned());
-        let users: Vec<_> = users.collect();
+        let users = names(own.iter().map(|it| &it.0));
         let sessions: Vec<i64> = own.iter().map(|it| whole(it.1.sessions)).collect();
         let exchanges: Vec<i64> = own.iter().map(|it| whole(it.1.exchanges)).collect();
         let sends: Vec<i64> = own.iter().map(|it| whole(it.1.sends)).collect();
@@ -62,16 +65,21 @@ impl Postgres {
         })
     }
 
+    /// Tells other processes that no others than these users do anything at this one.
+    pub fn end_activity(&self, users: &[User]) -> BoxFuture<'static, Result<(), Error>> {
+        let (node, users) = (self.0.node, names(users.iter()));
+        self.read_of(None, async move |client: Object| {
+            let statement = client.prepare_cached(END).await?;
+            client.execute(&statement, &[&node, &users]).await.map(drop)
+        })
+    }
+
     /// Returns what these users do at other processes that live; nothing is said of one who does nothing there.
     pub fn activity(
         &self,
         users: &[User],
     ) -> BoxFuture<'static, Result<Vec<(User, Activity)>, Error>> {
-        let node = self.0.node;
-        let users: Vec<_> = users
-            .iter()
-            .map(|it| clean(it.as_str()).into_owned())
-            .collect();
+        let (node, users) = (self.0.node, names(users.iter()));
         self.read_of(None, async move |client: Object| {
             let statement = client.prepare_cached(READ).await?;
             let rows = client.query(&statement, &[&node, &users]).await?;
@@ -89,4 +97,9 @@ impl Postgres {
             rows.iter().map(activity).collect()
         })
     }
+}
+
+/// Returns the names of users as the server has them.
+fn names<'a>(users: impl Iterator<Item = &'a User>) -> Vec<String> {
+    users.map(|it| clean(it.as_str()).into_owned()).collect()
 }
