@@ -246,12 +246,28 @@ impl Door {
 impl Claims {
     /// Says what is wrong with them, before a token is made of them.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let wrong = |_| {
-            format!(
-                "a daemon would not take it: the name has 1 to {MAX_NAME} characters, folders are absolute and without .., {MAX_ROOTS} at most, and the budget is 0 or more"
-            )
+        let Err(_) = self.grant(Duration::ZERO) else {
+            return Ok(());
         };
-        self.grant(Duration::ZERO).map(drop).map_err(wrong)
+        let of_name = Self {
+            sub: self.sub.clone(),
+            ..Self::default()
+        };
+        let mut of_folders = of_name.clone();
+        of_folders.outrigger.roots.clone_from(&self.outrigger.roots);
+        let is_right = |claims: &Self| claims.grant(Duration::ZERO).is_ok();
+        let wrong = match (is_right(&of_name), is_right(&of_folders)) {
+            (false, _) => {
+                format!("the name has 1 to {MAX_NAME} characters, and no control characters")
+            }
+            (true, false) => {
+                format!("folders are absolute and without .., and {MAX_ROOTS} at most")
+            }
+            (true, true) => {
+                "the budget is 0 or more, and it ends at a time that there is".to_owned()
+            }
+        };
+        Err(format!("a daemon would not take it: {wrong}"))
     }
 
     /// Returns what they grant; fails where that cannot be said.

@@ -245,6 +245,8 @@ fn refusal(status: StatusCode, body: &[u8]) -> String {
     let body: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let message = body.as_ref().and_then(|it| it.get("message")?.as_str());
     match message {
+        // Its own advice is for sockets.
+        Some(message) if message.starts_with("the token is missing or wrong") => "it does not take the token: put the right one into OUTRIGGER_TOKEN, or name a file that has it with --token-file".to_owned(),
         Some(message) => message.to_owned(),
         None => format!("it answered {status}"),
     }

@@ -302,8 +302,10 @@ fn change(
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let done = runtime.block_on(async {
-        work(&store).await?;
-        store.close().await
+        // It lets go in any case: else other daemons know it until its lease is over.
+        let done = work(&store).await;
+        let closed = store.close().await;
+        done.and(closed)
     });
     Ok(done?)
 }

@@ -422,3 +422,39 @@ fn a_key_that_is_made_here_signs_what_is_checked_here() {
         Err(make::MakeError::NoKey { .. })
     ));
 }
+
+#[test]
+fn what_a_daemon_would_not_take_is_said() {
+    let named = |sub: &str| Claims {
+        sub: sub.to_owned(),
+        ..Claims::default()
+    };
+    let rights = |outrigger| Claims {
+        outrigger,
+        ..named("anna")
+    };
+    let roots = |root: &str| {
+        rights(Rights {
+            roots: Some(vec![root.into()]),
+            ..Rights::default()
+        })
+    };
+    let budget = |budget| {
+        rights(Rights {
+            budget: Some(budget),
+            ..Rights::default()
+        })
+    };
+    for (claims, expected) in [
+        (named(""), "the name"),
+        (named("a\u{7}"), "the name"),
+        (roots("work"), "folders"),
+        (roots("/work/../etc"), "folders"),
+        (budget(-1.0), "the budget"),
+    ] {
+        let problem = claims.check().unwrap_err();
+        assert!(problem.contains(expected), "{problem}");
+    }
+    assert_eq!(budget(1.0).check(), Ok(()));
+    assert_eq!(roots("/work").check(), Ok(()));
+}

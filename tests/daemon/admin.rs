@@ -94,12 +94,17 @@ async fn who_may_not_drive_may_not_operate() {
             assert_eq!(status, expected, "{path}: {body}");
         }
     }
-    let mut command = admin(&daemon, &["drain"]);
-    command.env("OUTRIGGER_TOKEN", observer);
-    let output = command.output().await.unwrap();
-    let problem = String::from_utf8_lossy(&output.stderr);
-    assert!(problem.contains("this is for operators"), "{problem}");
-    assert_eq!(output.status.code(), Some(1));
+    for (token, expected) in [
+        (observer, "this is for operators"),
+        ("wrong", "--token-file"),
+    ] {
+        let mut command = admin(&daemon, &["drain"]);
+        command.env("OUTRIGGER_TOKEN", token);
+        let output = command.output().await.unwrap();
+        let problem = String::from_utf8_lossy(&output.stderr);
+        assert!(problem.contains(expected), "{problem}");
+        assert_eq!(output.status.code(), Some(1));
+    }
     assert!(
         get(&daemon, "/readyz", "")
             .await
