@@ -8,6 +8,7 @@ use cap_fs_ext::{FollowSymlinks, MetadataExt, OpenOptionsFollowExt, OpenOptionsS
 use cap_std::fs::{Dir, Metadata, OpenOptions};
 
 use super::failure::{failed, missing, was_swapped, word_for};
+use super::secrets::Identity;
 use super::{Entry, Found, Located, PathError, Root, Roots};
 
 /// Largest file handled whole, in bytes; what is larger is searched or read by commands.
@@ -27,7 +28,7 @@ impl Located<'_> {
         }
         let name = Path::new(&self.name);
         let (file, metadata) = open_with_metadata(&self.parent, name, &self.shown, None)?;
-        self.refuse_linked(&metadata)?;
+        self.refuse_linked(&file, &metadata)?;
         Ok(file.into_std())
     }
 
@@ -64,13 +65,18 @@ impl Located<'_> {
     pub fn open_entry(&self, entry: &Entry<'_>) -> Result<File, PathError> {
         let name = Path::new(entry.name);
         let (file, metadata) = open_with_metadata(entry.dir, name, entry.relative, entry.device)?;
-        self.refuse_linked(&metadata)?;
+        self.refuse_linked(&file, &metadata)?;
         Ok(file.into_std())
     }
 
     /// Refuses a secret under another name: renamed with its folder, or one of several names.
-    fn refuse_linked(&self, metadata: &Metadata) -> Result<(), PathError> {
-        let is_secret = || self.roots.secrets.lock().holds(metadata);
+    fn refuse_linked(
+        &self,
+        file: &cap_std::fs::File,
+        metadata: &Metadata,
+    ) -> Result<(), PathError> {
+        let identity = Identity::of_open(file, metadata);
+        let is_secret = || self.roots.secrets.lock().holds(identity);
         let forbidden = || {
             Err(PathError::Forbidden(format!(
                 "path {:?} is another name of a file that may not be read",

@@ -20,7 +20,7 @@ use parking_lot::MutexGuard;
 use self::links::Link;
 use self::memory::{Folder, stamp};
 use super::contents::is_kernels;
-use super::secrets::Known;
+use super::secrets::{Identity, Known};
 use super::{Hidden, Reach, Root, Roots};
 
 pub(super) use self::memory::Memory;
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
         }
         let is_known = || {
             let metadata = inner.dir_metadata();
-            metadata.is_ok_and(|metadata| self.known.holds(&metadata))
+            metadata.is_ok_and(|it| self.known.holds(Identity::of_open(&inner, &it)))
         };
         let is_secret = covered || is_known();
         if is_secret {

@@ -4,6 +4,8 @@
 //! as long as the daemon's hold on the project: a secret that was renamed while no daemon ran has only its name.
 
 use std::collections::HashMap;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant, SystemTime};
 
 use cap_fs_ext::MetadataExt;
@@ -20,6 +22,7 @@ const FRESH: Duration = Duration::from_secs(5);
 pub(super) struct Identity {
     /// Device and inode.
     place: (u64, u64),
+    /// Not all that tells of a file has it: with musl, the standard library's does not.
     born: Option<SystemTime>,
 }
 
@@ -30,6 +33,31 @@ impl Identity {
             place: (metadata.dev(), metadata.ino()),
             born: born.map(cap_std::time::SystemTime::into_std),
         }
+    }
+
+    /// Returns that of what is open. With musl, the standard library says no time of birth of it.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_open(file: impl AsFd, metadata: &Metadata) -> Self {
+        use rustix::fs::{AtFlags, StatxFlags, statx};
+
+        let identity = Self::of(metadata);
+        let born = || {
+            let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
+            let has_birth = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+            let seconds = u64::try_from(found.stx_btime.tv_sec).ok()?;
+            let born = Duration::new(seconds, found.stx_btime.tv_nsec);
+            has_birth.then(|| SystemTime::UNIX_EPOCH + born)
+        };
+        Self {
+            born: identity.born.or_else(born),
+            ..identity
+        }
+    }
+
+    /// Returns that of what is open.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn of_open<F>(_file: F, metadata: &Metadata) -> Self {
+        Self::of(metadata)
     }
 }
 
@@ -52,7 +80,8 @@ impl Known {
             }
             return;
         }
-        self.born.insert(identity.place, identity.born);
+        let born = self.born.entry(identity.place).or_default();
+        *born = identity.born.or(*born);
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -79,14 +108,18 @@ impl Known {
         self.born.contains_key(&(device, inode))
     }
 
-    pub(super) fn holds(&self, metadata: &Metadata) -> bool {
-        let identity = Identity::of(metadata);
-        self.born.get(&identity.place) == Some(&identity.born)
+    /// Returns whether it is a secret's. A number whose time of birth is not known, then or now, is one.
+    pub(super) fn holds(&self, identity: Identity) -> bool {
+        let Some(born) = self.born.get(&identity.place) else {
+            return false;
+        };
+        born.zip(identity.born)
+            .is_none_or(|(then, now)| then == now)
     }
 
     /// The same; a number that belongs to another file by now is forgotten.
     pub(super) fn confirm(&mut self, metadata: &Metadata) -> bool {
-        let holds = self.holds(metadata);
+        let holds = self.holds(Identity::of(metadata));
         if !holds {
             self.born.remove(&(metadata.dev(), metadata.ino()));
         }
@@ -117,18 +150,53 @@ mod tests {
     }
 
     #[test]
+    fn a_time_of_birth_that_is_not_known_makes_no_file_another_one() {
+        let [early, late] =
+            [1, 2].map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        let of = |born| Identity {
+            place: (1, 7),
+            born,
+        };
+        for (then, now, holds) in [
+            (Some(early), Some(early), true),
+            (Some(early), Some(late), false),
+            (Some(early), None, true),
+            (None, Some(late), true),
+            (None, None, true),
+        ] {
+            let mut known = Known::default();
+            known.add(of(then));
+            assert_eq!(known.holds(of(now)), holds, "{then:?} {now:?}");
+            // What was known of it stays.
+            known.add(of(None));
+            assert_eq!(known.holds(of(now)), holds, "{then:?} {now:?}");
+        }
+    }
+
+    #[test]
     fn the_number_of_a_secret_that_is_gone_makes_no_secret() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let metadata = Metadata::from_file(file.as_file()).unwrap();
-        let now = Identity::of(&metadata);
+        // As folders' entries are looked at.
+        let metadata_of = |path: &std::path::Path| {
+            let folder = path.parent().unwrap();
+            let folder = cap_std::fs::Dir::open_ambient_dir(folder, cap_std::ambient_authority());
+            folder
+                .unwrap()
+                .symlink_metadata(path.file_name().unwrap())
+                .unwrap()
+        };
+        let now = Identity::of_open(&file, &metadata);
         let mut known = Known::default();
         known.add(now);
-        assert!(known.confirm(&metadata));
+        assert!(known.holds(now) && known.confirm(&metadata));
         known.add(Identity {
             born: Some(SystemTime::UNIX_EPOCH),
             ..now
         });
-        assert!(!known.confirm(&metadata));
+        assert!(!known.holds(now));
+        let beside = metadata_of(file.path());
+        assert!(!known.confirm(&beside));
         let (device, inode) = now.place;
         assert!(!known.may_hold(device, inode));
     }

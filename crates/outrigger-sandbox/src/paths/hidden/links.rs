@@ -77,17 +77,23 @@ fn secrets_within(folder: &Dir, link: &Path) -> Vec<PathBuf> {
 
 /// Adds one; tells whether it is a folder that was not known.
 fn add(located: &Located<'_>, known: &mut Known) -> bool {
-    let metadata: Option<Metadata> = match located.found() {
+    let found: Option<(Metadata, Identity)> = match located.found() {
         // A root itself is never hidden: nothing could be run in it.
         Found::Folder(_) if located.relative() == "." => None,
-        Found::Folder(folder) => folder.dir_metadata().ok(),
-        Found::File => located.parent.symlink_metadata(&located.name).ok(),
+        Found::Folder(folder) => {
+            let metadata = folder.dir_metadata().ok();
+            metadata.map(|it| (it.clone(), Identity::of_open(folder, &it)))
+        }
+        Found::File => {
+            let metadata = located.parent.symlink_metadata(&located.name).ok();
+            metadata.map(|it| (it.clone(), Identity::of(&it)))
+        }
         Found::Missing | Found::Other(_) => None,
     };
-    let Some(metadata) = metadata else {
+    let Some((metadata, identity)) = found else {
         return false;
     };
-    let is_new = !known.holds(&metadata);
-    known.add(Identity::of(&metadata));
+    let is_new = !known.holds(identity);
+    known.add(identity);
     is_new && metadata.is_dir()
 }

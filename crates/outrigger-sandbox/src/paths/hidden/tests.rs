@@ -256,7 +256,7 @@ fn what_vanishes_meanwhile_is_not_hidden() {
         let dir = root.dir.open_dir(name).unwrap();
         let folder = Folder::read(&dir, Path::new(name), stamp(&dir).unwrap(), false, 9).unwrap();
         let metadata = dir.symlink_metadata("plain").unwrap();
-        known.add(crate::paths::secrets::Identity::of(&metadata));
+        known.add(Identity::of(&metadata));
         folder
     };
     let mut known = Known::default();
