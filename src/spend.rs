@@ -221,6 +221,11 @@ impl Spend {
         Caps::new(caps.into_iter().flatten().collect(), self.clone())
     }
 
+    /// Returns whether it is of whoever has the daemon's own token, and not of one of several users.
+    fn is_of_one_user(&self) -> bool {
+        self.user.user == User::default()
+    }
+
     /// Returns whether the user is asked at a cap.
     pub(crate) fn asks(&self) -> bool {
         self.shared.config.on_reach == OnReach::Ask

@@ -371,9 +371,9 @@ impl<'a> Ledger<'a> {
         count(&request, &self.caps, reserved, session, services);
     }
 
-    /// Returns how much is spent of the cap of which least is left.
+    /// Returns how much is spent of the user's cap of which least is left.
     pub(crate) fn budget_use(&self) -> Option<BudgetUse> {
-        let (scope, stand) = self.caps.tightest()?;
+        let (scope, stand) = self.caps.tightest_own()?;
         Some(BudgetUse {
             scope,
             spent_usd: stand.spent,

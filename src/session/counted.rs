@@ -29,9 +29,10 @@ impl Daemon {
             if self.stop.run_until_cancelled(pause).await.is_none() {
                 return;
             }
+            let word = self.quotas.next_word();
             let present = self.quotas.present();
-            // Each time, whoever is there: an earlier word may have been lost, or come late.
-            self.tell(&present, true).await;
+            // Each time, whoever is there: an earlier word may have been lost.
+            self.tell(word, &present, true).await;
             self.learn(&present).await;
         }
     }
@@ -45,9 +46,12 @@ impl Daemon {
         let counted = quota.session(most).ok_or(NoSession::Quota)?;
         if self.counts_everywhere() {
             let user = [(grant.user.clone(), Arc::clone(&quota))];
-            self.tell(&user, false).await;
+            self.tell(self.quotas.next_word(), &user, false).await;
             self.learn(&user).await;
             if quota.has_too_many_sessions(most) {
+                drop(counted);
+                // Else it stands in the way of one at another daemon until the next word.
+                self.tell(self.quotas.next_word(), &user, false).await;
                 return Err(NoSession::Quota);
             }
         }
@@ -55,7 +59,7 @@ impl Daemon {
     }
 
     /// Tells other daemons what users do here; where these are all, that no others do anything.
-    async fn tell(&self, users: &[(User, Arc<Quota>)], are_all: bool) {
+    async fn tell(&self, word: u64, users: &[(User, Arc<Quota>)], are_all: bool) {
         let Some(store) = &self.store else {
             return;
         };
@@ -64,9 +68,9 @@ impl Daemon {
             .map(|(user, quota)| (user.clone(), quota.activity()));
         let own: Vec<_> = own.collect();
         let told = async {
-            store.tell_activity(&own).await?;
+            store.tell_activity(word, &own).await?;
             match are_all {
-                true => store.end_activity(&names(users)).await,
+                true => store.end_activity(word, &names(users)).await,
                 false => Ok(()),
             }
         };
@@ -108,15 +112,24 @@ impl Session {
     /// Counts what the user has sent. Fails where that was as much in the last minute as one may, and where the user keeps as
     /// much as one may. How much runs at once is for each conversation to say, as it begins.
     pub(super) async fn count_send(&self) -> Result<(), SessionError> {
-        let most = self.daemon.services.config().auth.limits.sends_per_minute;
-        let problem = "this user has sent as much in a minute as one may (auth.limits.sends_per_minute); send it again later";
-        let counted = self.services.quota.send(most);
-        counted.map_err(|left| SessionError {
-            retry_after_ms: Some(millis(left)),
-            ..SessionError::new(SessionCode::QuotaExceeded, problem)
-        })?;
-        room(&self.daemon, self.store().as_ref(), &self.services.quota, 0).await
+        let quota = &self.services.quota;
+        count_request(&self.daemon, self.store().as_ref(), quota).await
     }
+}
+
+/// Counts what asks for something, as a send does.
+pub(super) async fn count_request(
+    daemon: &Daemon,
+    store: Option<&UserStore>,
+    quota: &Quota,
+) -> Result<(), SessionError> {
+    let most = daemon.services.config().auth.limits.sends_per_minute;
+    let problem = "this user has sent as much in a minute as one may (auth.limits.sends_per_minute); send it again later";
+    quota.send(most).map_err(|left| SessionError {
+        retry_after_ms: Some(millis(left)),
+        ..SessionError::new(SessionCode::QuotaExceeded, problem)
+    })?;
+    room(daemon, store, quota, 0).await
 }
 
 /// Fails where a user keeps as much as one may, or would with so many bytes more. Where the store cannot say, it is told by

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use outrigger_store::{Change, Cursor, Listing, TitleBy};
 
-use super::counted::room;
+use super::counted::count_request;
 use super::resolve::invalid;
 use super::{Daemon, Session, UserSessions};
 use crate::message::{ConversationId, SessionId};
@@ -106,7 +106,7 @@ impl Session {
         let updates = self.updates();
         let (daemon, quota) = (Arc::clone(&self.daemon), Arc::clone(&self.services.quota));
         self.with_store(id, async move |store| {
-            room(&daemon, Some(&store), &quota, 0).await?;
+            count_request(&daemon, Some(&store), &quota).await?;
             let session_id = fork(&store, &updates, &from, &wanted).await?;
             Ok(Event::SessionForkResult(answer::SessionForked {
                 session_id,
@@ -202,7 +202,7 @@ impl UserSessions {
         let (store, all) = (self.store()?, SessionFork::default());
         let quota = self.daemon().quotas.of(self.user());
         quota.grant_disk(self.grant().disk.as_ref());
-        room(self.daemon(), Some(&store), &quota, 0).await?;
+        count_request(self.daemon(), Some(&store), &quota).await?;
         fork(&store, &self.updates(), from, &all).await
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::Session;
-use super::counted::room;
+use super::counted::{count_request, room};
 use super::imports::{Incoming, Place};
 use super::kept::{failed, unchanged};
 use super::projects;
@@ -127,7 +127,7 @@ impl Session {
             }
             None => {
                 // Before a long file is on its way for nothing.
-                room(&self.daemon, Some(&store), &self.services.quota, 0).await?;
+                count_request(&self.daemon, Some(&store), &self.services.quota).await?;
                 let place = self.daemon.imports.begin().ok_or_else(|| {
                     let problem = "too many sessions are being imported at once; try again";
                     SessionError::new(SessionCode::RateLimited, problem)

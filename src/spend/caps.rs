@@ -215,11 +215,21 @@ impl Caps {
 
     /// Returns the cap of which least is left; `None` where there is none.
     pub(crate) fn tightest(&self) -> Option<(BudgetScope, Stand)> {
+        self.tightest_of(|_| true)
+    }
+
+    /// The same of those that are the user's own: what is left of the others would tell what other users spend.
+    pub(crate) fn tightest_own(&self) -> Option<(BudgetScope, Stand)> {
+        let is_alone = self.spend.is_of_one_user();
+        self.tightest_of(|scope| {
+            is_alone || !matches!(scope, BudgetScope::Daemon | BudgetScope::Provider)
+        })
+    }
+
+    fn tightest_of(&self, is_wanted: impl Fn(BudgetScope) -> bool) -> Option<(BudgetScope, Stand)> {
         let locked = self.locked();
-        let stands = locked.iter().filter_map(|(cap, sums)| {
-            let stand = sums.stand()?;
-            Some((cap.scope, stand))
-        });
+        let wanted = locked.iter().filter(|(cap, _)| is_wanted(cap.scope));
+        let stands = wanted.filter_map(|(cap, sums)| Some((cap.scope, sums.stand()?)));
         stands.min_by_key(|(_, stand)| stand.left())
     }
 

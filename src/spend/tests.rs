@@ -255,3 +255,19 @@ async fn a_user_who_is_there_is_not_forgotten_for_others() {
     let again = again.caps(owners(&session, &exchange), |_| false);
     assert_eq!(again.tightest().unwrap().1.spent, micros(60));
 }
+
+#[test]
+fn what_others_spend_is_not_told_to_a_user() {
+    let config = BudgetConfig {
+        user_day: Some(micros(1_000)),
+        ..config()
+    };
+    let (spend, _now) = at("2026-11-25T12:00:00Z", &config, Vec::new());
+    let (session, exchange) = (Arc::default(), Arc::default());
+    let of_anna = spend.of(&User::new("anna"), None);
+    for (spend, expected) in [(&spend, BudgetScope::Daemon), (&of_anna, BudgetScope::User)] {
+        let caps = spend.caps(owners(&session, &exchange), |_| false);
+        assert_eq!(caps.tightest().unwrap().0, BudgetScope::Daemon);
+        assert_eq!(caps.tightest_own().unwrap().0, expected);
+    }
+}

@@ -3,7 +3,7 @@
 //! What the user does at other daemons of the same database counts, too, as far as it is known here: `told` says it.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -20,32 +20,42 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// How often daemons of one database tell each other what users do.
 pub(crate) const EVERY: Duration = Duration::from_secs(2);
 
-/// What each user does, as long as one of its sessions is there.
+/// What each user does: as long as one of its sessions is there, and a minute after what it sent.
 #[derive(Debug, Default)]
-pub(crate) struct Quotas(Mutex<HashMap<User, Weak<Quota>>>);
+pub(crate) struct Quotas {
+    users: Mutex<HashMap<User, Arc<Quota>>>,
+    /// Words to other daemons so far.
+    words: AtomicU64,
+}
 
 impl Quotas {
     /// Returns that of a user.
     pub(crate) fn of(&self, user: &User) -> Arc<Quota> {
-        let mut users = self.0.lock();
-        // There are as many as have sessions.
-        users.retain(|_, quota| quota.strong_count() > 0);
-        if let Some(known) = users.get(user).and_then(Weak::upgrade) {
-            return known;
-        }
-        let quota = Arc::default();
-        users.insert(user.clone(), Arc::downgrade(&quota));
-        quota
+        let mut users = self.users.lock();
+        retain(&mut users);
+        Arc::clone(users.entry(user.clone()).or_default())
     }
 
-    /// Returns those of all who have sessions, or are about to.
+    /// Returns those of all who have sessions, are about to, or had one in the last minute.
     pub(crate) fn present(&self) -> Vec<(User, Arc<Quota>)> {
-        let users = self.0.lock();
+        let mut users = self.users.lock();
+        retain(&mut users);
         let present = users.iter();
         present
-            .filter_map(|(user, quota)| Some((user.clone(), quota.upgrade()?)))
+            .map(|(user, quota)| (user.clone(), Arc::clone(quota)))
             .collect()
     }
+
+    /// Returns the number of the next word to other daemons. It is taken before it is looked what the word says: so one with a
+    /// higher number knows all that those before it know.
+    pub(crate) fn next_word(&self) -> u64 {
+        self.words.fetch_add(1, Ordering::AcqRel) + 1
+    }
+}
+
+/// Takes away who has nothing here any more: as many are left as have sessions, or sent something in the last minute.
+fn retain(users: &mut HashMap<User, Arc<Quota>>) {
+    users.retain(|_, quota| Arc::strong_count(quota) > 1 || quota.activity().sends > 0);
 }
 
 /// Hooks of one user that are asked at once, of those of the whole daemon; further ones wait.
@@ -298,6 +308,19 @@ mod tests {
         assert_eq!(quota.send(Some(3)), Ok(()));
         assert_eq!(quota.send(Some(3)), Err(Duration::from_secs(10)));
         assert_eq!(quota.send(None), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_minute_is_not_over_with_the_last_session() {
+        let quotas = Quotas::default();
+        let anna = User::new("anna");
+        assert_eq!(quotas.of(&anna).send(Some(1)), Ok(()));
+        // Nobody has it now.
+        assert_eq!(quotas.of(&anna).send(Some(1)), Err(MINUTE));
+        assert_eq!(quotas.present().len(), 1);
+        tokio::time::sleep(MINUTE).await;
+        assert!(quotas.present().is_empty());
+        assert_eq!(quotas.of(&anna).send(Some(1)), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -115,19 +115,23 @@ impl AnyStore {
         }
     }
 
-    /// Tells other processes what users do at this one. A file is one process's.
-    pub fn tell_activity(&self, own: &[(User, Activity)]) -> BoxFuture<'static, Result<(), Error>> {
+    /// Tells other processes what users do at this one, in a word of this number. A file is one process's.
+    pub fn tell_activity(
+        &self,
+        word: u64,
+        own: &[(User, Activity)],
+    ) -> BoxFuture<'static, Result<(), Error>> {
         match &self.0 {
             UserStore::File(_) => Box::pin(std::future::ready(Ok(()))),
-            UserStore::Database(store) => store.tell_activity(own),
+            UserStore::Database(store) => store.tell_activity(word, own),
         }
     }
 
-    /// Tells other processes that no others than these users do anything at this one.
-    pub fn end_activity(&self, users: &[User]) -> BoxFuture<'static, Result<(), Error>> {
+    /// Tells other processes that before this word no others than these users did anything at this one.
+    pub fn end_activity(&self, word: u64, users: &[User]) -> BoxFuture<'static, Result<(), Error>> {
         match &self.0 {
             UserStore::File(_) => Box::pin(std::future::ready(Ok(()))),
-            UserStore::Database(store) => store.end_activity(users),
+            UserStore::Database(store) => store.end_activity(word, users),
         }
     }
 

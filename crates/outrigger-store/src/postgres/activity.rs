@@ -24,17 +24,14 @@ pub struct Activity {
 }
 
 /// Writes what users do at this process, in place of what was told of them before.
-const TELL: &str = "WITH own AS (SELECT * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) \
-     AS own (owner, sessions, exchanges, sends, ago)) \
-     INSERT INTO activity (node, owner, sessions, exchanges, sends, first_send) \
-     SELECT $1::bigint, own.owner, own.sessions, own.exchanges, own.sends, clock_timestamp() - ago * interval '1 ms' \
-     FROM own LEFT JOIN activity AS old ON old.owner = own.owner AND old.node = $1::bigint \
-     WHERE (old.sessions, old.exchanges, old.sends, 0) IS DISTINCT FROM (own.sessions, own.exchanges, 0, own.sends) \
-     ON CONFLICT (owner, node) DO UPDATE \
-     SET (sessions, exchanges, sends, first_send) = (excluded.sessions, excluded.exchanges, excluded.sends, excluded.first_send)";
+const TELL: &str = "INSERT INTO activity AS old (node, owner, sessions, exchanges, sends, first_send, word) \
+     SELECT $1::bigint, owner, sessions, exchanges, sends, clock_timestamp() - ago * interval '1 ms', $7::bigint \
+     FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) AS own (owner, sessions, exchanges, sends, ago) \
+     ON CONFLICT (owner, node) DO UPDATE SET (sessions, exchanges, sends, first_send, word) = \
+     (excluded.sessions, excluded.exchanges, excluded.sends, excluded.first_send, excluded.word) WHERE old.word < excluded.word";
 
-/// Takes away what was told of others than these.
-const END: &str = "DELETE FROM activity WHERE node = $1::bigint \
+/// Takes away what was told of others than these before a word.
+const END: &str = "DELETE FROM activity WHERE node = $1::bigint AND word < $3::bigint \
      AND NOT EXISTS (SELECT FROM unnest($2::text[]) AS own (owner) WHERE own.owner = activity.owner)";
 
 /// Reads what they do at the others that live.
@@ -44,10 +41,14 @@ const READ: &str = "SELECT owner, sum(sessions)::bigint, sum(exchanges)::bigint,
      WHERE owner = ANY($2::text[]) AND node <> $1::bigint AND expires > clock_timestamp() GROUP BY owner";
 
 impl Postgres {
-    /// Tells other processes what users do at this one.
-    pub fn tell_activity(&self, own: &[(User, Activity)]) -> BoxFuture<'static, Result<(), Error>> {
-        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let node = self.0.node;
+    /// Tells other processes what users do at this one. Words are numbered, before it is looked what they say: of a user the
+    /// latest counts, in whatever order they come.
+    pub fn tell_activity(
+        &self,
+        word: u64,
+        own: &[(User, Activity)],
+    ) -> BoxFuture<'static, Result<(), Error>> {
+        let (node, word) = (self.0.node, whole(word));
         let users = names(own.iter().map(|it| &it.0));
         let sessions: Vec<i64> = own.iter().map(|it| whole(it.1.sessions)).collect();
         let exchanges: Vec<i64> = own.iter().map(|it| whole(it.1.exchanges)).collect();
@@ -58,19 +59,23 @@ impl Postgres {
             client
                 .execute(
                     &statement,
-                    &[&node, &users, &sessions, &exchanges, &sends, &ago],
+                    &[&node, &users, &sessions, &exchanges, &sends, &ago, &word],
                 )
                 .await
                 .map(drop)
         })
     }
 
-    /// Tells other processes that no others than these users do anything at this one.
-    pub fn end_activity(&self, users: &[User]) -> BoxFuture<'static, Result<(), Error>> {
-        let (node, users) = (self.0.node, names(users.iter()));
+    /// Tells other processes that before this word no others than these users did anything at this one.
+    pub fn end_activity(&self, word: u64, users: &[User]) -> BoxFuture<'static, Result<(), Error>> {
+        let (node, word) = (self.0.node, whole(word));
+        let users = names(users.iter());
         self.read_of(None, async move |client: Object| {
             let statement = client.prepare_cached(END).await?;
-            client.execute(&statement, &[&node, &users]).await.map(drop)
+            client
+                .execute(&statement, &[&node, &users, &word])
+                .await
+                .map(drop)
         })
     }
 
@@ -102,4 +107,8 @@ impl Postgres {
 /// Returns the names of users as the server has them.
 fn names<'a>(users: impl Iterator<Item = &'a User>) -> Vec<String> {
     users.map(|it| clean(it.as_str()).into_owned()).collect()
+}
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -392,12 +392,12 @@ async fn what_users_do_is_known_to_other_processes_as_long_as_theirs_lives() {
         (anna.clone(), does(1, 0, 2, Some(4_000))),
         (ben.clone(), does(1, 1, 0, None)),
     ];
-    one.tell_activity(&of_one).await.unwrap();
-    two.tell_activity(&[(anna.clone(), does(2, 1, 3, Some(9_000)))])
+    one.tell_activity(1, &of_one).await.unwrap();
+    two.tell_activity(1, &[(anna.clone(), does(2, 1, 3, Some(9_000)))])
         .await
         .unwrap();
     three
-        .tell_activity(&[(nobody.clone(), does(7, 0, 0, None))])
+        .tell_activity(1, &[(nobody.clone(), does(7, 0, 0, None))])
         .await
         .unwrap();
     let all = |of_anna: Activity| {
@@ -415,13 +415,21 @@ async fn what_users_do_is_known_to_other_processes_as_long_as_theirs_lives() {
     );
     assert_eq!(known(three).await.len(), 2);
     assert!(one.activity(&[]).await.unwrap().is_empty());
+    // A word that comes late does not count, and what was said since is not taken away.
+    one.tell_activity(0, &[(ben.clone(), does(9, 9, 9, None))])
+        .await
+        .unwrap();
+    one.end_activity(1, &[]).await.unwrap();
+    assert_eq!(known(two).await, all(does(1, 0, 2, Some(4_000))));
     // Those who do nothing any more are not there.
-    one.end_activity(std::slice::from_ref(ben)).await.unwrap();
+    one.end_activity(2, std::slice::from_ref(ben))
+        .await
+        .unwrap();
     assert_eq!(
         known(three).await[0],
         (anna.clone(), does(2, 1, 3, Some(9_000)))
     );
-    one.end_activity(&[]).await.unwrap();
+    one.end_activity(3, &[]).await.unwrap();
     assert_eq!(known(three).await.len(), 1);
     // One that died does nothing, and one that was taken for dead says nothing more.
     let ends = "UPDATE node SET expires = '-infinity' WHERE name = 'three'";
@@ -432,7 +440,7 @@ async fn what_users_do_is_known_to_other_processes_as_long_as_theirs_lives() {
     place.sql("DELETE FROM node WHERE name = 'three'");
     assert_eq!(count(&place, "activity"), 1);
     let told = three
-        .tell_activity(&[(ben.clone(), does(1, 0, 0, None))])
+        .tell_activity(2, &[(ben.clone(), does(1, 0, 0, None))])
         .await;
     assert!(matches!(told, Err(Error::Failing(_))), "{told:?}");
     // The wall of its rows.
