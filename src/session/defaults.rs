@@ -1,6 +1,6 @@
 //! What a session's client configured for the sends to come. Pure.
 
-use super::resolve::{is_looser, is_more, is_other, refuse_locked};
+use super::resolve::{check_model, is_looser, is_more, is_other, refuse_locked};
 use crate::config::Config;
 use crate::message::{OnViolation, TrustLevel};
 use crate::permission::{ApprovalPolicy, Workflow};
@@ -100,6 +100,7 @@ impl Defaults {
         config: &Config,
         provider: &str,
     ) -> Result<(), SessionError> {
+        check_model(wanted.model.as_deref())?;
         let chat = &config.chat;
         let changes = [
             ("chat.trust_level", is_looser(wanted.trust_level, config)),

@@ -35,6 +35,9 @@ const MAX_ID_BYTES: usize = 256;
 /// The most turns of one exchange.
 const MAX_TURNS: u32 = 200;
 
+/// The longest name of a model, in bytes.
+const MAX_MODEL: usize = 256;
+
 /// Settles everything about an exchange that a send leaves open, but for the model where nobody names
 /// one: it stays empty, and its exchange asks for the first one. An error names the field.
 pub(crate) fn setup(
@@ -66,6 +69,7 @@ pub(crate) fn setup(
         .ok_or_else(|| no_provider("field `provider`: ", &provider_id, providers))?;
     let limits = limits(send.limits, workflow);
     let output = output(send)?;
+    check_model(send.model.as_deref())?;
     Ok(Setup {
         conversation_id: send.conversation_id.clone(),
         message_id,
@@ -108,6 +112,16 @@ pub(crate) fn setup(
         provider_id,
         first_model: instance.first_model,
     })
+}
+
+/// Refuses a name of a model that is longer than any: it is kept with the session and with each request.
+pub(super) fn check_model(name: Option<&str>) -> Result<(), SessionError> {
+    match name.map(str::len) {
+        Some(bytes) if bytes > MAX_MODEL => Err(invalid(format!(
+            "field `model`: a name has {MAX_MODEL} bytes at most, and this one {bytes}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Finds a workflow; none where the name is empty.

@@ -16,7 +16,12 @@ async fn bad_frames_are_reported_and_the_socket_goes_on() {
         "[".repeat(200),
         "]".repeat(200)
     );
+    let model = "m".repeat(257);
+    let long = format!(r#"{{"type":"chat:send","content":"x","model":"{model}"}}"#);
+    let kept = format!(r#"{{"type":"session:configure","model":"{model}"}}"#);
     for (frame, code, part) in [
+        (long.as_str(), "invalid_payload", "256 bytes at most"),
+        (kept.as_str(), "invalid_payload", "256 bytes at most"),
         ("hello", "invalid_json", "chat:send"),
         ("[1]", "invalid_json", "an array"),
         ("{\"type\":", "invalid_json", "EOF"),
