@@ -17,8 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, Shared};
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use outrigger_store::User;
 use parking_lot::Mutex;
@@ -65,14 +64,11 @@ struct UserDay {
     account: Arc<Account>,
     /// What the user may spend by what was granted, as long as anybody has that: the least counts.
     granted: Mutex<Vec<Weak<Money>>>,
-    restored: Restored,
     read: LastRead,
 }
 
-/// When what was spent was read last, for whoever reads it again.
+/// When what the store has of a day was read last; held by whoever reads it.
 type LastRead = Arc<tokio::sync::Mutex<Option<Instant>>>;
-
-type Restored = Shared<BoxFuture<'static, ()>>;
 
 struct DayAccounts {
     config: BudgetConfig,
@@ -83,8 +79,6 @@ struct DayAccounts {
     daemon: Arc<Account>,
     /// Of the instances that have a cap.
     providers: BTreeMap<String, Arc<Account>>,
-    /// Done when what all have spent is known.
-    restored: Restored,
     read: LastRead,
     /// Whether other daemons spend, too.
     is_one_of_several: bool,
@@ -110,29 +104,20 @@ impl Spend {
         is_one_of_several: bool,
     ) -> Self {
         let providers = config.provider.iter();
-        let shared = Arc::new_cyclic(|begun: &Weak<DayAccounts>| {
-            let begun = Weak::clone(begun);
-            let restored = async move {
-                if let Some(begun) = begun.upgrade().filter(|it| it.has_caps()) {
-                    begun.read_all().await;
-                }
-            };
-            DayAccounts {
-                days: Days::new(config.zone.clone()),
-                since,
-                users: Mutex::default(),
-                daemon: Arc::new(Account::limited(config.daemon_day)),
-                providers: providers
-                    .filter_map(|(name, budget)| {
-                        Some((name.clone(), Arc::new(Account::limited(Some(budget.day?)))))
-                    })
-                    .collect(),
-                config: config.clone(),
-                clock,
-                restored: restored.boxed().shared(),
-                read: LastRead::default(),
-                is_one_of_several,
-            }
+        let shared = Arc::new(DayAccounts {
+            days: Days::new(config.zone.clone()),
+            since,
+            users: Mutex::default(),
+            daemon: Arc::new(Account::limited(config.daemon_day)),
+            providers: providers
+                .filter_map(|(name, budget)| {
+                    Some((name.clone(), Arc::new(Account::limited(Some(budget.day?)))))
+                })
+                .collect(),
+            config: config.clone(),
+            clock,
+            read: LastRead::default(),
+            is_one_of_several,
         });
         let user = shared.day_of(&User::default());
         Self { shared, user }
@@ -168,21 +153,22 @@ impl Spend {
         }
     }
 
-    /// Waits until what was spent today is known. What other daemons have spent is as it was a few seconds ago, where the store
-    /// answers in time.
-    pub(crate) async fn restored(&self) {
+    /// Waits until what was spent today is known, as far as there are caps for it. What other daemons have spent is as it was a
+    /// few seconds ago, where the store answers in time.
+    pub(crate) async fn known(&self) {
         let (shared, user) = (&self.shared, &self.user);
-        if !shared.is_one_of_several {
-            return user.restored.clone().await;
-        }
         self.limit_day();
         if user.account.stand().is_some() {
-            let (shared, of) = (Arc::clone(shared), Arc::clone(user));
-            again(&user.read, async move { shared.read(&of).await }).await;
+            let (all, of) = (Arc::clone(shared), Arc::clone(user));
+            shared
+                .up_to_date(&user.read, async move { all.read(&of).await })
+                .await;
         }
         if shared.has_caps() {
             let all = Arc::clone(shared);
-            again(&shared.read, async move { all.read_all().await }).await;
+            shared
+                .up_to_date(&shared.read, async move { all.read_all().await })
+                .await;
         }
     }
 
@@ -241,59 +227,48 @@ impl Spend {
     }
 }
 
-/// Reads what was spent where that was done too long ago, and waits for it as long as anybody may: it goes on after that, one
-/// at a time.
-async fn again(last: &LastRead, read: impl Future<Output = ()> + Send + 'static) {
-    let reading = async {
-        let mut last = Arc::clone(last).lock_owned().await;
-        if last.is_some_and(|last| last.elapsed() < FRESH) {
-            return;
-        }
-        let reading = tokio::spawn(async move {
-            read.await;
-            *last = Some(Instant::now());
-        });
-        reading.await.ok();
-    };
-    if tokio::time::timeout(PATIENCE, reading).await.is_err() {
-        tracing::warn!("it takes too long to read what was spent today; what is known here counts");
-    }
-}
-
 impl DayAccounts {
     /// Returns the day of a user, as somebody of its sessions has it, or anew.
-    fn day_of(self: &Arc<Self>, user: &User) -> Arc<UserDay> {
+    fn day_of(&self, user: &User) -> Arc<UserDay> {
         let mut users = self.users.lock();
         if users.len() >= MAX_USERS {
             // Who is present has one, too.
             users.retain(|_, day| Arc::strong_count(day) > 1);
         }
         let day = users.entry(user.clone()).or_insert_with(|| {
-            let (shared, user, of_user) = (Arc::downgrade(self), user.clone(), user.clone());
-            Arc::new_cyclic(|own: &Weak<UserDay>| {
-                let own = Weak::clone(own);
-                let restored = async move {
-                    let Some(shared) = shared.upgrade() else {
-                        return;
-                    };
-                    shared.restored.clone().await;
-                    if user == User::default() && shared.config.user_day.is_none() {
-                        return;
-                    }
-                    if let Some(own) = own.upgrade() {
-                        shared.read(&own).await;
-                    }
-                };
-                UserDay {
-                    user: of_user,
-                    read: LastRead::default(),
-                    account: Arc::default(),
-                    granted: Mutex::default(),
-                    restored: restored.boxed().shared(),
-                }
+            Arc::new(UserDay {
+                user: user.clone(),
+                account: Arc::default(),
+                granted: Mutex::default(),
+                read: LastRead::default(),
             })
         });
         Arc::clone(day)
+    }
+
+    /// Has it read what the store has of today: once, or again where other daemons spend, too. With others, whoever waits for it
+    /// waits no longer than anybody may; it goes on after that, one at a time.
+    async fn up_to_date(&self, last: &LastRead, read: impl Future<Output = ()> + Send + 'static) {
+        let is_fresh = |at: Instant| !self.is_one_of_several || at.elapsed() < FRESH;
+        let reading = async {
+            let mut last = Arc::clone(last).lock_owned().await;
+            if last.is_some_and(is_fresh) {
+                return;
+            }
+            let reading = tokio::spawn(async move {
+                read.await;
+                *last = Some(Instant::now());
+            });
+            reading.await.ok();
+        };
+        if !self.is_one_of_several {
+            return reading.await;
+        }
+        if tokio::time::timeout(PATIENCE, reading).await.is_err() {
+            tracing::warn!(
+                "it takes too long to read what was spent today; what is known here counts"
+            );
+        }
     }
 
     fn has_caps(&self) -> bool {
@@ -335,6 +310,8 @@ fn sum(spent: &[(String, Money)]) -> Money {
 
 #[cfg(test)]
 pub(crate) mod testing {
+    use futures::FutureExt as _;
+
     use super::*;
 
     /// Returns one without caps, by the clock of the machine.

@@ -22,7 +22,7 @@ impl Exchange<'_> {
     /// Reserves what a request is expected to cost. Asks the user where that is more than a cap allows which they may
     /// raise; the time does not count. An error says how to leave.
     pub(super) async fn afford(&mut self, request: &TurnRequest) -> Result<Reservation, Leave> {
-        self.context.services.spend.restored().await;
+        self.context.services.spend.known().await;
         let expected = self.expected(request);
         let next = self.price(expected)?;
         self.check_tokens(request, expected)?;

@@ -29,10 +29,10 @@ impl Daemon {
             if self.stop.run_until_cancelled(pause).await.is_none() {
                 return;
             }
-            let word = self.quotas.next_word();
+            let version = self.quotas.next_version();
             let present = self.quotas.present();
-            // Each time, whoever is there: an earlier word may have been lost.
-            self.tell(word, &present, true).await;
+            // Each time, whoever is there: what was told before may have been lost.
+            self.tell(version, &present, true).await;
             self.learn(&present).await;
         }
     }
@@ -46,12 +46,12 @@ impl Daemon {
         let counted = quota.session(most).ok_or(NoSession::Quota)?;
         if self.counts_everywhere() {
             let user = [(grant.user.clone(), Arc::clone(&quota))];
-            self.tell(self.quotas.next_word(), &user, false).await;
+            self.tell(self.quotas.next_version(), &user, false).await;
             self.learn(&user).await;
             if quota.has_too_many_sessions(most) {
                 drop(counted);
-                // Else it stands in the way of one at another daemon until the next word.
-                self.tell(self.quotas.next_word(), &user, false).await;
+                // Else it stands in the way of one at another daemon until it is told anew.
+                self.tell(self.quotas.next_version(), &user, false).await;
                 return Err(NoSession::Quota);
             }
         }
@@ -59,7 +59,7 @@ impl Daemon {
     }
 
     /// Tells other daemons what users do here; where these are all, that no others do anything.
-    async fn tell(&self, word: u64, users: &[(User, Arc<Quota>)], are_all: bool) {
+    async fn tell(&self, version: u64, users: &[(User, Arc<Quota>)], are_all: bool) {
         let Some(store) = &self.store else {
             return;
         };
@@ -68,9 +68,9 @@ impl Daemon {
             .map(|(user, quota)| (user.clone(), quota.activity()));
         let own: Vec<_> = own.collect();
         let told = async {
-            store.tell_activity(word, &own).await?;
+            store.tell_activity(version, &own).await?;
             match are_all {
-                true => store.end_activity(word, &names(users)).await,
+                true => store.end_activity(version, &names(users)).await,
                 false => Ok(()),
             }
         };

@@ -186,7 +186,7 @@ impl Session {
     /// Returns the error of a send of whose cap nothing is left, before anything is remembered of it.
     async fn exhausted(&self, setup: &Setup) -> Option<ChatError> {
         let (spend, config) = (&self.services.spend, &self.services.config());
-        spend.restored().await;
+        spend.known().await;
         let conversation = self.conversations.get(&setup.conversation_id);
         let owners = Owners {
             task: None,

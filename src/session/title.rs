@@ -147,7 +147,7 @@ async fn afforded(
     services: &Services,
 ) -> Result<String, String> {
     let spend = &services.spend;
-    spend.restored().await;
+    spend.known().await;
     let owners = Owners {
         task: None,
         exchange: None,

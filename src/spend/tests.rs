@@ -1,5 +1,7 @@
 //! Caps together: of several owners, over days, and begun anew with what was spent before.
 
+use futures::FutureExt as _;
+
 use super::*;
 
 fn micros(micros: i64) -> Money {
@@ -71,8 +73,8 @@ async fn what_was_spent_today_counts_after_a_restart() {
     let (spend, _now) = at("2026-11-25T12:00:00Z", &config, before);
     let (session, exchange) = (Arc::default(), Arc::default());
     let caps = spend.caps(owners(&session, &exchange), |_| false);
-    spend.restored().await;
-    spend.restored().await;
+    spend.known().await;
+    spend.known().await;
     let (scope, stand) = caps.tightest().unwrap();
     assert_eq!((scope, stand.spent), (BudgetScope::Provider, micros(45)));
     let reached = caps.reserve(micros(6)).unwrap_err();
@@ -106,18 +108,18 @@ async fn what_is_spent_at_other_daemons_counts_a_few_seconds_later() {
     let (session, exchange) = (Arc::default(), Arc::default());
     let caps = spend.caps(owners(&session, &exchange), |_| false);
     let stands = || (spend.user.account.spent(), spend.shared.daemon.spent());
-    spend.restored().await;
+    spend.known().await;
     assert_eq!(stands(), (micros(10), micros(20)));
     // What is spent here is not written yet.
     caps.add(micros(5));
     tokio::time::sleep(FRESH).await;
-    spend.restored().await;
+    spend.known().await;
     assert_eq!(stands(), (micros(15), micros(25)));
     *kept.lock() = 45;
-    spend.restored().await;
+    spend.known().await;
     assert_eq!(stands(), (micros(15), micros(25)), "it was read just now");
     tokio::time::sleep(FRESH).await;
-    spend.restored().await;
+    spend.known().await;
     assert_eq!(stands(), (micros(45), micros(90)));
     let reached = caps.reserve(micros(6)).unwrap_err();
     assert_eq!(reached.cap.scope, BudgetScope::User);
@@ -172,7 +174,7 @@ async fn each_user_has_a_day_of_its_own() {
     let spend = Spend::new(&config, clock, since, false);
     let (session, exchange) = (Arc::default(), Arc::default());
     let left = async |spend: &Spend| {
-        spend.restored().await;
+        spend.known().await;
         let caps = spend.caps(owners(&session, &exchange), |_| false);
         let (scope, stand) = caps.tightest().unwrap();
         assert_eq!(scope, BudgetScope::User);
@@ -244,7 +246,7 @@ async fn a_user_who_is_there_is_not_forgotten_for_others() {
     let (spend, _now) = at("2026-11-25T12:00:00Z", &config, Vec::new());
     let (session, exchange) = (Arc::default(), Arc::default());
     let anna = spend.of(&User::new("anna"), None);
-    anna.restored().await;
+    anna.known().await;
     let caps = anna.caps(owners(&session, &exchange), |_| false);
     caps.add(micros(60));
     for other in 0..=MAX_USERS {

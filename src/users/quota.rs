@@ -24,8 +24,8 @@ pub(crate) const EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     users: Mutex<HashMap<User, Arc<Quota>>>,
-    /// Words to other daemons so far.
-    words: AtomicU64,
+    /// The version of what was told other daemons last.
+    version: AtomicU64,
 }
 
 impl Quotas {
@@ -46,10 +46,10 @@ impl Quotas {
             .collect()
     }
 
-    /// Returns the number of the next word to other daemons. It is taken before it is looked what the word says: so one with a
-    /// higher number knows all that those before it know.
-    pub(crate) fn next_word(&self) -> u64 {
-        self.words.fetch_add(1, Ordering::AcqRel) + 1
+    /// Returns the version of what other daemons are told next. It is taken before it is looked what that is: so a higher
+    /// version knows all that those before it know.
+    pub(crate) fn next_version(&self) -> u64 {
+        self.version.fetch_add(1, Ordering::AcqRel) + 1
     }
 }
 
@@ -83,23 +83,12 @@ pub(crate) struct Quota {
     sends: Mutex<VecDeque<Instant>>,
     sessions: AtomicUsize,
     exchanges: AtomicUsize,
-    /// What the user does at other daemons.
-    elsewhere: Mutex<Elsewhere>,
+    /// What the user does at other daemons, and when that was told.
+    elsewhere: Mutex<Option<(Activity, Instant)>>,
     /// How many bytes the user may keep by what was granted, as long as anybody has that: the least counts.
     disk: Mutex<Vec<Weak<u64>>>,
     /// What commands of conversations share, as long as those are there.
     pods: Mutex<Vec<Weak<OnceLock<Pod>>>>,
-}
-
-/// What a user does at other daemons, as it was told last.
-#[derive(Clone, Copy, Debug, Default)]
-struct Elsewhere {
-    sessions: u64,
-    exchanges: u64,
-    sends: u64,
-    first_send: Option<Instant>,
-    /// When it was told.
-    at: Option<Instant>,
 }
 
 /// One of what is counted, until it is dropped.
@@ -126,18 +115,13 @@ impl Quota {
             sends.push_back(now);
             return Ok(());
         }
-        let first = sends
-            .front()
-            .copied()
-            .into_iter()
-            .chain(elsewhere.first_send)
-            .min();
-        let left = first.map_or(MINUTE, |first| MINUTE.saturating_sub(now - first));
-        // What is over at another daemon is known here once that one has told it.
-        Err(if elsewhere.sends > 0 {
-            left.max(EVERY)
-        } else {
-            left
+        let first = sends.front().map(|first| now - *first);
+        let left = first.max(elsewhere.first_send);
+        let left = left.map_or(MINUTE, |ago| MINUTE.saturating_sub(ago));
+        Err(match elsewhere.sends {
+            0 => left,
+            // What is over at another daemon is known here once that one has told it.
+            _ => left.max(EVERY),
         })
     }
 
@@ -167,20 +151,7 @@ impl Quota {
 
     /// Notes what the user does at other daemons.
     pub(crate) fn told(&self, activity: Activity) {
-        let Activity {
-            sessions,
-            exchanges,
-            sends,
-            first_send,
-        } = activity;
-        let now = Instant::now();
-        *self.elsewhere.lock() = Elsewhere {
-            sessions,
-            exchanges,
-            sends,
-            first_send: first_send.and_then(|ago| now.checked_sub(ago)),
-            at: Some(now),
-        };
+        *self.elsewhere.lock() = Some((activity, Instant::now()));
     }
 
     /// Returns whether there are more sessions than may be, those at other daemons counted.
@@ -192,13 +163,22 @@ impl Quota {
         most.is_some_and(|most| all > most)
     }
 
-    fn elsewhere(&self) -> Elsewhere {
-        let mut elsewhere = *self.elsewhere.lock();
-        // Nothing that was sent then counts any more, whatever was sent since.
-        if elsewhere.at.is_none_or(|at| at.elapsed() >= MINUTE) {
-            elsewhere.sends = 0;
+    /// Returns what the user does at other daemons, as far as it was told.
+    fn elsewhere(&self) -> Activity {
+        let Some((told, at)) = *self.elsewhere.lock() else {
+            return Activity::default();
+        };
+        let since = at.elapsed();
+        // Nothing that was sent then counts after a minute, whatever was sent since.
+        let (sends, first_send) = match since < MINUTE {
+            true => (told.sends, told.first_send.map(|ago| ago + since)),
+            false => (0, None),
+        };
+        Activity {
+            sends,
+            first_send,
+            ..told
         }
-        elsewhere
     }
 
     /// Counts a request that waits for a provider or an MCP server; `None` where there are as many as may be.

@@ -16,6 +16,7 @@ mod places;
 mod storm;
 #[cfg(target_os = "linux")]
 mod syncs;
+mod talker;
 mod witness;
 
 use serde_json::{Value, json};

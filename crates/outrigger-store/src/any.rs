@@ -115,23 +115,27 @@ impl AnyStore {
         }
     }
 
-    /// Tells other processes what users do at this one, in a word of this number. A file is one process's.
+    /// Tells other processes what users do at this one, in a version that goes up each time. A file is one process's.
     pub fn tell_activity(
         &self,
-        word: u64,
+        version: u64,
         own: &[(User, Activity)],
     ) -> BoxFuture<'static, Result<(), Error>> {
         match &self.0 {
             UserStore::File(_) => Box::pin(std::future::ready(Ok(()))),
-            UserStore::Database(store) => store.tell_activity(word, own),
+            UserStore::Database(store) => store.tell_activity(version, own),
         }
     }
 
-    /// Tells other processes that before this word no others than these users did anything at this one.
-    pub fn end_activity(&self, word: u64, users: &[User]) -> BoxFuture<'static, Result<(), Error>> {
+    /// Tells other processes that before this version no others than these users did anything at this one.
+    pub fn end_activity(
+        &self,
+        version: u64,
+        users: &[User],
+    ) -> BoxFuture<'static, Result<(), Error>> {
         match &self.0 {
             UserStore::File(_) => Box::pin(std::future::ready(Ok(()))),
-            UserStore::Database(store) => store.end_activity(word, users),
+            UserStore::Database(store) => store.end_activity(version, users),
         }
     }
 

@@ -112,7 +112,7 @@ impl User<'_> {
             input: text_tokens(texts.sum::<usize>() + system.len()),
             output: u64::from(most),
         };
-        context.services.spend.restored().await;
+        context.services.spend.known().await;
         let reserved = self.afford(&known, expected)?;
         let tokens = expected.input.saturating_add(expected.output);
         let entry = setup.rates.enter(context.session.id.as_str(), tokens);

@@ -9,8 +9,8 @@ CREATE UNLOGGED TABLE activity (
     -- Of the last minute, and when the first of them was.
     sends BIGINT NOT NULL,
     first_send TIMESTAMPTZ,
-    -- Which word of the process this is: one that comes late does not count.
-    word BIGINT NOT NULL,
+    -- Goes up each time that the process tells it: what comes late does not count.
+    version BIGINT NOT NULL,
     PRIMARY KEY (owner, node)
 );
 CREATE INDEX activity_of_node ON activity (node);

@@ -24,14 +24,14 @@ pub struct Activity {
 }
 
 /// Writes what users do at this process, in place of what was told of them before.
-const TELL: &str = "INSERT INTO activity AS old (node, owner, sessions, exchanges, sends, first_send, word) \
+const TELL: &str = "INSERT INTO activity AS old (node, owner, sessions, exchanges, sends, first_send, version) \
      SELECT $1::bigint, owner, sessions, exchanges, sends, clock_timestamp() - ago * interval '1 ms', $7::bigint \
      FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) AS own (owner, sessions, exchanges, sends, ago) \
-     ON CONFLICT (owner, node) DO UPDATE SET (sessions, exchanges, sends, first_send, word) = \
-     (excluded.sessions, excluded.exchanges, excluded.sends, excluded.first_send, excluded.word) WHERE old.word < excluded.word";
+     ON CONFLICT (owner, node) DO UPDATE SET (sessions, exchanges, sends, first_send, version) = \
+     (excluded.sessions, excluded.exchanges, excluded.sends, excluded.first_send, excluded.version) WHERE old.version < excluded.version";
 
-/// Takes away what was told of others than these before a word.
-const END: &str = "DELETE FROM activity WHERE node = $1::bigint AND word < $3::bigint \
+/// Takes away what was told of others than these before a version.
+const END: &str = "DELETE FROM activity WHERE node = $1::bigint AND version < $3::bigint \
      AND NOT EXISTS (SELECT FROM unnest($2::text[]) AS own (owner) WHERE own.owner = activity.owner)";
 
 /// Reads what they do at the others that live.
@@ -41,14 +41,14 @@ const READ: &str = "SELECT owner, sum(sessions)::bigint, sum(exchanges)::bigint,
      WHERE owner = ANY($2::text[]) AND node <> $1::bigint AND expires > clock_timestamp() GROUP BY owner";
 
 impl Postgres {
-    /// Tells other processes what users do at this one. Words are numbered, before it is looked what they say: of a user the
-    /// latest counts, in whatever order they come.
+    /// Tells other processes what users do at this one. The version goes up each time, before it is looked what they do: of a user
+    /// the highest one counts, in whatever order they come.
     pub fn tell_activity(
         &self,
-        word: u64,
+        version: u64,
         own: &[(User, Activity)],
     ) -> BoxFuture<'static, Result<(), Error>> {
-        let (node, word) = (self.0.node, whole(word));
+        let (node, version) = (self.0.node, whole(version));
         let users = names(own.iter().map(|it| &it.0));
         let sessions: Vec<i64> = own.iter().map(|it| whole(it.1.sessions)).collect();
         let exchanges: Vec<i64> = own.iter().map(|it| whole(it.1.exchanges)).collect();
@@ -59,21 +59,25 @@ impl Postgres {
             client
                 .execute(
                     &statement,
-                    &[&node, &users, &sessions, &exchanges, &sends, &ago, &word],
+                    &[&node, &users, &sessions, &exchanges, &sends, &ago, &version],
                 )
                 .await
                 .map(drop)
         })
     }
 
-    /// Tells other processes that before this word no others than these users did anything at this one.
-    pub fn end_activity(&self, word: u64, users: &[User]) -> BoxFuture<'static, Result<(), Error>> {
-        let (node, word) = (self.0.node, whole(word));
+    /// Tells other processes that before this version no others than these users did anything at this one.
+    pub fn end_activity(
+        &self,
+        version: u64,
+        users: &[User],
+    ) -> BoxFuture<'static, Result<(), Error>> {
+        let (node, version) = (self.0.node, whole(version));
         let users = names(users.iter());
         self.read_of(None, async move |client: Object| {
             let statement = client.prepare_cached(END).await?;
             client
-                .execute(&statement, &[&node, &users, &word])
+                .execute(&statement, &[&node, &users, &version])
                 .await
                 .map(drop)
         })

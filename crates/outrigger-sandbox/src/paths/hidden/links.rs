@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cap_std::fs::{Dir, Metadata};
+use cap_std::fs::Dir;
 
 use super::super::secrets::{Identity, Known};
 use super::super::walk::{Found, Located};
@@ -77,23 +77,23 @@ fn secrets_within(folder: &Dir, link: &Path) -> Vec<PathBuf> {
 
 /// Adds one; tells whether it is a folder that was not known.
 fn add(located: &Located<'_>, known: &mut Known) -> bool {
-    let found: Option<(Metadata, Identity)> = match located.found() {
+    let found = match located.found() {
         // A root itself is never hidden: nothing could be run in it.
         Found::Folder(_) if located.relative() == "." => None,
         Found::Folder(folder) => {
             let metadata = folder.dir_metadata().ok();
-            metadata.map(|it| (it.clone(), Identity::of_open(folder, &it)))
+            metadata.map(|it| (Identity::of_open(folder, &it), it.is_dir()))
         }
         Found::File => {
             let metadata = located.parent.symlink_metadata(&located.name).ok();
-            metadata.map(|it| (it.clone(), Identity::of(&it)))
+            metadata.map(|it| (Identity::of(&it), it.is_dir()))
         }
         Found::Missing | Found::Other(_) => None,
     };
-    let Some((metadata, identity)) = found else {
+    let Some((identity, is_folder)) = found else {
         return false;
     };
     let is_new = !known.holds(identity);
     known.add(identity);
-    is_new && metadata.is_dir()
+    is_new && is_folder
 }

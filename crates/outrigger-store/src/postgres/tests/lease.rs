@@ -415,7 +415,7 @@ async fn what_users_do_is_known_to_other_processes_as_long_as_theirs_lives() {
     );
     assert_eq!(known(three).await.len(), 2);
     assert!(one.activity(&[]).await.unwrap().is_empty());
-    // A word that comes late does not count, and what was said since is not taken away.
+    // What comes late does not count, and what was told since is not taken away.
     one.tell_activity(0, &[(ben.clone(), does(9, 9, 9, None))])
         .await
         .unwrap();
