@@ -41,14 +41,11 @@ pub(super) fn cache_key<'a>(request: &Request<'a>, quirks: &Quirks) -> Option<&'
 pub(super) fn tool(tool: &ToolSpec, dialect: Dialect, notices: &mut Vec<Notice>) -> Value {
     let (schema, notice) = schema::of_tool(tool, dialect);
     notices.extend(notice);
-    json!({
-        "type": "function",
-        "function": {
-            "name": wire_name(&tool.name),
-            "description": tool.description,
-            "parameters": schema,
-        },
-    })
+    let mut function = json!({"name": wire_name(&tool.name), "description": tool.description});
+    set(&mut function, "parameters", schema);
+    let mut described = json!({"type": "function"});
+    set(&mut described, "function", function);
+    described
 }
 
 /// Returns the items of a reply that the same provider instance and model made in the same format.

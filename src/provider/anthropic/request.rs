@@ -100,7 +100,7 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         "model": request.model,
         "max_tokens": max_tokens,
         "system": has_system.then(|| [content::text(request.system)]),
-        "tools": has_tools.then_some(tools),
+        "tools": null,
         "tool_choice": has_tools.then_some(tool_choice),
         "messages": null,
         "thinking": plan.field(),
@@ -111,6 +111,9 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
     });
     let compacts = request.compact.is_some() || history.begins_compacted;
     set(&mut body, "messages", Value::Array(history.messages));
+    if has_tools {
+        set(&mut body, "tools", Value::Array(tools));
+    }
     let mut body = without_nulls(body);
     cache::mark(&mut body);
     if !capabilities.images {
@@ -174,11 +177,9 @@ fn tools(request: &Request<'_>) -> (Vec<Value>, Vec<Notice>) {
         let (input_schema, notice) = schema::of_tool(tool, Dialect::Anthropic);
         notices.extend(notice);
         let description = Some(&tool.description).filter(|text| !text.trim().is_empty());
-        without_nulls(json!({
-            "name": wire_name(&tool.name),
-            "description": description,
-            "input_schema": input_schema,
-        }))
+        let mut described = json!({"name": wire_name(&tool.name), "description": description});
+        set(&mut described, "input_schema", input_schema);
+        without_nulls(described)
     });
     (tools.collect(), notices)
 }

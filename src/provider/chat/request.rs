@@ -45,7 +45,7 @@ pub(in crate::provider) fn body(
     let mut body = json!({
         "model": request.model,
         "messages": null,
-        "tools": tools,
+        "tools": null,
         "tool_choice": tool_choice,
         "response_format": form.map(output::response_format),
         "provider": (has_tools && quirks.routed).then(|| json!({"require_parameters": true})),
@@ -64,6 +64,7 @@ pub(in crate::provider) fn body(
         "messages",
         history::messages(request, quirks, provider),
     );
+    set(&mut body, "tools", tools.unwrap_or_default());
     without_nulls(body)
 }
 

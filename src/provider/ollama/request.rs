@@ -30,12 +30,11 @@ impl Target<'_> {
 
     pub(super) fn body(&self, request: &Request<'_>) -> (Value, Vec<Notice>) {
         let mut notices = Vec::new();
-        let tools = self.has_tools(request).then(|| {
-            let tools = request
-                .tools
-                .iter()
-                .map(|spec| tool(spec, Dialect::Ollama, &mut notices));
-            tools.collect::<Vec<_>>()
+        let tools: Option<Value> = self.has_tools(request).then(|| {
+            let tools = request.tools.iter();
+            tools
+                .map(|spec| tool(spec, Dialect::Ollama, &mut notices))
+                .collect()
         });
         if wants_tools(request) && tools.is_none() {
             notices.push(no_tools(request.model));
@@ -47,7 +46,7 @@ impl Target<'_> {
         let mut body = json!({
             "model": request.model,
             "messages": null,
-            "tools": tools,
+            "tools": null,
             "think": request.thinking.and_then(|thinking| self.think(thinking)),
             "format": request.output,
             "stream": true,
@@ -61,6 +60,7 @@ impl Target<'_> {
             })),
         });
         set(&mut body, "messages", Value::Array(self.messages(request)));
+        set(&mut body, "tools", tools.unwrap_or_default());
         (without_nulls(body), notices)
     }
 

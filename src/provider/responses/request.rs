@@ -43,7 +43,7 @@ pub(in crate::provider) fn body(
         "model": request.model,
         "instructions": Some(request.system).filter(|system| !system.trim().is_empty()),
         "input": null,
-        "tools": tools,
+        "tools": null,
         "tool_choice": tool_choice,
         "store": false,
         "text": request.output.filter(|_| quirks.output).map(form),
@@ -58,6 +58,7 @@ pub(in crate::provider) fn body(
         "stream_options": plain,
     });
     set(&mut body, "input", input(request, quirks, provider));
+    set(&mut body, "tools", tools.unwrap_or_default());
     without_nulls(body)
 }
 
@@ -83,13 +84,15 @@ fn answer_tool(schema: &Value) -> Value {
 fn tool(tool: &ToolSpec, notices: &mut Vec<Notice>) -> Value {
     let (schema, notice) = schema::of_tool(tool, Dialect::Responses);
     notices.extend(notice);
-    json!({
+    let mut described = json!({
         "type": "function",
         "name": wire_name(&tool.name),
         "description": tool.description,
-        "parameters": schema,
+        "parameters": null,
         "strict": false,
-    })
+    });
+    set(&mut described, "parameters", schema);
+    described
 }
 
 fn reasoning(request: &Request<'_>, quirks: &Quirks) -> Option<Value> {
