@@ -3,7 +3,7 @@
 //! Shared by every tool that starts a process. What may run at all is decided before.
 
 mod background;
-mod changed;
+mod before;
 mod hosts;
 mod limits;
 mod tracked;
@@ -28,6 +28,7 @@ use crate::sandbox::{
     Restored, Sandbox, environment,
 };
 
+use before::Before;
 use hosts::Hosts;
 pub(super) use hosts::MAX_REFUSED;
 use view::{Shown, View};
@@ -76,11 +77,11 @@ pub(super) struct Remarks {
     pub(super) settings_changed: Vec<String>,
 }
 
-/// A program that runs, the sandbox mode that it runs in, and what its user's programs ran by before.
+/// A program that runs, the sandbox mode that it runs in, and what there was before.
 struct Begun {
     process: Process,
     mode: Mode,
-    settings: Settings,
+    before: Before,
     questions: mpsc::Receiver<HostQuestion>,
 }
 
@@ -193,16 +194,18 @@ impl Exec {
         }
     }
 
-    /// Starts a program, whose questions for hosts come where `asks`; fails with what the model reads of that.
+    /// Starts a program, whose questions for hosts come where `asks`, after a look at the project's files where it `changes`
+    /// them; fails with what the model reads of that.
     async fn begin(
         &self,
         command: &mut Command,
         asks: bool,
+        changes: bool,
         run: &Run<'_>,
     ) -> Result<Begun, Box<Output>> {
         let mode = self.sandbox.report().await.mode;
         // Each of them waits for a thread that looks at files.
-        let (covered, settings) = tokio::join!(self.cover(command, mode), self.settings());
+        let (covered, before) = tokio::join!(self.cover(command, mode), self.before(changes));
         if let Err(reason) = covered {
             return Err(Box::new(Output::error(reason)));
         }
@@ -231,24 +234,27 @@ impl Exec {
         Ok(Begun {
             process,
             mode,
-            settings,
+            before,
             questions,
         })
     }
 
     /// Runs a program to its end, its time limit or a cancel, and says what it came to. `hosts` are those that it may connect
-    /// to without a question; `None` where the network as a whole was decided about.
+    /// to without a question; `None` where the network as a whole was decided about. Where it `changes` the project's files,
+    /// it is said which.
     pub(super) async fn run(
         &self,
         mut command: Command,
         hosts: Option<HostList>,
+        changes: bool,
         run: &Run<'_>,
     ) -> Output {
-        let begun = self.begin(&mut command, hosts.is_some(), run).await;
+        let asks = hosts.is_some();
+        let begun = self.begin(&mut command, asks, changes, run).await;
         let Begun {
             mut process,
             mode,
-            settings,
+            before,
             questions,
         } = match begun {
             Ok(begun) => begun,
@@ -300,13 +306,16 @@ impl Exec {
                 output.content.push(Part::text(hint));
             }
         }
-        let remarks = self
-            .remarks(&process, &collected.exit, &command.limits, &settings)
-            .await;
+        // Each of them waits for a thread that looks at files.
+        let (remarks, changed) = tokio::join!(
+            self.remarks(&process, &collected.exit, &command.limits, &before.settings),
+            self.changed_since(before.tree, run.redactor),
+        );
         output
             .content
             .extend(remarks.texts.into_iter().map(Part::text));
         output.metadata.settings_changed = remarks.settings_changed;
+        output.metadata.changed = changed;
         output
     }
 
@@ -332,13 +341,6 @@ impl Exec {
             texts,
             settings_changed: changed,
         }
-    }
-
-    async fn settings(&self) -> Settings {
-        let roots = Arc::clone(&self.roots);
-        tokio::task::spawn_blocking(move || roots.settings())
-            .await
-            .unwrap_or_default()
     }
 
     /// Names in a command the files that it must not read and the repositories in the roots, found anew each time: the

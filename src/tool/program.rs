@@ -77,13 +77,8 @@ impl Prepared for ProgramCall {
                 // What it changes, and when, nobody waits for.
                 return Ok(exec.start(command, &line, hosts, &run).await);
             }
-            if effect == Effect::Reads {
-                return Ok(exec.run(command, hosts, &run).await);
-            }
-            let before = exec.tree().await;
-            let mut output = exec.run(command, hosts, &run).await;
-            output.metadata.changed = exec.changed_since(before, run.redactor).await;
-            Ok(output)
+            let changes = effect != Effect::Reads;
+            Ok(exec.run(command, hosts, changes, &run).await)
         })
     }
 }

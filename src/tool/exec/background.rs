@@ -7,10 +7,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tracing::Instrument as _;
 
 use super::super::background::{Background, Job, MAX_PORTS};
-use super::{Begun, Exec, OutputStream, Run, Stopped, hosts};
+use super::{Before, Begun, Exec, OutputStream, Run, Stopped, hosts};
 use crate::message::{BackgroundStatus, Part};
 use crate::sandbox::output::{self, Ended, Stream};
-use crate::sandbox::paths::Settings;
 use crate::sandbox::{Command, Process};
 use crate::tool::Output;
 use crate::tool::hosts::HostList;
@@ -43,11 +42,11 @@ impl Exec {
         };
         let (sender, mut ports) = mpsc::channel(MAX_PORTS);
         command.listening = Some(sender);
-        let begun = self.begin(&mut command, hosts.is_some(), run).await;
+        let begun = self.begin(&mut command, hosts.is_some(), false, run).await;
         let Begun {
             process,
             mode,
-            settings,
+            before,
             questions,
         } = match begun {
             Ok(begun) => begun,
@@ -66,7 +65,7 @@ impl Exec {
         }
         let task = self
             .clone()
-            .attend(process, settings, Arc::clone(&job), run.timeout, place);
+            .attend(process, before, Arc::clone(&job), run.timeout, place);
         // From here on the conversation owns it: nothing is awaited in between.
         jobs.add(Arc::clone(&job));
         job.outlet.announce(&job.known());
@@ -101,7 +100,7 @@ impl Exec {
     async fn attend(
         self,
         mut process: Process,
-        settings: Settings,
+        before: Before,
         job: Arc<Job>,
         limit: Duration,
         place: OwnedSemaphorePermit,
@@ -130,7 +129,7 @@ impl Exec {
             Ended::Stopped(Stopped::TimedOut) => BackgroundStatus::TimedOut,
         };
         let remarks = self
-            .remarks(&process, &collected.exit, &self.limits, &settings)
+            .remarks(&process, &collected.exit, &self.limits, &before.settings)
             .await;
         job.end(status, &collected.exit, remarks);
     }

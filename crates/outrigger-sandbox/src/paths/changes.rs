@@ -62,8 +62,8 @@ static THREADS: LazyLock<usize> = LazyLock::new(|| {
     threads.min(MAX_THREADS)
 });
 
-/// The files of the project at one moment.
-#[derive(Debug)]
+/// The files of the project at one moment; those of the default are not known.
+#[derive(Debug, Default)]
 pub struct Tree {
     folders: HashMap<PathBuf, Folder>,
     /// Folders that nothing is known of: ignored, closed to the daemon, or the kernel's.

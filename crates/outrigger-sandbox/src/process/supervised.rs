@@ -130,18 +130,17 @@ async fn start(
     };
     let outside = users::outside(shared, command, mode, purpose)?;
     // Each of them waits for a thread that looks at files.
-    let (closed, places, references, folders, group, names, ready) = tokio::join!(
+    let (closed, places, repositories, folders, group, names, ready) = tokio::join!(
         closed,
         places::open(command),
-        references(shared, command, mode),
+        repositories(shared, command, mode),
         folders,
         make_group(shared, command, is_run && mode > Mode::None),
         about_names(&command.network),
         current(ready),
     );
-    let (places, references, folders) = (places?, references?, folders?);
+    let (places, (references, protection), folders) = (places?, repositories?, folders?);
     let (folders, quota) = folders.unzip();
-    let protection = protection(command, mode, &references).await?;
     let private_tmp = match folders {
         Some(_) => None,
         None => private_tmp(shared, command, mode).map_err(SpawnError::Helper)?,
@@ -309,6 +308,17 @@ fn private_tmp(shared: &Shared, command: &Command, mode: Mode) -> io::Result<Opt
         })?;
     }
     Ok(Some(path))
+}
+
+/// Returns what the user's settings of git name in each root, and what protects the repositories there.
+async fn repositories(
+    shared: &Shared,
+    command: &Command,
+    mode: Mode,
+) -> Result<(Vec<Arc<References>>, Protection), SpawnError> {
+    let references = references(shared, command, mode).await?;
+    let protection = protection(command, mode, &references).await?;
+    Ok((references, protection))
 }
 
 /// Returns what the user's settings of git name in each root; nothing where nobody needs it.
