@@ -90,7 +90,12 @@ impl Daemon {
         workspace: &Arc<Workspace>,
         grant: &Grant,
     ) -> Ready {
-        self.find_first_provider().await;
+        // Each of them takes as long as it takes.
+        let ((), sandbox, instructions) = tokio::join!(
+            self.find_first_provider(),
+            self.sandbox.clone(),
+            self.instructions(workspace, &grant.user),
+        );
         let settings = &self.services.settings;
         let config = &settings.now();
         let (project, project_error) = projects::shown(workspace);
@@ -109,13 +114,13 @@ impl Daemon {
             ),
             project,
             project_error,
-            sandbox: self.sandbox.clone().await,
+            sandbox,
             providers: providers::ready(&self.providers),
             tools: SessionTools::new(&workspace.registry, settings).all.names(),
             layers: LAYERS.to_vec(),
             features: features(config),
             workflows: workflows(config),
-            instructions: self.instructions(workspace, &grant.user).await,
+            instructions,
             operator: grant.may_operate(),
         }
     }
