@@ -304,6 +304,15 @@ fn move_all(from: &Path, to: &Path, certain: Option<u32>) -> io::Result<()> {
     Ok(())
 }
 
+/// Opens the list by which a process of one thread joins a group.
+///
+/// Version 1 has one of threads, too. A thread that adds itself there is moved at once; whoever moves a process waits until
+/// all processors have come by (a grace period of RCU, 10 to 20 ms), unless somebody did so just before.
+pub(crate) fn joined_by(group: &Path) -> io::Result<File> {
+    let open = |list| File::options().write(true).open(group.join(list));
+    open("tasks").or_else(|_| open("cgroup.procs"))
+}
+
 /// Writes to a file that is there: to make one is refused here in a way that does not say that it is missing.
 fn write(file: &Path, value: &str) -> io::Result<()> {
     io::Write::write_all(

@@ -182,13 +182,10 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
     code
 }
 
-/// Opens the lists of processes of the command's control groups, before the view of the file system changes; the worker
+/// Opens the lists by which the command's control groups are joined, before the view of the file system changes; the worker
 /// alone joins them, so that they can be removed here.
 fn open_groups(cleanup: &Cleanup) -> Result<Vec<File>, SetupError> {
-    let open = |group: &PathBuf| {
-        let list = File::options().write(true).open(group.join("cgroup.procs"));
-        list.during(Step::Cgroup, group.display())
-    };
+    let open = |group: &PathBuf| cgroup::joined_by(group).during(Step::Cgroup, group.display());
     cleanup.cgroups.iter().map(open).collect()
 }
 
@@ -204,7 +201,7 @@ struct Launch<'a> {
     calls: Option<&'a OwnedFd>,
     control: &'a Control,
     origin: Origin,
-    /// The lists of processes of its control groups.
+    /// The lists by which its control groups are joined.
     groups: &'a [File],
 }
 
