@@ -9,8 +9,8 @@ use super::merged::Merged;
 use super::origin::Origin;
 use super::variables;
 
-/// The compiled-in defaults, which hold every key that has one.
-pub(crate) const DEFAULTS: &str = include_str!("../../config/default.toml");
+/// The compiled-in defaults, which hold every key that has one: `config/default.toml`, as `build.rs` read it.
+const DEFAULTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/defaults.json"));
 
 /// Reads every source, or says of each that cannot be read why.
 pub(crate) fn merge(sources: &Sources) -> Result<Merged, Vec<ConfigError>> {
@@ -38,7 +38,7 @@ fn add(merged: &mut Merged, flag: &Override) {
 }
 
 pub(crate) fn defaults() -> Result<Map<String, Value>, ConfigError> {
-    toml::from_str(DEFAULTS).map_err(|error| ConfigError::at("config/default.toml", error))
+    serde_json::from_slice(DEFAULTS).map_err(|error| ConfigError::at("config/default.toml", error))
 }
 
 fn read_files(sources: &Sources) -> Result<Vec<FileLayer>, Vec<ConfigError>> {

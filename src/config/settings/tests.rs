@@ -6,7 +6,6 @@ use serde_json::Value as Json;
 
 use super::*;
 use crate::config::check::LOCKABLE;
-use crate::config::layers::DEFAULTS;
 use crate::config::origin::shown;
 use crate::units::{parse_duration, parse_size};
 
@@ -100,6 +99,9 @@ fn kind(root: &Json, schema: &Json) -> String {
     }
     .to_owned()
 }
+
+/// The file as it is written, with its comments.
+const DEFAULTS: &str = include_str!("../../../config/default.toml");
 
 fn defaults() -> Json {
     toml::from_str(DEFAULTS).expect("valid TOML")
