@@ -43,7 +43,7 @@ use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyLine, Surroundings};
 use crate::sandbox::paths::Roots;
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
-use crate::sandbox::{self, Mode};
+use crate::sandbox::{self, Mode, Zygote};
 use crate::server::auth::Gate;
 use crate::server::{self, Node, Shared, Waiting};
 use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions, Tenure};
@@ -98,6 +98,8 @@ pub struct Options {
     pub sources: Option<(Sources, Vec<Shown>)>,
     /// Spans of the log as they end, where they are to be sent.
     pub spans: Option<Ended>,
+    /// What the helpers of commands are made of, where that is there already.
+    pub zygote: Option<Zygote>,
 }
 
 /// Runs the daemon to its end; returns whether all is kept.
@@ -107,7 +109,7 @@ pub struct Options {
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal> {
     let close = CancellationToken::new();
-    let sandboxes = Sandboxes::new(&config, options.home.as_deref());
+    let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take());
     let bound = bind(config.server.address(), options.token.is_some())?;
     let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
@@ -171,7 +173,7 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
 /// [`Fatal`] where it cannot start.
 pub async fn run_agent(config: Config, mut options: Options) -> Result<Outcome, Fatal> {
     let close = CancellationToken::new();
-    let sandboxes = Sandboxes::new(&config, options.home.as_deref());
+    let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take());
     // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
     let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
     let built = assemble(config, &mut options, sandboxes, (&token, None)).await?;
@@ -267,8 +269,9 @@ async fn assemble(
     )?;
     let kept = (audit.clone(), store);
     let confined = sandboxes.confined.clone();
+    // From here on the daemon starts, and sees to it that nothing is left of what is tried.
+    sandboxes.try_out();
     let daemon = build(&config, options, roots.clone(), sandboxes, token, kept);
-    // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
     daemon.tasks.spawn(warn_of_users(Arc::clone(&daemon)));
     require_sandbox(&daemon, options.require_sandbox).await?;
     require_users(&confined, config.user_ids, roots.as_deref().ok()).await?;
@@ -405,13 +408,7 @@ fn build(
     let settings = Current::new(config.clone());
     let workspaces = Arc::new(Workspaces::new(common, roots, &settings, &notices));
     let tasks = TaskTracker::new();
-    let (sweeping, pods) = (sandbox.clone(), sandbox.clone());
-    // Not among the tasks that are waited for: what it does not come to, the next start removes.
-    tokio::spawn(async move {
-        // Each session waits for the first.
-        sweeping.report().await;
-        sweeping.sweep().await;
-    });
+    let pods = sandbox.clone();
     let own = workspaces.own();
     let hooks = Hooks::new(unconfined.clone(), options.redactor.clone());
     let launcher = |exec: &Exec| mcp::Launcher::new(exec.clone(), unconfined, options.home.clone());

@@ -14,8 +14,10 @@ use outrigger::config::{HINT, Loaded, Sources, load};
 use outrigger::daemon::{self, Options, Outcome};
 use outrigger::process::EnvironmentBlock;
 use outrigger::ready::{Fatal, complain, exit};
-use outrigger::sandbox::Mode;
 use outrigger::sandbox::environment::is_secret;
+#[cfg(target_os = "linux")]
+use outrigger::sandbox::helper::Split;
+use outrigger::sandbox::{Mode, Zygote};
 use outrigger::telemetry::{self, LogGuard, Redactor, traces};
 use outrigger::{chat, commands, lifecycle, process};
 use secrecy::SecretString;
@@ -35,6 +37,22 @@ fn main() -> ExitCode {
     {
         return outrigger::sandbox::helper::main();
     }
+    // Nothing is in memory yet that helpers should not begin with, but arguments and environment.
+    #[cfg(target_os = "linux")]
+    let zygote = match split() {
+        Some(Split::Helper) => {
+            let erased = process::harden().erase("outrigger __sandbox-exec");
+            // Else the daemon finds it gone, and executes what helpers are made of.
+            return match erased {
+                true => outrigger::sandbox::helper::main(),
+                false => ExitCode::FAILURE,
+            };
+        }
+        Some(Split::Daemon(zygote)) => Some(zygote),
+        None => None,
+    };
+    #[cfg(not(target_os = "linux"))]
+    let zygote = None;
     let block = process::harden();
     let line: Vec<_> = std::env::args_os().collect();
     let arguments = match Arguments::read(&line) {
@@ -42,11 +60,11 @@ fn main() -> ExitCode {
         Err(error) => return misused(&error),
     };
     match arguments.into_command() {
-        Command::Serve(arguments) => told(Fatal::tell, |log| serve(&arguments, block, log)),
+        Command::Serve(arguments) => told(Fatal::tell, |log| serve(&arguments, block, zygote, log)),
         // stdout is the protocol's.
         Command::Acp(arguments) => {
             let tell = |fatal: &Fatal| complain(&fatal.text());
-            told(tell, |log| acp(&arguments, block, log))
+            told(tell, |log| acp(&arguments, block, zygote, log))
         }
         Command::Chat(arguments) => chat::main(&arguments),
         Command::Run(arguments) => chat::run(&arguments),
@@ -58,6 +76,15 @@ fn main() -> ExitCode {
         Command::Token(command) => commands::token(&command),
         Command::Healthcheck(arguments) => commands::healthcheck(&arguments),
     }
+}
+
+/// Makes a fork of this program what the helpers of a daemon's commands are made of, where it is to be a daemon by its first
+/// argument. Where it is one without that, or the system refuses, the daemon executes what they are made of.
+#[cfg(target_os = "linux")]
+fn split() -> Option<Split> {
+    let first = std::env::args_os().nth(1)?;
+    let is_daemon = first == "serve" || first == "acp";
+    is_daemon.then(outrigger::sandbox::helper::split)?.ok()
 }
 
 /// Says what is wrong with the arguments, or what was asked of them; to who waits for the daemon's line, there too.
@@ -115,6 +142,7 @@ fn begin(
 fn serve(
     arguments: &ServeArguments,
     block: EnvironmentBlock,
+    zygote: Option<Zygote>,
     log: &mut Option<LogGuard>,
 ) -> Result<Outcome, Fatal> {
     let mut sources = Sources::of_process();
@@ -146,6 +174,7 @@ fn serve(
         warnings: loaded.warnings,
         sources: Some((sources, loaded.origins)),
         spans,
+        zygote,
     };
     run(block, daemon::run(loaded.config, options))
 }
@@ -154,6 +183,7 @@ fn serve(
 fn acp(
     arguments: &AcpArguments,
     block: EnvironmentBlock,
+    zygote: Option<Zygote>,
     log: &mut Option<LogGuard>,
 ) -> Result<Outcome, Fatal> {
     let mut sources = Sources::of_process();
@@ -166,6 +196,7 @@ fn acp(
         redactor,
         sources: Some((sources, loaded.origins)),
         spans,
+        zygote,
         ..Options::default()
     };
     run(block, daemon::run_agent(loaded.config, options))

@@ -51,7 +51,15 @@ pub fn harden() -> EnvironmentBlock {
 #[derive(Debug)]
 pub struct EnvironmentBlock {
     #[cfg(target_os = "linux")]
-    place: Option<(std::fs::File, std::ops::Range<u64>)>,
+    place: Option<(std::fs::File, Places)>,
+}
+
+/// Where in memory the arguments and, right behind them on every kernel that is known, the environment are.
+#[cfg(target_os = "linux")]
+#[derive(Debug, PartialEq, Eq)]
+struct Places {
+    arguments: std::ops::Range<u64>,
+    environment: std::ops::Range<u64>,
 }
 
 #[cfg(target_os = "linux")]
@@ -59,7 +67,7 @@ impl EnvironmentBlock {
     fn open() -> Self {
         let memory = || {
             let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-            let place = environment_of(&stat)?;
+            let place = places_of(&stat)?;
             let memory = std::fs::File::options()
                 .read(true)
                 .write(true)
@@ -76,11 +84,11 @@ impl EnvironmentBlock {
     /// To be called before other threads read the environment.
     pub fn forget(self, is_secret: impl Fn(&str, &str) -> bool) {
         use std::os::unix::fs::FileExt;
-        let Some((memory, place)) = self.place else {
+        let Some((memory, Places { environment, .. })) = self.place else {
             return;
         };
-        let length = usize::try_from(place.end.saturating_sub(place.start)).unwrap_or_default();
-        let mut block = vec![0; length.min(MAX_ENVIRONMENT_BYTES)];
+        let place = environment;
+        let mut block = vec![0; length(&place)];
         if memory.read_exact_at(&mut block, place.start).is_err() {
             return;
         }
@@ -90,6 +98,30 @@ impl EnvironmentBlock {
             memory.write_all_at(&zeros, at).unwrap_or_default();
         }
     }
+
+    /// Overwrites the whole environment and all arguments, and puts a name for lists of processes in their place. Returns
+    /// whether nothing is left of them.
+    #[must_use]
+    pub fn erase(self, name: &str) -> bool {
+        use std::os::unix::fs::FileExt;
+        let Some((memory, places)) = self.place else {
+            return false;
+        };
+        if places.arguments.end != places.environment.start {
+            return false;
+        }
+        let all = places.arguments.start..places.environment.end;
+        let mut text = vec![0; length(&all)];
+        if text.len() as u64 != all.end - all.start {
+            return false;
+        }
+        // The last byte stays zero: it ends the name.
+        let most = text.len().saturating_sub(1);
+        let name = name.as_bytes();
+        let name = name.get(..most).unwrap_or(name);
+        text.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
+        memory.write_all_at(&text, all.start).is_ok()
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -98,17 +130,28 @@ impl EnvironmentBlock {
     pub fn forget(self, _is_secret: impl Fn(&str, &str) -> bool) {}
 }
 
-/// Most of the environment that is looked at, in bytes: the kernel takes 6 MiB of arguments and environment together.
+/// Most of arguments or environment that is looked at, in bytes: the kernel takes 6 MiB of both together.
 #[cfg(target_os = "linux")]
-const MAX_ENVIRONMENT_BYTES: usize = 8 << 20;
+const MAX_BLOCK_BYTES: usize = 8 << 20;
 
-/// Where the environment is, from `/proc/self/stat`: its 50th and 51st fields, the name being the second.
 #[cfg(target_os = "linux")]
-fn environment_of(stat: &str) -> Option<std::ops::Range<u64>> {
+fn length(place: &std::ops::Range<u64>) -> usize {
+    let length = usize::try_from(place.end.saturating_sub(place.start)).unwrap_or_default();
+    length.min(MAX_BLOCK_BYTES)
+}
+
+/// Where arguments and environment are, from `/proc/self/stat`: its fields 48 to 51, the name being the second.
+#[cfg(target_os = "linux")]
+fn places_of(stat: &str) -> Option<Places> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_whitespace().skip(47);
-    let (start, end) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    (0 < start && start < end).then_some(start..end)
+    let mut fields = after_name.split_whitespace().skip(45);
+    let mut place = || Some(fields.next()?.parse().ok()?..fields.next()?.parse().ok()?);
+    let (arguments, environment) = (place()?, place()?);
+    let is_place = |it: &std::ops::Range<u64>| 0 < it.start && it.start <= it.end;
+    (is_place(&arguments) && is_place(&environment)).then_some(Places {
+        arguments,
+        environment,
+    })
 }
 
 /// Which parts of `NAME=VALUE` entries, each ended by a zero, are values of secrets.
@@ -196,10 +239,11 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_where_the_environment_is() {
+    fn the_kernel_says_where_arguments_and_environment_are() {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-        assert!(environment_of(&stat).is_some(), "{stat}");
-        assert_eq!(environment_of("1 (a) b) S 0"), None);
-        assert_eq!(environment_of(""), None);
+        let places = places_of(&stat).unwrap();
+        assert!(length(&places.arguments) > 1, "{stat}");
+        assert_eq!(places_of("1 (a) b) S 0"), None);
+        assert_eq!(places_of(""), None);
     }
 }

@@ -7,7 +7,7 @@ use crate::config::{Config, SandboxPolicy};
 use crate::protocol::{event, word};
 use crate::ready::Fatal;
 use crate::sandbox::paths::{Reach, RootName, Roots};
-use crate::sandbox::{self, HeldBy, IdRange, Limits, Mode, Sandbox};
+use crate::sandbox::{self, HeldBy, IdRange, Limits, Mode, Sandbox, Zygote};
 use crate::session::Daemon;
 use crate::users::not_apart;
 
@@ -18,7 +18,7 @@ pub(super) struct Sandboxes {
 }
 
 impl Sandboxes {
-    pub(super) fn new(config: &Config, home: Option<&Path>) -> Self {
+    pub(super) fn new(config: &Config, home: Option<&Path>, zygote: Option<Zygote>) -> Self {
         let bash = &config.tools.bash;
         let settings = sandbox::Settings {
             private_bytes: bash.tmp_size,
@@ -35,18 +35,26 @@ impl Sandboxes {
             ..settings.clone()
         });
         let confined = match bash.sandbox {
-            SandboxPolicy::Auto | SandboxPolicy::Unverified => {
-                let sandbox = Sandbox::new(settings);
-                // What it is tried with starts beside what follows.
-                sandbox.expect_command();
-                sandbox
-            }
+            SandboxPolicy::Auto | SandboxPolicy::Unverified => Sandbox::new(settings),
             SandboxPolicy::Off => unconfined.clone(),
         };
+        // What it is tried with starts beside what follows.
+        confined.expect_command(zygote);
         Self {
             confined,
             unconfined,
         }
+    }
+
+    /// Finds out what is enforced, beside the way to ready: it takes longer than the rest, and each session waits for it. Then
+    /// removes what an earlier daemon left.
+    pub(super) fn try_out(&self) {
+        let sandbox = self.confined.clone();
+        // Not among the tasks that are waited for: what it does not come to, the next start removes.
+        tokio::spawn(async move {
+            sandbox.report().await;
+            sandbox.sweep().await;
+        });
     }
 }
 

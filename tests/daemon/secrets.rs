@@ -339,3 +339,34 @@ async fn a_line_that_shows_a_secret_under_another_name_is_asked_for() {
         "{read}"
     );
 }
+
+/// Helpers are forks of the daemon's first moment, and their commands see what started them.
+#[tokio::test]
+async fn helpers_have_neither_the_arguments_nor_the_environment_of_the_daemon() {
+    const NAME: &str = "outrigger __sandbox-exec";
+    let (daemon, mut client, provider) = world(json!({})).await;
+    let line = "tr '\\0' '\\n' </proc/1/cmdline; echo; tr '\\0' '\\n' </proc/1/environ; echo end";
+    let result = run(&provider, &mut client, line).await;
+    if is_full(&client) {
+        let text = result["result"].as_str().unwrap();
+        assert!(text.contains(NAME), "{text}");
+        assert!(!text.contains("serve") && !text.contains("PATH="), "{text}");
+    }
+    let pid = daemon.pid;
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let zygote = children.split_whitespace().next().unwrap();
+    let line = std::fs::read(format!("/proc/{zygote}/cmdline")).unwrap();
+    assert_eq!(String::from_utf8_lossy(&line).trim_end_matches('\0'), NAME);
+    // Nobody but root may look.
+    if let Ok(environment) = std::fs::read(format!("/proc/{zygote}/environ")) {
+        let rest = String::from_utf8_lossy(&environment);
+        assert!(!rest.contains('='), "{rest}");
+    }
+    // Without it the program is executed again. One helper of it may wait already.
+    let mut kill = std::process::Command::new("kill");
+    assert!(kill.args(["-9", zygote]).status().unwrap().success());
+    for _ in 0..3 {
+        let result = run(&provider, &mut client, "echo well").await;
+        assert_eq!(result["result"], "well\n", "{result}");
+    }
+}

@@ -32,7 +32,7 @@ fn main() -> Result<std::process::ExitCode, Box<dyn std::error::Error>> {
             ceiling,
             ..Settings::new(std::env::home_dir())
         });
-        sandbox.expect_command();
+        sandbox.expect_command(None);
         let mode = sandbox.report().await.mode;
         let mut stdout = std::io::stdout();
         writeln!(stdout, "{mode} known after {:.2?}", began.elapsed())?;

@@ -1,7 +1,8 @@
-//! The other side of the sandbox: this binary, executed again as `outrigger __sandbox-exec`.
+//! The other side of the sandbox: a fork of this program's first moment, or the program executed again as
+//! `outrigger __sandbox-exec`.
 //!
 //! A small, single-threaded process may do what the daemon's own child after a fork may not (allocate, open,
-//! report), and starting it costs the same however big the daemon is. It is executed once, as the zygote, and takes
+//! report), and starting it costs the same however big the daemon is. There is one, the zygote, which takes
 //! orders from no one but its parent; each helper is a fork of it, takes its policy from a socket of its own, and then
 //! plays one of three parts:
 //!
@@ -48,6 +49,7 @@ use self::namespaces::Pod;
 use self::opened::Opened;
 use self::placeholders::Placeholders;
 use self::zygote::Origin;
+pub use self::zygote::{Split, Zygote, split};
 use super::layers::{SetupError, Step};
 use super::policy::{Cleanup, Notice, Policy, Work};
 use super::process::Reached;

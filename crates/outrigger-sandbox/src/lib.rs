@@ -66,7 +66,7 @@ pub use held::Held;
 pub use ids::IdRange;
 pub use layers::{HeldBy, LimitsReport, Ungrouped};
 pub use pod::Pod;
-pub use process::{Exit, Process, Reached, Restored, SpawnError};
+pub use process::{Exit, Process, Reached, Restored, SpawnError, Zygote};
 pub use quota::Overfull;
 
 #[cfg(target_os = "linux")]
@@ -366,9 +366,10 @@ impl Sandbox {
         process::sweep(&self.shared).await;
     }
 
-    /// Makes ready for commands and for finding out what is enforced, while the caller does something else.
-    pub fn expect_command(&self) {
-        process::prepare_helper(&self.shared);
+    /// Makes ready for commands and for finding out what is enforced, while the caller does something else. What helpers are
+    /// made of is `zygote`, or executed.
+    pub fn expect_command(&self, zygote: Option<Zygote>) {
+        process::prepare_helper(&self.shared, zygote);
     }
 
     async fn probed(&self) -> &SandboxReport {

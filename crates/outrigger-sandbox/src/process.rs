@@ -24,6 +24,7 @@ use supervised as on_linux;
 #[cfg(not(target_os = "linux"))]
 use without as on_linux;
 
+pub use on_linux::Zygote;
 pub(super) use on_linux::{State, pod, pods_removed, prepare_helper, sweep, try_caches, try_users};
 pub(super) use platform::{limits, spawn};
 

@@ -1,5 +1,6 @@
-//! The process of which each helper is a fork. It is executed once, with the daemon, so that the dynamic linker has done its
-//! work before there is a command.
+//! The process of which each helper is a fork. It is there before any command is, so that the dynamic linker has done its
+//! work: a fork of the daemon's first moment ([`split`]), or an execution of the same program where nobody split or somebody
+//! killed it.
 //!
 //! What it has, every helper begins with, and so it has next to nothing: one thread, the socket on which the daemon asks
 //! for helpers, and no environment. A request is one byte with descriptors: the helper's own socket, on which its task
@@ -25,6 +26,49 @@ pub(super) struct Origin {
     /// `None` where it is outside of this process's namespace.
     pub(super) daemon: Option<Pid>,
     pub(super) zygote: Pid,
+}
+
+/// What has become of the caller of [`split`].
+#[derive(Debug)]
+pub enum Split {
+    /// It is what it was, and has this way to its helpers.
+    Daemon(Zygote),
+    /// It is what helpers are made of, and [`main`](super::main) is to be called.
+    Helper,
+}
+
+/// The way to a zygote. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Zygote(UnixStream);
+
+impl Zygote {
+    pub(crate) fn into_socket(self) -> UnixStream {
+        self.0
+    }
+}
+
+/// Makes a fork of the caller what helpers are made of. It has all that the caller has in memory: to be called before there
+/// is a secret, or where what is secret is overwritten in the fork.
+///
+/// # Errors
+///
+/// Where the system has no more processes or descriptors, or the caller has more than one thread. It is what it was.
+pub fn split() -> io::Result<Split> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    if let Fork::Parent(_) = raw::fork()? {
+        return Ok(Split::Daemon(Zygote(ours)));
+    }
+    let quiet = || {
+        rustix::stdio::dup2_stdin(theirs)?;
+        rustix::stdio::dup2_stdout(&null)?;
+        rustix::stdio::dup2_stderr(&null)
+    };
+    match quiet() {
+        Ok(()) => Ok(Split::Helper),
+        // It must not go on as a second daemon.
+        Err(_) => std::process::exit(i32::from(super::FAILED)),
+    }
 }
 
 /// Forks helpers as long as the daemon asks for them. Returns in each of them, and with `None` at its own end.

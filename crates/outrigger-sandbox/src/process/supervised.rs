@@ -40,6 +40,7 @@ use crate::cgroup::Groups;
 use crate::closed::Closed;
 use crate::git::watch::{Watch, Watches};
 use crate::git::{self, Protection, References};
+pub use crate::helper::Zygote;
 use crate::ids::Table;
 use crate::layers::{Layers, Step};
 use crate::outgoing::Attended;
@@ -402,8 +403,8 @@ pub(crate) async fn sweep(shared: &Shared) {
     pod::sweep(&shared.state.helpers, shared.settings.temporary.clone()).await;
 }
 
-pub(crate) fn prepare_helper(shared: &Shared) {
-    shared.state.helpers.prepare();
+pub(crate) fn prepare_helper(shared: &Shared, zygote: Option<Zygote>) {
+    shared.state.helpers.prepare(zygote);
 }
 
 impl Process {

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use super::{Process, Reached, Restored, SpawnError};
 use crate::{Mode, Overfull, Pod, Settings, Shared};
 
+/// The way to what helpers are forks of, which there is on Linux alone.
+#[derive(Debug)]
+pub enum Zygote {}
+
 #[derive(Debug)]
 pub(crate) struct State;
 
@@ -52,4 +56,4 @@ pub(crate) async fn pods_removed(_shared: &Shared) {}
 
 pub(crate) async fn sweep(_shared: &Shared) {}
 
-pub(crate) fn prepare_helper(_shared: &Shared) {}
+pub(crate) fn prepare_helper(_shared: &Shared, _zygote: Option<Zygote>) {}

@@ -1,9 +1,9 @@
 //! The helpers of commands and pods: where they are asked for, and what is left to do about one that runs.
 //!
-//! They are forks of one process, the zygote, which executes this binary once and then waits for requests: a fork takes
-//! less than an execution, most of which is the dynamic linker's. It is started by the first task at the latest, anew where
-//! somebody killed it, and ends with the daemon's end of its socket. One helper waits always, so that not even its fork is
-//! part of a command's time.
+//! They are forks of one process, the zygote, which waits for requests: a fork takes less than an execution, most of which is
+//! the dynamic linker's. The daemon brings one along; without one it is executed by the first task, and again where somebody
+//! killed it. It ends with the daemon's end of its socket. One helper waits always, so that not even its fork is part of a
+//! command's time.
 
 use std::io::{self, PipeReader, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,7 +21,7 @@ use tokio::process::{ChildStderr, ChildStdout, Command as Spawner};
 use tokio::time::timeout;
 
 use super::{SpawnError, StdinPipe, children};
-use crate::helper::raw;
+use crate::helper::{self, raw};
 use crate::layers::Step;
 use crate::pod::Namespaces;
 use crate::policy::Task;
@@ -142,9 +142,12 @@ impl Helpers {
         Ok(helper)
     }
 
-    /// Has a helper wait for the next task.
-    pub(crate) fn prepare(&self) {
+    /// Has a helper wait for the next task, a fork of this zygote where one is given.
+    pub(crate) fn prepare(&self, zygote: Option<helper::Zygote>) {
         let mut started = self.started.lock();
+        if let Some(zygote) = zygote {
+            started.zygote = Zygote::of(zygote.into_socket(), None).ok();
+        }
         if started.waiting.is_none() {
             // The next task will meet an error again, and its user be told.
             started.waiting = started
@@ -220,17 +223,25 @@ fn written(task: &Task) -> Result<OwnedFd, SpawnError> {
 struct Zygote {
     /// Does not block: one that takes nothing is replaced.
     socket: BlockingStream,
-    _process: children::Started,
+    /// `None` where it was forked before there was a list of children: it is taken in as an orphan is.
+    _process: Option<children::Started>,
 }
 
 impl Zygote {
+    fn of(socket: BlockingStream, process: Option<children::Started>) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket,
+            _process: process,
+        })
+    }
+
     /// Starts it with one end of a socket as its standard input.
     ///
     /// No other descriptor but the standard three is inherited, so that the standard library may use its fast way to
     /// spawn, whose cost does not grow with the daemon's memory.
     fn start(binary: &Path) -> io::Result<Self> {
         let (socket, theirs) = BlockingStream::pair()?;
-        socket.set_nonblocking(true)?;
         let process = children::Started::spawn(
             Spawner::new(binary)
                 .arg(HELPER_ARGUMENT)
@@ -239,10 +250,7 @@ impl Zygote {
                 .stdout(Stdio::null())
                 .stderr(Stdio::null()),
         )?;
-        Ok(Self {
-            socket,
-            _process: process,
-        })
+        Self::of(socket, Some(process))
     }
 }
 
