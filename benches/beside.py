@@ -4,9 +4,10 @@
     benches/beside.py OLD NEW [ROUNDS]
 
 What `benches/daemon.py` measures of one, as the median of all rounds, and the ratio. OLD may be from before sessions were kept
-(it knows no `store`); NEW runs with its store and without, so that what keeping costs is seen apart. Python's standard library only.
+(it knows no `store`); NEW runs with its store, which is there from the start before, and without, so that what keeping costs is
+seen apart. Python's standard library only.
 """
-import importlib.util, pathlib, statistics, sys, threading
+import importlib.util, pathlib, statistics, sys, tempfile, threading
 
 spec = importlib.util.spec_from_file_location("daemon", pathlib.Path(__file__).with_name("daemon.py"))
 daemon = importlib.util.module_from_spec(spec)
@@ -37,12 +38,15 @@ def main():
     server = daemon.Server(("127.0.0.1", 0), daemon.Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port = server.server_address[1]
+    state = tempfile.TemporaryDirectory()
+    store = {"store": {"path": state.name + "/outrigger.db"}}
     columns = {
         "old": lambda sandbox: WithoutStore(old, port, sandbox),
-        "new": lambda sandbox: daemon.Daemon(new, port, sandbox),
+        "new": lambda sandbox: daemon.Daemon(new, port, sandbox, store),
         "new, nothing kept": lambda sandbox: daemon.Daemon(new, port, sandbox, {"store": {"enabled": False}}),
     }
     times = {}
+    measured(columns["new"], "off")
     for _ in range(rounds):
         times.setdefault(("a bare shell", ""), []).append(statistics.median(daemon.spawn() for _ in range(20)))
         for column, start in columns.items():
