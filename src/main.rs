@@ -37,13 +37,14 @@ fn main() -> ExitCode {
     {
         return outrigger::sandbox::helper::main();
     }
+    let block = process::harden();
     // Nothing is in memory yet that helpers should not begin with, but arguments and environment.
     #[cfg(target_os = "linux")]
-    let zygote = match split() {
+    let zygote = match split(&block) {
         Some(Split::Helper) => {
-            let erased = process::harden().erase("outrigger __sandbox-exec");
-            // Else the daemon finds it gone, and executes what helpers are made of.
-            return match erased {
+            // It is the way to the daemon's memory.
+            drop(block);
+            return match process::erase_arguments("outrigger __sandbox-exec") {
                 true => outrigger::sandbox::helper::main(),
                 false => ExitCode::FAILURE,
             };
@@ -53,7 +54,6 @@ fn main() -> ExitCode {
     };
     #[cfg(not(target_os = "linux"))]
     let zygote = None;
-    let block = process::harden();
     let line: Vec<_> = std::env::args_os().collect();
     let arguments = match Arguments::read(&line) {
         Ok(arguments) => arguments,
@@ -79,12 +79,15 @@ fn main() -> ExitCode {
 }
 
 /// Makes a fork of this program what the helpers of a daemon's commands are made of, where it is to be a daemon by its first
-/// argument. Where it is one without that, or the system refuses, the daemon executes what they are made of.
+/// argument, and arguments and environment can be erased in a fork, as they can in this process. Where it is one without
+/// that, or the system refuses, the daemon executes what they are made of.
 #[cfg(target_os = "linux")]
-fn split() -> Option<Split> {
+fn split(block: &EnvironmentBlock) -> Option<Split> {
     let first = std::env::args_os().nth(1)?;
     let is_daemon = first == "serve" || first == "acp";
-    is_daemon.then(outrigger::sandbox::helper::split)?.ok()
+    (is_daemon && block.can_be_erased())
+        .then(outrigger::sandbox::helper::split)?
+        .ok()
 }
 
 /// Says what is wrong with the arguments, or what was asked of them; to who waits for the daemon's line, there too.

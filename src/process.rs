@@ -99,22 +99,34 @@ impl EnvironmentBlock {
         }
     }
 
+    /// Whether the arguments can be overwritten together with the environment: not where the program may be executed but not
+    /// read, or has capabilities of its own.
+    pub fn can_be_erased(&self) -> bool {
+        self.all().is_some()
+    }
+
+    /// Where all of it is.
+    fn all(&self) -> Option<(&std::fs::File, std::ops::Range<u64>)> {
+        let (
+            memory,
+            Places {
+                arguments,
+                environment,
+            },
+        ) = self.place.as_ref()?;
+        let all = arguments.start..environment.end;
+        let is_one = arguments.end == environment.start && length(&all) < MAX_BLOCK_BYTES;
+        is_one.then_some((memory, all))
+    }
+
     /// Overwrites the whole environment and all arguments, and puts a name for lists of processes in their place. Returns
-    /// whether nothing is left of them.
-    #[must_use]
-    pub fn erase(self, name: &str) -> bool {
+    /// whether it could.
+    fn erase(&self, name: &str) -> bool {
         use std::os::unix::fs::FileExt;
-        let Some((memory, places)) = self.place else {
+        let Some((memory, all)) = self.all() else {
             return false;
         };
-        if places.arguments.end != places.environment.start {
-            return false;
-        }
-        let all = places.arguments.start..places.environment.end;
         let mut text = vec![0; length(&all)];
-        if text.len() as u64 != all.end - all.start {
-            return false;
-        }
         // The last byte stays zero: it ends the name.
         let most = text.len().saturating_sub(1);
         let name = name.as_bytes();
@@ -122,6 +134,21 @@ impl EnvironmentBlock {
         text.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
         memory.write_all_at(&text, all.start).is_ok()
     }
+}
+
+/// Overwrites the arguments and the environment of this process, a fork of one that was [hardened](harden), and gives it a name for
+/// lists of processes. Returns whether it could. What the dynamic loader took of its own variables, `LD_LIBRARY_PATH` for one, it
+/// keeps.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn erase_arguments(name: &str) -> bool {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
+    // Its own memory is closed to it, too, as long as it is not.
+    let opened =
+        set_dumpable_behavior(DumpableBehavior::Dumpable).map(|()| EnvironmentBlock::open());
+    let closed = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    opened.is_ok_and(|block| block.erase(name)) && closed.is_ok()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -21,7 +21,7 @@ use super::{Metadata, Output, OutputStream, Run};
 use crate::message::Part;
 use crate::runtime::Stopwatch;
 use crate::sandbox::output::{self, Ended, Stream, TOTAL_BYTES};
-use crate::sandbox::paths::{Reach, RootName, Roots, Settings};
+use crate::sandbox::paths::{Reach, RootName, Roots, Settings, Tree};
 use crate::sandbox::programs::Programs;
 use crate::sandbox::{
     Command, Exit, GitAccess, HostQuestion, Limits, Mode, Network, Overfull, Pod, Process,
@@ -76,6 +76,9 @@ pub(super) struct Remarks {
     /// What editors, shells or agents run by, and is other than before.
     pub(super) settings_changed: Vec<String>,
 }
+
+/// What the model reads of a program that did not start, and the project's files before.
+type NotBegun = Box<(Output, Option<Tree>)>;
 
 /// A program that runs, the sandbox mode that it runs in, and what there was before.
 struct Begun {
@@ -195,19 +198,19 @@ impl Exec {
     }
 
     /// Starts a program, whose questions for hosts come where `asks`, after a look at the project's files where it `changes`
-    /// them; fails with what the model reads of that.
+    /// them.
     async fn begin(
         &self,
         command: &mut Command,
         asks: bool,
         changes: bool,
         run: &Run<'_>,
-    ) -> Result<Begun, Box<Output>> {
+    ) -> Result<Begun, NotBegun> {
         let mode = self.sandbox.report().await.mode;
         // Each of them waits for a thread that looks at files.
         let (covered, before) = tokio::join!(self.cover(command, mode), self.before(changes));
         if let Err(reason) = covered {
-            return Err(Box::new(Output::error(reason)));
+            return Err(Box::new((Output::error(reason), before.tree)));
         }
         command.user = Some(run.owner.to_owned());
         if command.git >= GitAccess::Create {
@@ -225,12 +228,13 @@ impl Exec {
         // What runs holds the last way to ask, so that the questions end with it.
         command.hosts = None;
         command.listening = None;
-        let process = started.map_err(|error| {
-            let program = &command.program;
-            Box::new(Output::error(format!(
-                "failed to start `{program}`: {error}"
-            )))
-        })?;
+        let process = match started {
+            Ok(process) => process,
+            Err(error) => {
+                let reason = format!("failed to start `{}`: {error}", command.program);
+                return Err(Box::new((Output::error(reason), before.tree)));
+            }
+        };
         Ok(Begun {
             process,
             mode,
@@ -249,16 +253,20 @@ impl Exec {
         changes: bool,
         run: &Run<'_>,
     ) -> Output {
-        let asks = hosts.is_some();
-        let begun = self.begin(&mut command, asks, changes, run).await;
+        let begun = self.begin(&mut command, hosts.is_some(), changes, run);
         let Begun {
             mut process,
             mode,
             before,
             questions,
-        } = match begun {
+        } = match begun.await {
             Ok(begun) => begun,
-            Err(output) => return *output,
+            Err(failed) => {
+                // It may have begun after all, and been given up.
+                let (mut output, tree) = *failed;
+                output.metadata.changed = self.changed_since(tree, run.redactor).await;
+                return output;
+            }
         };
         let view = || View::new(run.redactor, self.output_cap);
         let (mut stdout, mut stderr) = (view(), view());

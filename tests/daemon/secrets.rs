@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::provider::Turn;
-use crate::support::{Client, Daemon, Provider};
+use crate::support::{Client, Daemon, Provider, eventually};
 
 /// What no tool may show.
 const SECRET: &str = "THE-SECRET-OF-THE-PROJECT";
@@ -369,4 +369,7 @@ async fn helpers_have_neither_the_arguments_nor_the_environment_of_the_daemon() 
         let result = run(&provider, &mut client, "echo well").await;
         assert_eq!(result["result"], "well\n", "{result}");
     }
+    // And it is taken in.
+    let left = std::path::PathBuf::from(format!("/proc/{zygote}"));
+    eventually("the end of the first one", async || !left.exists()).await;
 }

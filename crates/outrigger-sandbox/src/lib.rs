@@ -366,8 +366,8 @@ impl Sandbox {
         process::sweep(&self.shared).await;
     }
 
-    /// Makes ready for commands and for finding out what is enforced, while the caller does something else. What helpers are
-    /// made of is `zygote`, or executed.
+    /// Makes ready for commands and for finding out what is enforced, while the caller, in a runtime, does something else.
+    /// What helpers are made of is `zygote`, or executed.
     pub fn expect_command(&self, zygote: Option<Zygote>) {
         process::prepare_helper(&self.shared, zygote);
     }

@@ -50,7 +50,7 @@ impl Exec {
             questions,
         } = match begun {
             Ok(begun) => begun,
-            Err(output) => return *output,
+            Err(failed) => return failed.0,
         };
         if run.cancel.is_cancelled() {
             // Dropping the process ends it.

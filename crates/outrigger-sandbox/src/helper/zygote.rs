@@ -37,14 +37,11 @@ pub enum Split {
     Helper,
 }
 
-/// The way to a zygote. It ends when this is dropped.
+/// A zygote, and the way to it. It ends when this is dropped.
 #[derive(Debug)]
-pub struct Zygote(UnixStream);
-
-impl Zygote {
-    pub(crate) fn into_socket(self) -> UnixStream {
-        self.0
-    }
+pub struct Zygote {
+    pub(crate) socket: UnixStream,
+    pub(crate) process: Pid,
 }
 
 /// Makes a fork of the caller what helpers are made of. It has all that the caller has in memory: to be called before there
@@ -56,8 +53,11 @@ impl Zygote {
 pub fn split() -> io::Result<Split> {
     let (ours, theirs) = UnixStream::pair()?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
-    if let Fork::Parent(_) = raw::fork()? {
-        return Ok(Split::Daemon(Zygote(ours)));
+    if let Fork::Parent(process) = raw::fork()? {
+        return Ok(Split::Daemon(Zygote {
+            socket: ours,
+            process,
+        }));
     }
     let quiet = || {
         rustix::stdio::dup2_stdin(theirs)?;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use parking_lot::Mutex;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 
@@ -41,6 +42,24 @@ impl Started {
             _entry: Entry(number),
         })
     }
+}
+
+/// Has a task wait for the end of a child that was forked before there was a runtime.
+pub(crate) fn adopt(process: Pid) {
+    let number = u32::try_from(process.as_raw_pid()).ok();
+    STARTED.lock().extend(number);
+    let entry = Entry(number);
+    tokio::spawn(async move {
+        let ended = async {
+            let process = raw::readable(pidfd_open(process, PidfdFlags::empty())?)?;
+            process.readable().await.map(drop)
+        };
+        // Where it cannot be watched, it stays as a zombie when it ends before the daemon.
+        if ended.await.is_ok() {
+            raw::wait(Some(process), false).map_or_else(drop, drop);
+        }
+        drop(entry);
+    });
 }
 
 impl Drop for Entry {

@@ -146,7 +146,8 @@ impl Helpers {
     pub(crate) fn prepare(&self, zygote: Option<helper::Zygote>) {
         let mut started = self.started.lock();
         if let Some(zygote) = zygote {
-            started.zygote = Zygote::of(zygote.into_socket(), None).ok();
+            children::adopt(zygote.process);
+            started.zygote = Zygote::of(zygote.socket, None).ok();
         }
         if started.waiting.is_none() {
             // The next task will meet an error again, and its user be told.
@@ -223,7 +224,7 @@ fn written(task: &Task) -> Result<OwnedFd, SpawnError> {
 struct Zygote {
     /// Does not block: one that takes nothing is replaced.
     socket: BlockingStream,
-    /// `None` where it was forked before there was a list of children: it is taken in as an orphan is.
+    /// `None` where a task waits for it.
     _process: Option<children::Started>,
 }
 
