@@ -78,16 +78,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes a fork of this program what the helpers of a daemon's commands are made of, where it is to be a daemon by its first
+/// Makes a fork of this program what the helpers of a daemon's commands are made of, where it may be a daemon by its first
 /// argument, and arguments and environment can be erased in a fork, as they can in this process. Where it is one without
-/// that, or the system refuses, the daemon executes what they are made of.
+/// that, or the system refuses, the daemon executes what they are made of; where it is none, the fork ends with it.
 #[cfg(target_os = "linux")]
 fn split(block: &EnvironmentBlock) -> Option<Split> {
-    let first = std::env::args_os().nth(1)?;
-    let is_daemon = first == "serve" || first == "acp";
-    (is_daemon && block.can_be_erased())
-        .then(outrigger::sandbox::helper::split)?
-        .ok()
+    const SAY_AND_END: [&str; 4] = ["-h", "--help", "-V", "--version"];
+    let first = std::env::args_os().nth(1).unwrap_or_default();
+    let may_be_daemon = match first.as_encoded_bytes().starts_with(b"-") {
+        true => SAY_AND_END.iter().all(|option| first != *option),
+        false => ["", "serve", "acp"].iter().any(|command| first == *command),
+    };
+    let split = outrigger::sandbox::helper::split;
+    (may_be_daemon && block.can_be_erased()).then(split)?.ok()
 }
 
 /// Says what is wrong with the arguments, or what was asked of them; to who waits for the daemon's line, there too.
