@@ -1,5 +1,9 @@
-//! Packs the texts that `src/packed.rs` has; reads the defaults of the configuration, so that no start has to; and what the linker can do for memory and the start of a release build, each
-//! where it knows how.
+//! Prepares what no start should have to do, and has the linker do what it can.
+//!
+//! - The texts that `src/packed.rs` has are packed.
+//! - The defaults of the configuration are read.
+//!
+//! For the memory and the start of a release build, where the linker knows how:
 //!
 //! - It packs the list of addresses that the loader adjusts at each start: 0.6 MB of which all was read, in 20 KB
 //!   (RELR; loaders know it since glibc 2.36).
@@ -48,7 +52,7 @@ fn pack(path: &Path) -> io::Result<()> {
     fs::write(packed, encoder.finish()?)
 }
 
-/// Writes the defaults as JSON, which is read in a tenth of the time, to where `src/config/layers.rs` includes them from.
+/// Writes the defaults as JSON, which takes less to read than TOML, to where `src/config/layers.rs` includes them from.
 fn defaults() -> io::Result<()> {
     const PATH: &str = "config/default.toml";
     println!("cargo::rerun-if-changed={PATH}");

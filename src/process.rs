@@ -84,10 +84,10 @@ impl EnvironmentBlock {
     /// To be called before other threads read the environment.
     pub fn forget(self, is_secret: impl Fn(&str, &str) -> bool) {
         use std::os::unix::fs::FileExt;
-        let Some((memory, Places { environment, .. })) = self.place else {
+        let Some((memory, places)) = self.place else {
             return;
         };
-        let place = environment;
+        let place = places.environment;
         let mut block = vec![0; length(&place)];
         if memory.read_exact_at(&mut block, place.start).is_err() {
             return;
@@ -107,16 +107,10 @@ impl EnvironmentBlock {
 
     /// Where all of it is.
     fn all(&self) -> Option<(&std::fs::File, std::ops::Range<u64>)> {
-        let (
-            memory,
-            Places {
-                arguments,
-                environment,
-            },
-        ) = self.place.as_ref()?;
-        let all = arguments.start..environment.end;
-        let is_one = arguments.end == environment.start && length(&all) < MAX_BLOCK_BYTES;
-        is_one.then_some((memory, all))
+        let (memory, places) = self.place.as_ref()?;
+        let all = places.arguments.start..places.environment.end;
+        let adjoin = places.arguments.end == places.environment.start;
+        (adjoin && length(&all) < MAX_BLOCK_BYTES).then_some((memory, all))
     }
 
     /// Overwrites the whole environment and all arguments, and puts a name for lists of processes in their place. Returns
@@ -136,15 +130,15 @@ impl EnvironmentBlock {
     }
 }
 
-/// Overwrites the arguments and the environment of this process, a fork of one that was [hardened](harden), and gives it a name for
-/// lists of processes. Returns whether it could. What the dynamic loader took of its own variables, `LD_LIBRARY_PATH` for one, it
-/// keeps.
+/// Overwrites the arguments and the environment of this process, a fork of one that was [hardened](harden), and gives it a name
+/// for lists of processes. Returns whether it could. The dynamic loader keeps what it copied of its own variables, such as
+/// `LD_LIBRARY_PATH`.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn erase_arguments(name: &str) -> bool {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-    // Its own memory is closed to it, too, as long as it is not.
+    // A process that is not dumpable may not open its own memory either.
     let opened =
         set_dumpable_behavior(DumpableBehavior::Dumpable).map(|()| EnvironmentBlock::open());
     let closed = set_dumpable_behavior(DumpableBehavior::NotDumpable);

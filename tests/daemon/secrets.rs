@@ -341,6 +341,7 @@ async fn a_line_that_shows_a_secret_under_another_name_is_asked_for() {
 }
 
 /// Helpers are forks of the daemon's first moment, and their commands see what started them.
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn helpers_have_neither_the_arguments_nor_the_environment_of_the_daemon() {
     const NAME: &str = "outrigger __sandbox-exec";
@@ -352,9 +353,7 @@ async fn helpers_have_neither_the_arguments_nor_the_environment_of_the_daemon() 
         assert!(text.contains(NAME), "{text}");
         assert!(!text.contains("serve") && !text.contains("PATH="), "{text}");
     }
-    let pid = daemon.pid;
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    let zygote = children.split_whitespace().next().unwrap();
+    let zygote = zygote_of(daemon.pid);
     let line = std::fs::read(format!("/proc/{zygote}/cmdline")).unwrap();
     assert_eq!(String::from_utf8_lossy(&line).trim_end_matches('\0'), NAME);
     // Nobody but root may look.
@@ -362,14 +361,36 @@ async fn helpers_have_neither_the_arguments_nor_the_environment_of_the_daemon() 
         let rest = String::from_utf8_lossy(&environment);
         assert!(!rest.contains('='), "{rest}");
     }
-    // Without it the program is executed again. One helper of it may wait already.
-    let mut kill = std::process::Command::new("kill");
-    assert!(kill.args(["-9", zygote]).status().unwrap().success());
-    for _ in 0..3 {
-        let result = run(&provider, &mut client, "echo well").await;
-        assert_eq!(result["result"], "well\n", "{result}");
+}
+
+/// Without the fork the program is executed, and again where somebody killed that.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_helpers_are_forks_of_is_replaced_and_taken_in_when_somebody_kills_it() {
+    let (daemon, mut client, provider) = world(json!({})).await;
+    for _ in 0..2 {
+        let zygote = zygote_of(daemon.pid);
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args(["-9", &zygote]).status().unwrap().success());
+        let left = std::path::PathBuf::from(format!("/proc/{zygote}"));
+        eventually("the end of what was killed", async || !left.exists()).await;
+        // One helper of it may wait already.
+        for _ in 0..2 {
+            let result = run(&provider, &mut client, "echo well").await;
+            assert_eq!(result["result"], "well\n", "{result}");
+        }
     }
-    // And it is taken in.
-    let left = std::path::PathBuf::from(format!("/proc/{zygote}"));
-    eventually("the end of the first one", async || !left.exists()).await;
+}
+
+/// Returns the number of the process that helpers of a daemon are forks of.
+#[cfg(target_os = "linux")]
+fn zygote_of(pid: u32) -> String {
+    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
+    // Each thread has children of its own.
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let paths = threads.map(|it| it.unwrap().path().join("children"));
+    let children: String = paths.map(|it| read(it.display().to_string())).collect();
+    let mut children = children.split_whitespace();
+    let zygote = children.find(|it| read(format!("/proc/{it}/cmdline")).contains("__sandbox-exec"));
+    zygote.expect("a zygote").to_owned()
 }

@@ -44,11 +44,16 @@ impl Started {
     }
 }
 
-/// Has a task wait for the end of a child that was forked before there was a runtime.
-pub(crate) fn adopt(process: Pid) {
-    let number = u32::try_from(process.as_raw_pid()).ok();
-    STARTED.lock().extend(number);
-    let entry = Entry(number);
+/// Begins a child that nobody waits for, and has a task take it in at its end.
+pub(crate) fn adopt(begin: impl FnOnce() -> io::Result<Pid>) -> io::Result<()> {
+    let (process, entry) = {
+        // As in `Started::spawn`.
+        let mut started = STARTED.lock();
+        let process = begin()?;
+        let number = u32::try_from(process.as_raw_pid()).ok();
+        started.extend(number);
+        (process, Entry(number))
+    };
     tokio::spawn(async move {
         let ended = async {
             let process = raw::readable(pidfd_open(process, PidfdFlags::empty())?)?;
@@ -60,6 +65,7 @@ pub(crate) fn adopt(process: Pid) {
         }
         drop(entry);
     });
+    Ok(())
 }
 
 impl Drop for Entry {

@@ -9,15 +9,15 @@ use std::io::{self, PipeReader, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::fs::MemfdFlags;
-use rustix::process::{Signal, pidfd_send_signal};
+use rustix::process::{Pid, Signal, pidfd_send_signal};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
-use tokio::process::{ChildStderr, ChildStdout, Command as Spawner};
+use tokio::process::{ChildStderr, ChildStdout};
 use tokio::time::timeout;
 
 use super::{SpawnError, StdinPipe, children};
@@ -38,7 +38,9 @@ pub(crate) struct Helpers {
 
 #[derive(Debug, Default)]
 struct Started {
-    zygote: Option<Zygote>,
+    /// The way to the process of which helpers are forks, which ends with it. It does not block: one that takes nothing is
+    /// replaced.
+    zygote: Option<BlockingStream>,
     /// The helper of the next task.
     waiting: Option<Waiting>,
 }
@@ -146,8 +148,9 @@ impl Helpers {
     pub(crate) fn prepare(&self, zygote: Option<helper::Zygote>) {
         let mut started = self.started.lock();
         if let Some(zygote) = zygote {
-            children::adopt(zygote.process);
-            started.zygote = Zygote::of(zygote.socket, None).ok();
+            let adopted = children::adopt(|| Ok(zygote.process));
+            let ready = adopted.and_then(|()| zygote.socket.set_nonblocking(true));
+            started.zygote = ready.is_ok().then_some(zygote.socket);
         }
         if started.waiting.is_none() {
             // The next task will meet an error again, and its user be told.
@@ -174,10 +177,10 @@ impl Started {
         let (socket, theirs) = BlockingStream::pair()?;
         let [stdout, stderr] = [io::pipe()?, io::pipe()?];
         let request = [theirs.as_fd(), stdout.1.as_fd(), stderr.1.as_fd()];
-        let takes = |it: &Zygote| descriptors::send(&it.socket, &request).is_ok();
+        let takes = |it: &BlockingStream| descriptors::send(it, &request).is_ok();
         if !self.zygote.as_ref().is_some_and(takes) {
-            let zygote = self.zygote.insert(Zygote::start(binary)?);
-            descriptors::send(&zygote.socket, &request)?;
+            let zygote = self.zygote.insert(execute(binary)?);
+            descriptors::send(zygote, &request)?;
         }
         Ok(Waiting {
             socket,
@@ -219,40 +222,21 @@ fn written(task: &Task) -> Result<OwnedFd, SpawnError> {
     write().map_err(SpawnError::Helper)
 }
 
-/// The process of which helpers are forks. Dropping it ends it.
-#[derive(Debug)]
-struct Zygote {
-    /// Does not block: one that takes nothing is replaced.
-    socket: BlockingStream,
-    /// `None` where a task waits for it.
-    _process: Option<children::Started>,
-}
-
-impl Zygote {
-    fn of(socket: BlockingStream, process: Option<children::Started>) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        Ok(Self {
-            socket,
-            _process: process,
-        })
-    }
-
-    /// Starts it with one end of a socket as its standard input.
-    ///
-    /// No other descriptor but the standard three is inherited, so that the standard library may use its fast way to
-    /// spawn, whose cost does not grow with the daemon's memory.
-    fn start(binary: &Path) -> io::Result<Self> {
-        let (socket, theirs) = BlockingStream::pair()?;
-        let process = children::Started::spawn(
-            Spawner::new(binary)
-                .arg(HELPER_ARGUMENT)
-                .env_clear()
-                .stdin(Stdio::from(OwnedFd::from(theirs)))
-                .stdout(Stdio::null())
-                .stderr(Stdio::null()),
-        )?;
-        Self::of(socket, Some(process))
-    }
+/// Executes the process of which helpers are forks, with one end of a socket as its standard input; returns the other.
+///
+/// No other descriptor but the standard three is inherited, so that the standard library may use its fast way to
+/// spawn, whose cost does not grow with the daemon's memory.
+fn execute(binary: &Path) -> io::Result<BlockingStream> {
+    let (socket, theirs) = BlockingStream::pair()?;
+    socket.set_nonblocking(true)?;
+    children::adopt(|| {
+        let mut command = Command::new(binary);
+        command.arg(HELPER_ARGUMENT).env_clear();
+        command.stdin(Stdio::from(OwnedFd::from(theirs)));
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        child.map(|child| Pid::from_child(&child))
+    })?;
+    Ok(socket)
 }
 
 /// The process of a helper.
