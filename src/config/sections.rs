@@ -264,7 +264,7 @@ pub struct BashConfig {
     pub network: NetworkPolicy,
     /// TCP ports of other machines that commands with the network may connect to: a list, or `"any"`.
     pub ports: PortList,
-    /// With `network = "ask"` and a sandbox that is `full`: hosts that each command may connect to. Others are asked for one
+    /// With `network = "ask"` and a sandbox that is `full` (on macOS `unverified`): hosts that each command may connect to. Others are asked for one
     /// by one, once in a conversation, in the place of the question for the network as a whole. Names, `*.example.org` for all
     /// below, addresses, and `npm`, `pnpm`, `yarn`, `pip`, `cargo` or `go` for the hosts that the user's own settings of it
     /// name, which `outrigger config show` lists. A name must lead to a public address. Some registries serve

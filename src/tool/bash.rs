@@ -174,9 +174,9 @@ fn prepare(
     }
     // Nobody is asked in the middle of a command in the background: it asks for the whole network at its start.
     let asks_at_once = call.background.is_some() && network == Some(true);
-    // Without namespaces of its own a command is not stopped at each connection.
+    let mode = commands.exec.sandbox().known_mode();
     if let Some(hosts) = hosts.filter(|_| !asks_at_once)
-        && commands.exec.sandbox().known_mode() == Some(Mode::Full)
+        && mode.is_some_and(Mode::decides_by_hosts)
     {
         commands.decide_by_hosts(&mut call, hosts);
     }

@@ -14,6 +14,10 @@ use super::{Held, Pod};
 /// TCP ports a command with the network on may connect to: ssh, http, https, git.
 pub const DEFAULT_PORTS: [u16; 4] = [22, 80, 443, 9418];
 
+/// Most bytes of a host's name, by RFC 1035.
+#[cfg(unix)]
+const MAX_NAME: usize = 253;
+
 /// One program to run under control.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,6 +93,21 @@ pub enum Host {
     Name(String),
     /// Where it has looked up no name.
     Address(IpAddr),
+}
+
+impl Host {
+    /// Reads what a program calls a host; `None` for a name that no host has.
+    #[cfg(unix)]
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_suffix('.').unwrap_or(text);
+        if let Ok(address) = text.parse() {
+            return Some(Self::Address(address));
+        }
+        let name = text.to_ascii_lowercase();
+        let is_usual = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
+        let is_host = !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_usual);
+        is_host.then_some(Self::Name(name))
+    }
 }
 
 impl fmt::Display for Host {

@@ -14,6 +14,8 @@ pub mod command;
 pub mod deny;
 #[cfg(target_os = "linux")]
 mod descriptors;
+#[cfg(unix)]
+mod destinations;
 pub mod environment;
 #[cfg(target_os = "linux")]
 mod git;
@@ -25,6 +27,7 @@ pub mod helper;
 pub mod helper;
 mod ids;
 mod layers;
+mod mode;
 #[cfg(target_os = "linux")]
 mod outgoing;
 pub mod output;
@@ -39,6 +42,8 @@ mod policy;
 mod probe;
 pub mod process;
 pub mod programs;
+#[cfg(all(unix, any(not(target_os = "linux"), test)))]
+mod proxy;
 pub mod python;
 mod quota;
 #[cfg(target_os = "linux")]
@@ -51,11 +56,10 @@ mod toolchains;
 #[cfg(any(windows, test))]
 mod windows;
 
-use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::OnceCell;
 
 pub use addresses::{is_elsewhere, is_metadata, is_outside, is_public};
@@ -65,6 +69,7 @@ pub use command::{
 pub use held::Held;
 pub use ids::IdRange;
 pub use layers::{HeldBy, LimitsReport, Ungrouped};
+pub use mode::Mode;
 pub use pod::Pod;
 pub use process::{Exit, Process, Reached, Restored, SpawnError, Zygote};
 pub use quota::Overfull;
@@ -84,29 +89,6 @@ pub const HELPER_ARGUMENT: &str = "__sandbox-exec";
 
 /// The newest version (ABI) of Landlock that the rules were written for.
 pub const LANDLOCK: u8 = 9;
-
-/// How strongly commands are confined, from the strongest to not at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Control of the process tree only; no layer.
-    None,
-    /// What macOS and Windows have for it, which nobody tried on a real machine: nothing is promised. Only where
-    /// [`Settings::unverified`] asks for it, never on Linux.
-    Unverified,
-    /// System calls filtered and resources limited; every file of the user is reachable.
-    Limits,
-    /// As `Limits`, and Landlock keeps files to the roots.
-    Fallback,
-    /// As `Fallback`, in namespaces of its own: no view of other processes, a private home and `/tmp`, `.git` pinned.
-    Full,
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(formatter)
-    }
-}
 
 /// What is enforced for commands on this machine, found by trying; of control groups, that they can be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -22,7 +22,6 @@
 
 mod calls;
 pub(crate) mod names;
-pub(crate) mod rules;
 
 use std::collections::HashMap;
 use std::io;

@@ -79,6 +79,8 @@ pub(crate) struct Confinement<'a> {
     pub(crate) toolchains: &'a [PathBuf],
     /// The daemon's own port, to which no command may connect.
     pub(crate) own_port: Option<u16>,
+    /// Where the proxy listens that a command goes by for which hosts are decided about.
+    pub(crate) proxy: Option<u16>,
 }
 
 /// More paths have to be named than a profile can.
@@ -263,8 +265,12 @@ impl Confinement<'_> {
     fn network(&self) -> String {
         let ports = match &self.command.network {
             Network::Off => return String::new(),
-            // Who decides host by host is not asked here.
-            Network::Outgoing(_) if self.command.hosts.is_some() => return String::new(),
+            Network::Outgoing(_) if self.command.hosts.is_some() => {
+                // The rules know no names: the proxy does, and it is all that there is.
+                let proxy =
+                    |port| format!("(allow network-outbound (remote tcp \"localhost:{port}\"))\n");
+                return self.proxy.map(proxy).unwrap_or_default();
+            }
             Network::Outgoing(ports) | Network::Host(ports) => ports,
         };
         let mut text = NETWORK.to_owned();

@@ -136,10 +136,17 @@ impl Surroundings<'_> {
                 format!("ports {}", ports.join(", "))
             }
         };
-        if (self.mode, self.network) == (Mode::Full, NetworkPolicy::Ask) && !self.hosts.is_empty() {
+        let asks = self.network == NetworkPolicy::Ask && !self.hosts.is_empty();
+        if asks && self.mode.decides_by_hosts() {
             let hosts: Vec<String> = self.hosts.iter().map(HostEntry::to_string).collect();
+            let way = match self.mode {
+                Mode::Unverified => {
+                    " It goes by the HTTP proxy of HTTPS_PROXY: what knows no proxy has no network."
+                }
+                Mode::Full | Mode::Fallback | Mode::Limits | Mode::None => "",
+            };
             return format!(
-                "Network: TCP at {ports}. Hosts that need no question: {}; the user is asked for any other when a command connects to it. Leave `network` out, except with `background` for hosts that are not listed: nobody is asked while such a command runs.",
+                "Network: TCP at {ports}. Hosts that need no question: {}; the user is asked for any other when a command connects to it.{way} Leave `network` out, except with `background` for hosts that are not listed: nobody is asked while such a command runs.",
                 hosts.join(", ")
             );
         }
@@ -332,6 +339,11 @@ mod tests {
         for (mode, network, names) in [
             (Mode::Full, NetworkPolicy::Ask, true),
             (Mode::Fallback, NetworkPolicy::Ask, false),
+            (
+                Mode::Unverified,
+                NetworkPolicy::Ask,
+                cfg!(target_os = "macos"),
+            ),
             (Mode::Full, NetworkPolicy::On, false),
             (Mode::Full, NetworkPolicy::Off, false),
         ] {

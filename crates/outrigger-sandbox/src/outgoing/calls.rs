@@ -6,26 +6,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketType, ipproto, sockopt};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use tokio::io::unix::AsyncFd;
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::rules::Rules;
 use super::{Outside, Shared};
 use crate::command::Host;
+use crate::destinations::{Destinations, connect};
 use crate::helper::raw::{self, Answer, StoppedCall};
 use crate::policy::Stop;
-
-/// How long a connection may take to be made. Shorter than the system's, for the thread that asked waits for it.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The addresses of sockets in the smallest form and the largest, in bytes: IPv4 and IPv6.
 const ADDRESS_BYTES: (usize, usize) = (16, 28);
@@ -37,7 +32,7 @@ const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_
 #[derive(Debug, Default)]
 pub(crate) struct Attended {
     /// What it may connect to.
-    pub(crate) connects: Option<Rules>,
+    pub(crate) connects: Option<Destinations>,
     /// Who is told of ports on which it begins to listen.
     pub(crate) listening: Option<mpsc::Sender<u16>>,
 }
@@ -113,7 +108,7 @@ impl Caller {
     /// Connects a socket as the call wants it; `None` where it is left to the kernel.
     async fn connect(self: &Arc<Self>, call: StoppedCall) -> io::Result<Option<()>> {
         let caller = Arc::clone(self);
-        let Some(rules) = &self.attended.connects else {
+        let Some(destinations) = &self.attended.connects else {
             return Ok(None);
         };
         let Some(wanted) = blocking(move || Ok(caller.look(call))).await? else {
@@ -124,12 +119,13 @@ impl Caller {
         }
         let host = self.host(wanted.to.ip());
         let port = wanted.to.port();
-        let targets = rules.targets(host, port, &self.shared.lookups).await?;
+        let targets = destinations
+            .targets(host, port, &self.shared.lookups)
+            .await?;
         self.shared.sweep();
         let place = Arc::clone(&self.shared.connections).try_acquire_owned();
         let place = place.map_err(|_| Errno::NOBUFS)?;
-        let made = timeout(CONNECT_PATIENCE, TcpStream::connect(targets.as_slice())).await;
-        let stream = made.map_err(|_| Errno::TIMEDOUT)??;
+        let stream = connect(&targets).await?;
         let outside = Outside {
             stream,
             made: Instant::now(),

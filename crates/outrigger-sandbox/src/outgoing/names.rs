@@ -18,6 +18,7 @@ use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
 use super::PAUSE;
+use crate::command::Host;
 
 /// Most names of a pod that have a placeholder; a further one has no address.
 const MAX_PLACEHOLDERS: usize = 10_000;
@@ -27,9 +28,6 @@ const FIRST_PLACEHOLDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
 /// How long a resolver may keep a placeholder, in seconds: it stays what it is as long as the pod.
 const LIFETIME: u32 = 60;
-
-/// Most bytes of a name, by RFC 1035.
-const MAX_NAME: usize = 253;
 
 /// Most bytes of a question for a name, or an answer: of any datagram.
 const MAX_DATAGRAM: usize = 65_535;
@@ -135,11 +133,11 @@ fn normalized(name: &Name<'_>) -> Option<String> {
         .as_bytes()
         .map(|label| str::from_utf8(label).ok())
         .collect();
-    let text = labels?.join(".").to_ascii_lowercase();
-    let is_usual = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
-    let is_host = !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_usual);
-    // An address is no name: what asks for it gets around what is said of addresses.
-    (is_host && text.parse::<IpAddr>().is_err()).then_some(text)
+    match Host::parse(&labels?.join("."))? {
+        Host::Name(name) => Some(name),
+        // An address is no name: what asks for it gets around what is said of addresses.
+        Host::Address(_) => None,
+    }
 }
 
 /// The file that says who looks names up.

@@ -10,9 +10,11 @@ use std::process::Stdio;
 use tokio::process::{Child, ChildStdin, Command as Spawner};
 
 use super::{Exit, Process, Purpose, SpawnError};
+use crate::destinations::Destinations;
 use crate::layers::{Layers, LimitsReport};
+use crate::proxy::{ByRules, Proxy};
 use crate::seatbelt::{self, Confinement};
-use crate::{Command, Mode, Shared, Stdin};
+use crate::{Command, Mode, Network, Shared, Stdin};
 
 pub(super) type StdinPipe = ChildStdin;
 
@@ -20,8 +22,9 @@ pub(super) type StdinPipe = ChildStdin;
 pub(super) struct Tree {
     child: Child,
     group: Option<rustix::process::Pid>,
-    /// Goes with it.
+    /// These go with it.
     _private: Option<PrivateFolder>,
+    _proxy: Option<Proxy>,
 }
 
 /// A home and a place for temporary files of one command's own, removed when it is dropped.
@@ -72,6 +75,7 @@ struct Start {
     spawner: Spawner,
     layers: Layers,
     private: Option<PrivateFolder>,
+    proxy: Option<Proxy>,
 }
 
 impl Start {
@@ -82,6 +86,7 @@ impl Start {
             spawner,
             layers: Layers::default(),
             private: None,
+            proxy: None,
         }
     }
 
@@ -94,17 +99,21 @@ impl Start {
         let private = tokio::task::spawn_blocking(prepare)
             .await
             .map_err(|error| SpawnError::Helper(io::Error::other(error)))??;
+        let proxy = proxy(shared, command).await?;
         let confinement = Confinement {
             command,
             private: &private.0,
             toolchains: &shared.toolchains,
             own_port: shared.own_port.get().copied(),
+            proxy: proxy.as_ref().map(Proxy::port),
         };
         let arguments = confinement
             .arguments()
             .map_err(|error| SpawnError::Refused(format!("({error})")))?;
         let mut spawner = Spawner::new(seatbelt::PROGRAM);
         spawner.args(arguments).env_clear().envs(&command.env);
+        // The user's own proxy could not be reached.
+        spawner.envs(proxy.iter().flat_map(Proxy::variables));
         spawner.env("TMPDIR", private.temporary());
         let home = command.env.get("HOME").map(Path::new);
         // A home that it was given, as MCP servers are, stays.
@@ -122,8 +131,20 @@ impl Start {
                 ..Layers::default()
             },
             private: Some(private),
+            proxy,
         })
     }
+}
+
+/// Starts the proxy of a command for which hosts are decided about.
+async fn proxy(shared: &Shared, command: &Command) -> Result<Option<Proxy>, SpawnError> {
+    let (Network::Outgoing(ports), Some(hosts)) = (&command.network, &command.hosts) else {
+        return Ok(None);
+    };
+    let own_port = shared.own_port.get().copied();
+    let destinations = Destinations::new(ports.clone(), own_port, Some(hosts.clone()));
+    let started = Proxy::start(ByRules::new(destinations)).await;
+    started.map(Some).map_err(SpawnError::Helper)
 }
 
 /// Whether there is such a program: `sandbox-exec` says the same with an exit code like any other. Does file I/O.
@@ -152,6 +173,7 @@ pub(crate) async fn spawn(
         mut spawner,
         layers,
         private,
+        proxy,
     } = match mode {
         Mode::Unverified => Start::confined(shared, command).await?,
         Mode::None | Mode::Limits | Mode::Fallback | Mode::Full => Start::plain(command),
@@ -180,6 +202,7 @@ pub(crate) async fn spawn(
                 .and_then(|id| rustix::process::Pid::from_raw(id.try_into().ok()?)),
             child,
             _private: private,
+            _proxy: proxy,
         },
     })
 }

@@ -38,13 +38,13 @@ pub(crate) use self::users::try_users;
 use super::{Exit, Process, Purpose, Reached, Restored, SpawnError};
 use crate::cgroup::Groups;
 use crate::closed::Closed;
+use crate::destinations::Destinations;
 use crate::git::watch::{Watch, Watches};
 use crate::git::{self, Protection, References};
 pub use crate::helper::Zygote;
 use crate::ids::Table;
 use crate::layers::{Layers, Step};
 use crate::outgoing::Attended;
-use crate::outgoing::rules::Rules;
 use crate::pod::{self, Namespaces, PodSettings};
 use crate::policy::{Cleanup, PRIVATE, TERMINATE, Task, Work};
 use crate::{
@@ -276,10 +276,11 @@ async fn current(ready: Option<Ready>) -> Option<Ready> {
 /// Returns what the daemon has to answer in a pod for a command with this network.
 fn attended(shared: &Shared, command: &Command, network: &Network) -> Attended {
     let own_port = shared.own_port.get().copied();
-    let rules = |ports: &Ports| Rules::new(ports.clone(), own_port, command.hosts.clone());
+    let destinations =
+        |ports: &Ports| Destinations::new(ports.clone(), own_port, command.hosts.clone());
     Attended {
         connects: match network {
-            Network::Outgoing(ports) => Some(rules(ports)),
+            Network::Outgoing(ports) => Some(destinations(ports)),
             Network::Off | Network::Host(_) => None,
         },
         listening: command.listening.clone(),

@@ -1,4 +1,7 @@
-//! What is put around a command on Windows, as data: the limits of its job and the rights that are taken from its token. Pure.
+//! What is put around a command on Windows, as data: the limits of its job and the rights that are taken from its token; and in
+//! which order it begins. Pure.
+
+use std::io;
 
 use crate::{Limits, Mode};
 
@@ -79,8 +82,25 @@ impl TokenPlan {
     }
 }
 
+/// A process that was made and has not run yet. Each is one call of the system.
+pub(crate) trait Suspended {
+    /// `AssignProcessToJobObject`
+    fn join_job(&self) -> io::Result<()>;
+    /// `ResumeThread`, of its only thread.
+    fn resume(&self) -> io::Result<()>;
+    /// `TerminateProcess`. Where this fails, too, it still never runs.
+    fn terminate(&self);
+}
+
+/// Lets a process run once it is in its job, and ends it where it does not get there.
+pub(crate) fn begin(process: &impl Suspended) -> io::Result<()> {
+    let begun = process.join_job().and_then(|()| process.resume());
+    begun.inspect_err(|_| process.terminate())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::time::Duration;
 
     use super::*;
@@ -116,6 +136,59 @@ mod tests {
             };
             let plan = JobPlan::of(&limits, 0, Mode::None, true, processors);
             assert_eq!(plan.share, Some(share), "{percent} {processors}");
+        }
+    }
+
+    /// Notes the calls, of which one fails.
+    struct Recorder {
+        calls: RefCell<Vec<&'static str>>,
+        fails: &'static str,
+    }
+
+    impl Recorder {
+        fn call(&self, name: &'static str) -> io::Result<()> {
+            self.calls.borrow_mut().push(name);
+            match name == self.fails {
+                true => Err(io::Error::other(name)),
+                false => Ok(()),
+            }
+        }
+    }
+
+    impl Suspended for Recorder {
+        fn join_job(&self) -> io::Result<()> {
+            self.call("join")
+        }
+
+        fn resume(&self) -> io::Result<()> {
+            self.call("resume")
+        }
+
+        fn terminate(&self) {
+            self.call("terminate").unwrap_or_default();
+        }
+    }
+
+    #[test]
+    fn nothing_runs_outside_of_its_job() {
+        for (fails, calls) in [
+            ("", &["join", "resume"][..]),
+            ("join", &["join", "terminate"]),
+            ("resume", &["join", "resume", "terminate"]),
+        ] {
+            let recorder = Recorder {
+                calls: RefCell::default(),
+                fails,
+            };
+            let begun = begin(&recorder);
+            assert_eq!(
+                begun
+                    .map_err(|error| error.to_string())
+                    .err()
+                    .unwrap_or_default(),
+                fails
+            );
+            assert_eq!(*recorder.calls.borrow(), calls, "{fails}");
         }
     }
 

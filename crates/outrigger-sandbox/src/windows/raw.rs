@@ -46,7 +46,7 @@ use windows_sys::Win32::System::Threading::{
 };
 use windows_sys::core::BOOL;
 
-use super::plan::JobPlan;
+use super::plan::{JobPlan, Suspended, begin};
 pub(crate) use rights::{copy_access_list, create_low, restricted};
 
 /// Everything of the desktop that a job can be kept from.
@@ -279,22 +279,40 @@ pub(crate) fn start(
         }
     };
     done(result)?;
-    let process = owned(made.hProcess)?;
-    let thread = owned(made.hThread)?;
-    let begin = || {
+    let suspended = Made {
+        process: owned(made.hProcess)?,
+        thread: owned(made.hThread)?,
+        job,
+    };
+    begin(&suspended)?;
+    Ok((suspended.process, made.dwProcessId))
+}
+
+/// A process that was made suspended, by the flag with which [`start`] makes each.
+struct Made<'a> {
+    process: OwnedHandle,
+    thread: OwnedHandle,
+    job: &'a Job,
+}
+
+impl Suspended for Made<'_> {
+    fn join_job(&self) -> io::Result<()> {
         // SAFETY: both handles are open, and the call takes no pointer.
-        done(unsafe { AssignProcessToJobObject(job.raw(), process.as_raw_handle()) })?;
+        done(unsafe { AssignProcessToJobObject(self.job.raw(), self.process.as_raw_handle()) })
+    }
+
+    fn resume(&self) -> io::Result<()> {
         // SAFETY: the handle is open, and the call takes no pointer.
-        match unsafe { ResumeThread(thread.as_raw_handle()) } {
+        match unsafe { ResumeThread(self.thread.as_raw_handle()) } {
             u32::MAX => Err(io::Error::last_os_error()),
             _ => Ok(()),
         }
-    };
-    begin().inspect_err(|_| {
-        // SAFETY: the handle is open, and the call takes no pointer. It has not run yet; where this fails, too, it never will.
-        unsafe { TerminateProcess(process.as_raw_handle(), 1) };
-    })?;
-    Ok((process, made.dwProcessId))
+    }
+
+    fn terminate(&self) {
+        // SAFETY: the handle is open, and the call takes no pointer.
+        unsafe { TerminateProcess(self.process.as_raw_handle(), 1) };
+    }
 }
 
 /// A list of attributes for a new process, in memory of its own.

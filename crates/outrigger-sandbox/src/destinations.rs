@@ -3,23 +3,28 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::io::Errno;
-use tokio::net::lookup_host;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::addresses::{is_elsewhere, is_public};
 use crate::command::{Host, HostQuestion, Ports};
 
+/// How long a connection may take to be made. Shorter than the system's, for the thread that asked waits for it.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+
 /// What one command may connect to: ports, and hosts where somebody decides about them.
 #[derive(Debug)]
-pub(crate) struct Rules {
+pub(crate) struct Destinations {
     ports: Ports,
     own_port: Option<u16>,
     hosts: Option<mpsc::Sender<HostQuestion>>,
 }
 
-impl Rules {
+impl Destinations {
     pub(crate) fn new(
         ports: Ports,
         own_port: Option<u16>,
@@ -34,7 +39,7 @@ impl Rules {
 
     /// Returns the addresses that may be connected to; `host` is what the command named, and a name takes one of the places
     /// of `lookups`. An error says why there are none.
-    pub(super) async fn targets(
+    pub(crate) async fn targets(
         &self,
         host: Host,
         port: u16,
@@ -97,6 +102,12 @@ impl Rules {
     }
 }
 
+/// Connects to the first of several addresses that answers.
+pub(crate) async fn connect(targets: &[SocketAddr]) -> io::Result<TcpStream> {
+    let made = timeout(CONNECT_PATIENCE, TcpStream::connect(targets)).await;
+    made.map_err(|_| Errno::TIMEDOUT)?
+}
+
 /// Looks a name up. Its place is taken until the system's resolver is done, also when nobody waits any more: no thread can
 /// be taken from that.
 async fn look_up(name: String, port: u16, lookups: Arc<Semaphore>) -> io::Result<Vec<SocketAddr>> {
@@ -127,7 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_ports_of_other_machines_are_allowed() {
-        let rules = Rules::new(Ports::Only(vec![443, 4517]), Some(4517), None);
+        let destinations = Destinations::new(Ports::Only(vec![443, 4517]), Some(4517), None);
         for (to, allowed) in [
             ("203.0.113.7:443", true),
             ("10.0.0.7:443", true),
@@ -165,12 +176,14 @@ mod tests {
         ] {
             let to: SocketAddr = to.parse().unwrap();
             let host = Host::Address(to.ip());
-            let targets = rules.targets(host, to.port(), &lookups()).await;
+            let targets = destinations.targets(host, to.port(), &lookups()).await;
             assert_eq!(targets.ok(), allowed.then(|| vec![to]), "{to}");
         }
         for (own_port, allowed) in [(None, true), (Some(9), false)] {
-            let rules = Rules::new(Ports::Any, own_port, None);
-            let targets = rules.targets(host("203.0.113.7"), 9, &lookups()).await;
+            let destinations = Destinations::new(Ports::Any, own_port, None);
+            let targets = destinations
+                .targets(host("203.0.113.7"), 9, &lookups())
+                .await;
             assert_eq!(targets.is_ok(), allowed);
         }
     }
@@ -189,7 +202,7 @@ mod tests {
             }
             asked
         });
-        let rules = Rules::new(Ports::Only(vec![443]), None, Some(hosts));
+        let destinations = Destinations::new(Ports::Only(vec![443]), None, Some(hosts));
         for (to, port, allowed) in [
             ("203.0.113.7", 443, true),
             ("203.0.113.8", 443, false),
@@ -198,10 +211,10 @@ mod tests {
             ("localhost", 443, false),
             (NO_HOST, 443, false),
         ] {
-            let targets = rules.targets(host(to), port, &lookups()).await;
+            let targets = destinations.targets(host(to), port, &lookups()).await;
             assert_eq!(targets.is_ok(), allowed, "{to} {targets:?}");
         }
-        drop(rules);
+        drop(destinations);
         let asked = asking.await.unwrap();
         assert_eq!(
             asked,
@@ -215,17 +228,19 @@ mod tests {
         // Nobody decides any more.
         let (hosts, questions) = mpsc::channel(1);
         drop(questions);
-        let rules = Rules::new(Ports::Any, None, Some(hosts));
-        let targets = rules.targets(host("203.0.113.7"), 443, &lookups()).await;
+        let destinations = Destinations::new(Ports::Any, None, Some(hosts));
+        let targets = destinations
+            .targets(host("203.0.113.7"), 443, &lookups())
+            .await;
         assert!(targets.is_err());
     }
 
     #[tokio::test]
     async fn a_name_waits_until_others_are_looked_up() {
-        let rules = Rules::new(Ports::Any, None, None);
+        let destinations = Destinations::new(Ports::Any, None, None);
         let lookups = lookups();
         let place = Arc::clone(&lookups).try_acquire_owned().unwrap();
-        let mut looking = std::pin::pin!(rules.targets(host("localhost"), 443, &lookups));
+        let mut looking = std::pin::pin!(destinations.targets(host("localhost"), 443, &lookups));
         assert!(futures::poll!(looking.as_mut()).is_pending());
         drop(place);
         // It leads here, but it was looked up.
