@@ -6,7 +6,7 @@ mod admin;
 mod sessions;
 mod token;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue};
@@ -37,14 +37,18 @@ impl Arguments {
     ///
     /// # Errors
     /// What clap has to say, help among it.
-    pub fn read(line: &[OsString]) -> Result<Self, clap::Error> {
+    pub fn read(line: &[OsString]) -> Result<Self, Unread> {
         let error = match Self::try_parse_from(line) {
             Ok(arguments) => return Ok(arguments),
             Err(error) => error,
         };
         let Some(ContextValue::String(subcommand)) = error.get(ContextKind::InvalidSubcommand)
         else {
-            return Err(error);
+            let first = line.get(1).map(OsString::as_os_str).unwrap_or_default();
+            return Err(Unread {
+                is_serve: is_serve(first),
+                error: Box::new(error),
+            });
         };
         // A flag's value may be the same word.
         let places =
@@ -52,10 +56,22 @@ impl Arguments {
         let behind = |at| {
             let (before, from) = line.split_at_checked(at)?;
             let (program, flags) = before.split_at_checked(1)?;
-            Self::try_parse_from(program.iter().chain(from).chain(flags)).ok()
+            Some(Self::try_parse_from(
+                program.iter().chain(from).chain(flags),
+            ))
         };
-        let moved = places.filter_map(behind).next();
-        moved.ok_or(error)
+        // What is wrong with it behind its subcommand, not that flags stood before that.
+        let mut wrong = None;
+        for moved in places.filter_map(behind) {
+            match moved {
+                Ok(arguments) => return Ok(arguments),
+                Err(moved) => _ = wrong.get_or_insert(moved),
+            }
+        }
+        Err(Unread {
+            is_serve: is_serve(OsStr::new(subcommand)),
+            error: Box::new(wrong.unwrap_or(error)),
+        })
     }
 
     /// Returns what is to be done; `serve` where nothing is said.
@@ -64,16 +80,20 @@ impl Arguments {
     }
 }
 
-/// Whether arguments that could not be read were the daemon's: those of no other command.
-pub fn is_serve(arguments: impl IntoIterator<Item = OsString>) -> bool {
-    let others: Vec<String> = Arguments::command()
-        .get_subcommands()
-        .map(|command| command.get_name().to_owned())
-        .chain(["help".to_owned()])
-        .filter(|name| name != "serve")
-        .collect();
-    let first = arguments.into_iter().next().unwrap_or_default();
-    !others.iter().any(|name| first == name.as_str())
+/// Why a command line could not be read, or what was asked of it.
+#[derive(Debug)]
+pub struct Unread {
+    /// What clap has to say.
+    pub error: Box<clap::Error>,
+    /// Whether the arguments were the daemon's: those of no other command.
+    pub is_serve: bool,
+}
+
+/// Whether what follows a word is the daemon's: it is no other command.
+fn is_serve(word: &OsStr) -> bool {
+    let command = Arguments::command();
+    let mut names = command.get_subcommands().map(clap::Command::get_name);
+    word == "serve" || (word != "help" && !names.any(|name| word == name))
 }
 
 /// What is to be done.

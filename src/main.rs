@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use outrigger::arguments::{
     AcpArguments, Arguments, Command, ConfigCommand, ReadyForm, RequiredSandbox, ServeArguments,
-    is_serve,
+    Unread,
 };
 use outrigger::config::{HINT, Loaded, Sources, load};
 use outrigger::daemon::{self, Options, Outcome};
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     let line: Vec<_> = std::env::args_os().collect();
     let arguments = match Arguments::read(&line) {
         Ok(arguments) => arguments,
-        Err(error) => return misused(&error),
+        Err(unread) => return misused(&unread),
     };
     match arguments.into_command() {
         Command::Serve(arguments) => told(Fatal::tell, |log| serve(&arguments, block, zygote, log)),
@@ -94,10 +94,10 @@ fn split(block: &EnvironmentBlock) -> Option<Split> {
 }
 
 /// Says what is wrong with the arguments, or what was asked of them; to who waits for the daemon's line, there too.
-fn misused(error: &clap::Error) -> ExitCode {
+fn misused(Unread { error, is_serve }: &Unread) -> ExitCode {
     // A person reads it on stderr, where clap says it at the end.
     let is_for_program = !std::io::stdout().is_terminal();
-    if error.use_stderr() && is_for_program && is_serve(std::env::args_os().skip(1)) {
+    if error.use_stderr() && is_for_program && *is_serve {
         let text = error.render().to_string();
         // The first paragraph; which arguments it is about may stand below its first line.
         let lines = text.lines().take_while(|line| !line.is_empty());

@@ -10,6 +10,12 @@ fn parsed(line: &str) -> Command {
         .into_command()
 }
 
+fn unread(line: &str) -> Unread {
+    let words = ["outrigger"].into_iter().chain(line.split_whitespace());
+    let words: Vec<OsString> = words.map(OsString::from).collect();
+    Arguments::read(&words).expect_err(line)
+}
+
 fn flags(line: &str) -> Vec<(String, &'static str, String)> {
     let mut sources = Sources::default();
     match parsed(line) {
@@ -153,17 +159,35 @@ fn numbers_that_are_none_are_explained() {
 #[test]
 fn whose_arguments_they_were() {
     for (line, expected) in [
-        ("", true),
         ("--nope", true),
         ("serve --nope", true),
         ("fly", true),
-        ("--port 1 doctor", true),
+        ("--port 1 --nope", true),
+        ("--port 1 serve --nope", true),
         ("doctor --nope", false),
+        ("--port 1 doctor --nope", false),
         ("chat --nope", false),
         ("help serve", false),
     ] {
-        let words = line.split_whitespace().map(OsString::from);
-        assert_eq!(is_serve(words), expected, "{line}");
+        let unread = unread(line);
+        assert_eq!(unread.is_serve, expected, "{line}");
+    }
+}
+
+#[test]
+fn flags_before_a_command_are_not_blamed_for_those_behind_it() {
+    for (line, expected) in [
+        ("--config f run --nope", "unexpected argument '--nope'"),
+        ("--config run run --nope", "unexpected argument '--nope'"),
+        ("--port x doctor", "a port is a number"),
+        (
+            "--ready-file f doctor",
+            "unexpected argument '--ready-file'",
+        ),
+        ("--config f fly", "unrecognized subcommand 'fly'"),
+    ] {
+        let text = unread(line).error.to_string();
+        assert!(text.contains(expected), "{line}: {text}");
     }
 }
 
