@@ -95,6 +95,9 @@ impl Outbox {
     /// Waits until all that was given so far is safe, or things go on without; returns false where the session ends instead.
     pub(super) async fn settled(&self) -> bool {
         let given = self.given();
+        if self.safe() < given {
+            self.store.hurry();
+        }
         let settled = async {
             loop {
                 let more = self.more.notified();

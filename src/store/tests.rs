@@ -52,6 +52,8 @@ impl Store for Slow {
         self.jobs.lock().push((changes, done));
     }
 
+    fn hurry(&self) {}
+
     fn attempt(&self, _: &str, _: Vec<Change>) -> BoxFuture<'static, Result<(), Error>> {
         async { Ok(()) }.boxed()
     }

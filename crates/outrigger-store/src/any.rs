@@ -209,6 +209,10 @@ impl Store for UserStore {
         either!(self, it => it.write(session, changes, done));
     }
 
+    fn hurry(&self) {
+        either!(self, it => it.hurry());
+    }
+
     fn attempt(
         &self,
         session: &str,

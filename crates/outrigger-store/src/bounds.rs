@@ -5,6 +5,10 @@ use std::time::Duration;
 /// The most jobs in one transaction.
 pub(crate) const BATCH: usize = 256;
 
+/// How long a change waits for those that follow it, where nobody waits for it ([`Change::may_wait`](crate::Change::may_wait)):
+/// less than a screen takes for a picture.
+pub(crate) const LINGER: Duration = Duration::from_millis(5);
+
 /// How long to wait before what failed is tried again: from the first of these to the last.
 pub(crate) const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 

@@ -21,6 +21,7 @@ mod clock;
 mod deflated;
 mod file_change;
 mod held;
+mod listing;
 pub mod postgres;
 mod queue;
 mod share;
@@ -44,10 +45,11 @@ pub use call::{
     ToolCall,
 };
 pub use change::{
-    Attachment, Body, Change, Conversation, Cursor, Exchange, Growth, Hash, Head, Limits, Listed,
-    Listing, Message, Owner, Page, Piece, Queued, Rule, Sent, Session, Snippet, Stats, TitleBy,
+    Attachment, Body, Change, Conversation, Exchange, Growth, Hash, Head, Limits, Message, Owner,
+    Piece, Queued, Rule, Sent, Session, Stats, TitleBy,
 };
 pub use file_change::{FileChange, FilePage, FileQuery, KeptFile};
+pub use listing::{Cursor, Listed, Listing, Page, Snippet};
 pub use usage::{MS_OF_QUARTER, Usage, UsageBy, UsageQuery, UsageSum, UsageTokens};
 pub use user::User;
 
@@ -103,6 +105,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `done` is called from a thread of the store. [`Error::Failing`] says that the disk does not take them now: they
     /// are tried again with what follows, in order. That is not said where [`Store::is_one_of_several`].
     fn write(&self, session: &str, changes: Vec<Change>, done: Done);
+
+    /// Says that somebody waits for what was given to [`write`](Self::write): it waits for nothing that may follow.
+    fn hurry(&self);
 
     /// Writes changes of one session together, now or never: after an error none of them is written later.
     fn attempt(&self, session: &str, changes: Vec<Change>)

@@ -305,6 +305,9 @@ impl Store for Postgres {
         self.give(Job::new((&self.1, session), changes, Lasts::Long, done));
     }
 
+    /// A transaction takes what came while the one before it was under way: nothing waits beside that.
+    fn hurry(&self) {}
+
     fn attempt(
         &self,
         session: &str,

@@ -55,6 +55,11 @@ impl Job {
             is_refused: false,
         }
     }
+
+    /// Returns whether it is of use to wait a moment for what follows it.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.lasts == Lasts::Long && self.changes.iter().all(Change::may_wait)
+    }
 }
 
 /// A job on its way to the disk; `done` is gone once it was told that it fails.
@@ -263,13 +268,15 @@ impl Holes {
         &self,
         jobs: impl Iterator<Item = &'a Waiting>,
     ) -> Vec<(usize, Error)> {
-        let refused = jobs.enumerate().filter(|(_, job)| {
-            let session = own_id(&job.user, &job.session);
-            self.sessions.contains(&session) && follows(job)
-        });
-        refused
+        jobs.enumerate()
+            .filter(|(_, job)| self.refuses(job))
             .map(|(at, _)| (at, Error::Refused(FOLLOWS.to_owned())))
             .collect()
+    }
+
+    /// Returns whether a job is not written though nothing is wrong with it.
+    pub(crate) fn refuses(&self, job: &Waiting) -> bool {
+        follows(job) && self.sessions.contains(&own_id(&job.user, &job.session))
     }
 
     /// Notes that a job of a session was refused.

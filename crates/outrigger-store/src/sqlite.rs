@@ -228,6 +228,10 @@ impl Store for Sqlite {
         self.0.writer.send(Work::Job(job));
     }
 
+    fn hurry(&self) {
+        self.0.writer.send(Work::Now);
+    }
+
     fn attempt(
         &self,
         session: &str,

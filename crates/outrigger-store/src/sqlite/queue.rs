@@ -14,6 +14,8 @@ use crate::{Error, Limits, User};
 
 pub(super) enum Work {
     Job(Job),
+    /// Somebody waits for the jobs before it.
+    Now,
     /// Counts the epoch of a session; returns its key.
     Open(User, String, oneshot::Sender<Result<Option<i64>, Error>>),
     Read(Box<dyn FnOnce(&Connection) + Send>),

@@ -3,6 +3,7 @@
 mod connect;
 #[cfg(all(unix, debug_assertions))]
 mod deaths;
+mod following;
 mod growth;
 mod import;
 mod log;
@@ -19,13 +20,15 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 use super::apply::Failure;
 use super::queue::{Handle, Work};
 use super::{Sync, apply, file};
-use crate::bounds::{BATCH, RETRY};
+use crate::bounds::RETRY;
 use crate::clock::Clock;
 use crate::held::HeldSessions;
 use crate::queue::{FOLLOWS, Gate, HealthState, Holes, Lasts, Room, Waiting, follows};
 use crate::upkeep::{EVERY, Upkeep};
+use crate::user::own_id;
 use crate::{Change, Error, User};
 pub(super) use connect::connect;
+use following::Following;
 use log::Log;
 
 /// Starts the thread, which opens the file first.
@@ -131,30 +134,33 @@ impl Writer {
                 false => match work.recv_timeout(self.until_retry()) {
                     Err(mpsc::RecvTimeoutError::Timeout) => {
                         self.retry_at = None;
-                        self.commit();
+                        self.commit(|_| None);
                         continue;
                     }
                     next => next.ok(),
                 },
             };
-            let Some(mut next) = next else {
+            let Some(next) = next else {
                 break;
             };
-            // All that waits, up to what asks for an answer of its own.
-            let other = loop {
-                match next {
-                    Work::Job(job) => self.backlog.push(job.into()),
-                    other => break Some(other),
+            let other = match next {
+                Work::Job(job) => {
+                    // What the disk did not take is not held up further.
+                    let may_wait = self.backlog.is_empty() && job.may_wait();
+                    let mut following = Following::new(work, may_wait);
+                    self.backlog.push(job.into());
+                    // All that is there goes one way, also where that is none.
+                    while !may_wait && let Some(job) = following.next(self.backlog.len()) {
+                        self.backlog.push(job);
+                    }
+                    self.commit(|waiting| following.next(waiting));
+                    following.other()
                 }
-                if self.backlog.len() >= BATCH {
-                    break None;
-                }
-                match work.try_recv() {
-                    Ok(more) => next = more,
-                    Err(_) => break None,
+                other => {
+                    self.commit(|_| None);
+                    Some(other)
                 }
             };
-            self.commit();
             match other {
                 Some(Work::Open(user, session, reply)) => {
                     drop(reply.send(self.open(&user, &session)));
@@ -184,11 +190,11 @@ impl Writer {
                     // Nobody opens the file again: it may be another one's now.
                     return;
                 }
-                Some(Work::Job(_)) | None => {}
+                Some(Work::Job(_) | Work::Now) | None => {}
             }
             self.checkpoint();
         }
-        self.commit();
+        self.commit(|_| None);
         if let Some(connection) = self.connection.take() {
             connection
                 .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -217,8 +223,9 @@ impl Writer {
         }
     }
 
-    /// Writes all that waits in one transaction, and tells everybody.
-    fn commit(&mut self) {
+    /// Writes all that waits in one transaction, and what `more` returns meanwhile, which is told how many wait; then tells
+    /// everybody.
+    fn commit(&mut self, mut more: impl FnMut(usize) -> Option<Waiting>) {
         // What comes before it is time is not a reason to write all that waits once more.
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return self.tell_failing();
@@ -238,8 +245,12 @@ impl Writer {
             return;
         };
         let behind = self.clock.as_ref().and_then(Clock::if_behind);
-        let skipped = self.holes.refuse(self.backlog.iter());
-        match write(connection, &self.backlog, behind, skipped) {
+        match write(
+            connection,
+            (&mut self.backlog, &mut more),
+            behind,
+            &self.holes,
+        ) {
             Ok(refused) => {
                 self.heals();
                 self.upkeep.committed();
@@ -345,22 +356,31 @@ impl Writer {
     }
 }
 
-/// Writes jobs in one transaction, of sessions that changed at `behind` or later where the clock is behind that. Returns
-/// those that were refused, by their place, `refused` among them; an error says that nothing was written.
+/// Writes jobs in one transaction, and those that `more` adds to them, of sessions that changed at `behind` or later where
+/// the clock is behind that. Returns those that were refused, by their place; an error says that nothing was written.
 fn write(
     connection: &mut Connection,
-    jobs: &[Waiting],
+    (jobs, more): (&mut Vec<Waiting>, &mut impl FnMut(usize) -> Option<Waiting>),
     behind: Option<i64>,
-    mut refused: Vec<(usize, Error)>,
+    known: &Holes,
 ) -> rusqlite::Result<Vec<(usize, Error)>> {
     let behavior = rusqlite::TransactionBehavior::Immediate;
     let mut transaction = connection.transaction_with_behavior(behavior)?;
-    let mut holes = HashSet::new();
-    for (index, job) in jobs.iter().enumerate() {
-        if refused.iter().any(|(at, _)| *at == index) {
-            continue;
+    let (mut refused, mut holes) = (Vec::new(), HashSet::new());
+    let mut next = 0;
+    loop {
+        if next == jobs.len() {
+            match more(next) {
+                Some(job) => jobs.push(job),
+                None => break,
+            }
         }
-        if holes.contains(&(&job.user, &job.session)) && follows(job) {
+        let (Some(job), index) = (jobs.get(next), next) else {
+            break;
+        };
+        next += 1;
+        let session = own_id(&job.user, &job.session);
+        if known.refuses(job) || holes.contains(&session) && follows(job) {
             refused.push((index, Error::Refused(FOLLOWS.to_owned())));
             continue;
         }
@@ -384,7 +404,7 @@ fn write(
                     Failure::Sqlite(error) => Error::Refused(error.to_string()),
                 };
                 if job.leaves_a_hole(&problem) {
-                    holes.insert((&job.user, &job.session));
+                    holes.insert(session);
                 }
                 refused.push((index, problem));
             }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use super::super::{CACHE_KIB, OLDEST_SQLITE, SCHEMA, Sync};
 
@@ -21,6 +22,8 @@ pub(in crate::sqlite) fn connect(
     }
     let mut connection = Connection::open(path)?;
     connection.set_prepared_statement_cache_capacity(64);
+    // Else what goes by a partial index is planned anew for each value that it is given.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(Duration::from_secs(1))?;
     let journal = match exclusive {
         true => "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE;",
