@@ -96,11 +96,10 @@ pub(super) struct Cleanup {
 }
 
 impl Cleanup {
-    /// Removes the temporary directory where nothing was put into it, whatever became of the helper.
-    pub(super) fn remove_empty_tmp(&self) {
-        if let Some(path) = &self.private_tmp {
-            std::fs::remove_dir(path).unwrap_or_default();
-        }
+    /// Removes the temporary directory where nothing was put into it; returns whether there is none.
+    pub(super) fn remove_empty_tmp(&self) -> bool {
+        let tmp = self.private_tmp.as_ref();
+        tmp.is_none_or(|path| std::fs::remove_dir(path).is_ok())
     }
 }
 
@@ -267,8 +266,8 @@ pub(super) enum Notice {
     Failed(SetupError),
     /// What its control groups counted. Comes when no process of the command is left.
     Reached(Reached),
-    /// No process of the command is left. Always sent; what follows is tidying up.
-    Dead {},
+    /// No process of the command is left. Always sent; what follows is tidying up, of which there may be nothing to be seen.
+    Dead { is_tidy: bool },
     /// The program ended; its tree is dead or about to be killed by the kernel.
     Exited(Exit),
 }

@@ -66,6 +66,8 @@ struct Running {
     /// The process group of the program, where its number is the same for the daemon.
     group: Option<Pid>,
     is_dead: bool,
+    /// Whether its temporary directory is gone.
+    is_tidy: bool,
 }
 
 /// Has a task attend to a helper; what is returned second says whether the program runs.
@@ -91,6 +93,7 @@ pub(super) fn begin(
         next,
         group: None,
         is_dead: false,
+        is_tidy: false,
     };
     let tree = Tree {
         requests,
@@ -156,14 +159,10 @@ impl Running {
         }
         let restored = std::mem::take(&mut self.watch).end().await;
         drop(std::mem::take(&mut self.surroundings));
-        let patience = match is_dead && self.cleanup.private_tmp.is_none() {
-            // The helper's own end, and that of the namespaces, is nobody's concern.
-            true => Duration::ZERO,
-            false => REMOVAL_PATIENCE,
-        };
-        let next = self.next.take();
+        let (was_tidy, next) = (self.is_tidy, self.next.take());
         let mut tidying = pin!(self.tidy_up(is_dead));
-        let is_tidy = timeout(patience, &mut tidying).await.is_ok();
+        // Else the helper's own end, and that of the namespaces, is nobody's concern; and no timer is as short as nothing.
+        let is_tidy = !was_tidy && timeout(REMOVAL_PATIENCE, &mut tidying).await.is_ok();
         known.send_modify(|known| known.restored = Some(restored));
         if let Some(next) = next {
             next.carry_out().await;
@@ -197,7 +196,7 @@ impl Running {
                         _ => SpawnError::refused(step, reason),
                     });
                 }
-                Some(Notice::Exited(_) | Notice::Reached(_) | Notice::Dead {}) | None => {
+                Some(Notice::Exited(_) | Notice::Reached(_) | Notice::Dead { .. }) | None => {
                     return Err(gone(io::ErrorKind::UnexpectedEof));
                 }
             }
@@ -220,7 +219,7 @@ impl Running {
                 Some(Notice::Reached(reached)) => {
                     self.known.send_modify(|known| known.reached = reached);
                 }
-                Some(Notice::Dead {}) => self.is_dead = true,
+                Some(Notice::Dead { is_tidy }) => (self.is_dead, self.is_tidy) = (true, is_tidy),
                 Some(Notice::Confined(_) | Notice::Started { .. } | Notice::Failed(_)) => {}
                 None => return,
             }
@@ -231,7 +230,8 @@ impl Running {
     async fn tidy_up(mut self, is_dead: bool) {
         self.helper_ended().await;
         let is_there = |path: &std::path::PathBuf| path.symlink_metadata().is_ok();
-        if is_dead && !self.cleanup.private_tmp.as_ref().is_some_and(is_there) {
+        let is_tidy = self.is_tidy || !self.cleanup.private_tmp.as_ref().is_some_and(is_there);
+        if is_dead && is_tidy {
             return;
         }
         if let Err(error) = self.run_cleanup().await {
