@@ -45,6 +45,7 @@ async fn call(tool: &dyn Tool, input: &Value) -> Output {
         emit: &|_, _| {},
         cancel: CancellationToken::new(),
         timeout: Duration::from_secs(60),
+        known: &(),
         seen: &seen,
         redactor: &outrigger::telemetry::Redactor::default(),
         quota: &Arc::default(),

@@ -116,10 +116,10 @@ pub trait Prepared: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Returns whether the call itself has it known that it began, by what it keeps ([`Run::keep`]) before it changes
-    /// anything: then nobody waits for that before it runs.
-    fn keeps(&self) -> bool {
-        false
+    /// Returns who sees to it that it is known that the call began, whatever happens to the daemon, before it changes
+    /// anything.
+    fn begins(&self) -> Begins {
+        Begins::Known
     }
 
     /// Returns what the call counts towards while it runs.
@@ -147,6 +147,30 @@ pub trait Prepared: Send + Sync + 'static {
     /// (`run.timeout`) itself, so that it can say what was done until then. Fails where following a path shows that it
     /// leaves the roots or is denied.
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>;
+}
+
+/// When it is known that a call began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    /// Before it runs.
+    Known,
+    /// When it has waited for that itself ([`Run::known`]). It looks around meanwhile.
+    Looking,
+    /// With what it keeps ([`Run::keep`]).
+    Keeping,
+}
+
+/// Tells a call when it is known that it began.
+pub trait Known: Send + Sync {
+    /// Waits for that. An error is what the call came to instead: it has to change nothing.
+    fn known(&self) -> BoxFuture<'_, Result<(), Box<Output>>>;
+}
+
+/// Where nobody has to know it.
+impl Known for () {
+    fn known(&self) -> BoxFuture<'_, Result<(), Box<Output>>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// What a call counts towards while it runs.
@@ -252,6 +276,8 @@ pub struct Run<'a> {
     pub cancel: CancellationToken,
     /// The longest the call may run.
     pub timeout: Duration,
+    /// Tells when it is known that the call began, which one waits for that [looks around](Begins::Looking) first.
+    pub known: &'a dyn Known,
     /// What this conversation has seen of files.
     pub seen: &'a Arc<seen::SeenFiles>,
     /// Takes secrets out of what is cut later, and says what the model is not shown of a file.

@@ -3,7 +3,7 @@
 //! Shared by every tool that starts a process. What may run at all is decided before.
 
 mod background;
-mod before;
+mod begin;
 mod hosts;
 mod limits;
 mod tracked;
@@ -13,22 +13,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-
 use super::hosts::HostList;
 use super::stop::Stopped;
 use super::{Metadata, Output, OutputStream, Run};
 use crate::message::Part;
 use crate::runtime::Stopwatch;
 use crate::sandbox::output::{self, Ended, Stream, TOTAL_BYTES};
-use crate::sandbox::paths::{Reach, RootName, Roots, Settings, Tree};
+use crate::sandbox::paths::{Reach, RootName, Roots, Settings};
 use crate::sandbox::programs::Programs;
 use crate::sandbox::{
-    Command, Exit, GitAccess, HostQuestion, Limits, Mode, Network, Overfull, Pod, Process,
-    Restored, Sandbox, environment,
+    Command, Exit, GitAccess, Limits, Mode, Network, Overfull, Pod, Process, Restored, Sandbox,
+    environment,
 };
 
-use before::Before;
+use begin::{Before, Begun};
 use hosts::Hosts;
 pub(super) use hosts::MAX_REFUSED;
 use view::{Shown, View};
@@ -75,17 +73,6 @@ pub(super) struct Remarks {
     pub(super) texts: Vec<String>,
     /// What editors, shells or agents run by, and is other than before.
     pub(super) settings_changed: Vec<String>,
-}
-
-/// What the model reads of a program that did not start, and the project's files before.
-type NotBegun = Box<(Output, Option<Tree>)>;
-
-/// A program that runs, the sandbox mode that it runs in, and what there was before.
-struct Begun {
-    process: Process,
-    mode: Mode,
-    before: Before,
-    questions: mpsc::Receiver<HostQuestion>,
 }
 
 impl Exec {
@@ -195,52 +182,6 @@ impl Exec {
             given.push(folder.path().to_owned());
             command.held.push(folder);
         }
-    }
-
-    /// Starts a program, whose questions for hosts come where `asks`, after a look at the project's files where it `changes`
-    /// them.
-    async fn begin(
-        &self,
-        command: &mut Command,
-        asks: bool,
-        changes: bool,
-        run: &Run<'_>,
-    ) -> Result<Begun, NotBegun> {
-        let mode = self.sandbox.report().await.mode;
-        // Each of them waits for a thread that looks at files.
-        let (covered, before) = tokio::join!(self.cover(command, mode), self.before(changes));
-        if let Err(reason) = covered {
-            return Err(Box::new((Output::error(reason), before.tree)));
-        }
-        command.user = Some(run.owner.to_owned());
-        if command.git >= GitAccess::Create {
-            // It is nothing but git, which sees what it tracks, and no home in which a command may have left settings.
-            let hidden = std::mem::take(&mut command.hidden);
-            command.hidden = self.without_tracked(hidden, run).await;
-        } else {
-            self.add_further(command);
-            command.pod = Some(self.pod(run));
-        }
-        command.limits.cpu = run.timeout.checked_mul(2);
-        let (sender, questions) = mpsc::channel(hosts::MAX_QUESTIONS);
-        command.hosts = asks.then_some(sender);
-        let started = self.sandbox.spawn(command).await;
-        // What runs holds the last way to ask, so that the questions end with it.
-        command.hosts = None;
-        command.listening = None;
-        let process = match started {
-            Ok(process) => process,
-            Err(error) => {
-                let reason = format!("failed to start `{}`: {error}", command.program);
-                return Err(Box::new((Output::error(reason), before.tree)));
-            }
-        };
-        Ok(Begun {
-            process,
-            mode,
-            before,
-            questions,
-        })
     }
 
     /// Runs a program to its end, its time limit or a cancel, and says what it came to. `hosts` are those that it may connect

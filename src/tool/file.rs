@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use super::listed::{listed, named};
 use super::stop::Stop;
 use super::typed::Typed;
-use super::{Claim, Facts, Output, Prepared, Refusal, Run, Violation, Visible};
+use super::{Begins, Claim, Facts, Output, Prepared, Refusal, Run, Violation, Visible};
 use crate::message::{Danger, DangerLevel, ToolCategory};
 use crate::permission::rule::{File, Key};
 use crate::sandbox::deny::{self, Access};
@@ -245,8 +245,11 @@ impl<W: Work> Prepared for Call<W> {
         }
     }
 
-    fn keeps(&self) -> bool {
-        self.writes()
+    fn begins(&self) -> Begins {
+        match self.writes() {
+            true => Begins::Keeping,
+            false => Begins::Known,
+        }
     }
 
     fn appraise(&self) -> BoxFuture<'_, Option<Danger>> {

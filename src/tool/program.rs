@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use super::exec::Exec;
 use super::hosts::HostList;
 use super::secrets::SECRETS;
-use super::{Claim, Facts, Output, Prepared, Refusal, Run, Violation};
+use super::{Begins, Claim, Facts, Output, Prepared, Refusal, Run, Violation};
 use crate::classifier::{Classification, Finding, Surroundings};
 use crate::config::{BashConfig, NetworkPolicy};
 use crate::message::DangerLevel;
@@ -61,6 +61,10 @@ impl Prepared for ProgramCall {
             }
             Effect::Reads | Effect::ChangesBesideOthers => Vec::new(),
         }
+    }
+
+    fn begins(&self) -> Begins {
+        Begins::Looking
     }
 
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {

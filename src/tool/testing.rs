@@ -41,6 +41,7 @@ impl Surroundings {
             emit: &|_, _| {},
             cancel: CancellationToken::new(),
             timeout: Duration::from_secs(600),
+            known: &(),
             seen: &self.seen,
             redactor: &self.redactor,
             quota: &self.quota,

@@ -70,6 +70,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
             emit: &|_, _| {},
             cancel: tokio_util::sync::CancellationToken::new(),
             timeout: PATIENCE,
+            known: &(),
             seen: &Arc::default(),
             redactor: &outrigger::telemetry::Redactor::default(),
             quota: &Arc::default(),

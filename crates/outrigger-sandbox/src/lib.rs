@@ -296,8 +296,22 @@ impl Sandbox {
     /// [`SpawnError`], when the command cannot be described to the helper, a layer cannot be applied, or the program
     /// cannot be executed. Nothing runs then.
     pub async fn spawn(&self, command: &Command) -> Result<Process, SpawnError> {
+        self.spawn_once(command, std::future::ready(true)).await
+    }
+
+    /// Starts a command as [`spawn`](Self::spawn) does, once `may_begin` comes to true. What the command needs is looked for
+    /// and made meanwhile.
+    ///
+    /// # Errors
+    /// The same, and [`SpawnError::Unwanted`] where it comes to false.
+    pub async fn spawn_once(
+        &self,
+        command: &Command,
+        may_begin: impl Future<Output = bool> + Clone,
+    ) -> Result<Process, SpawnError> {
         let mode = self.probed().await.mode;
-        process::spawn(&self.shared, command, mode, process::Purpose::Run).await
+        let run = process::Purpose::Run;
+        process::spawn(&self.shared, command, mode, run, may_begin).await
     }
 
     /// Returns a new pod, for commands of the daemon's own that share loopback, a home and temporary files

@@ -91,7 +91,7 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
         command.network = Network::Outgoing(Ports::Any);
         command.listening = Some(mpsc::channel(1).0);
     }
-    let mut process = process::spawn(shared, &command, mode, process::Purpose::Probe)
+    let mut process = process::probe(shared, &command, mode)
         .await
         .map_err(|error| error.to_string())?;
     let layers = process.layers;
@@ -123,7 +123,7 @@ fn can_take_descriptors() -> rustix::io::Result<()> {
 async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
     let mut command = process::trial(shared);
     command.network = Network::Off;
-    let mut process = process::spawn(shared, &command, mode, process::Purpose::Probe)
+    let mut process = process::probe(shared, &command, mode)
         .await
         .map_err(|error| error.to_string())?;
     let layers = process.layers;

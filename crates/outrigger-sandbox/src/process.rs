@@ -28,6 +28,7 @@ pub use on_linux::Zygote;
 pub(super) use on_linux::{State, pod, pods_removed, prepare_helper, sweep, try_caches, try_users};
 pub(super) use platform::{limits, spawn};
 
+use std::future::ready;
 use std::io;
 use std::path::PathBuf;
 
@@ -37,6 +38,7 @@ use tokio::process::{ChildStderr, ChildStdout};
 use super::layers::Layers;
 #[cfg(target_os = "linux")]
 use super::layers::Step;
+use super::{Command, Mode, Shared};
 
 /// Writes to the standard input of a command.
 pub type StdinPipe = platform::StdinPipe;
@@ -64,6 +66,9 @@ pub enum SpawnError {
     /// The command cannot be handed over.
     #[error("cannot describe the command to the sandbox helper: {0}")]
     Command(String),
+    /// It may not begin after all.
+    #[error("not run: nobody wants it any more")]
+    Unwanted,
 }
 
 /// What a command is started for.
@@ -74,6 +79,15 @@ pub(crate) enum Purpose {
     /// To find out what works. It reads nothing, so root's files need not be hidden; and it joins no control group, which
     /// takes 14 ms where nothing did lately.
     Probe,
+}
+
+/// Starts a command to find out what works.
+pub(crate) async fn probe(
+    shared: &Shared,
+    command: &Command,
+    mode: Mode,
+) -> Result<Process, SpawnError> {
+    spawn(shared, command, mode, Purpose::Probe, ready(true)).await
 }
 
 impl SpawnError {

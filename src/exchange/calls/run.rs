@@ -2,9 +2,11 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{MutexGuard, SemaphorePermit};
 use tokio::time::Instant;
@@ -24,11 +26,12 @@ use crate::permission::scope::Grant;
 use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
 use crate::protocol::json_bytes;
 use crate::runtime::Stopwatch;
+use crate::store::Journal;
 use crate::telemetry::{Unit, metrics};
 use crate::tool::background::{Background, Outlet};
 use crate::tool::locks::{Holder, Ticket};
 use crate::tool::user::AskUser;
-use crate::tool::{Claim, Facts, Output, OutputStream, Run, Slot};
+use crate::tool::{Begins, Claim, Facts, Known, Output, OutputStream, Run, Slot};
 use crate::units::millis;
 
 /// How long a tool may take to end by itself after it was cancelled; then its future is dropped.
@@ -42,6 +45,36 @@ const NOT_KEPT: &str = "not run: the store of sessions does not take it, and ano
 
 /// What a task waits for.
 const OTHER_TASKS: &str = "waits for other tasks of this exchange";
+
+/// The beginning of a call, which is known, whatever happens to the daemon, before the call changes anything: it will not be
+/// taken for one that did not run.
+struct Beginning<'a> {
+    journal: &'a Journal,
+    /// Whether there is anything that the call may change.
+    waits: bool,
+    cancel: &'a CancellationToken,
+    /// Whether it could not be made known.
+    failed: AtomicBool,
+}
+
+impl Known for Beginning<'_> {
+    fn known(&self) -> BoxFuture<'_, Result<(), Box<Output>>> {
+        let known = async {
+            if !self.waits {
+                return Ok(());
+            }
+            let settled = self.journal.settled();
+            let unrun = match self.cancel.run_until_cancelled(settled).await {
+                Some(true) => return Ok(()),
+                Some(false) => Box::new(Output::error(NOT_KEPT)),
+                None => cancelled_unrun(),
+            };
+            self.failed.store(true, Ordering::Relaxed);
+            Err(unrun)
+        };
+        known.boxed()
+    }
+}
 
 /// What a call holds while it runs.
 #[derive(Default)]
@@ -74,27 +107,29 @@ impl Calls<'_> {
         drop(waits);
         let _counted = metrics::RUNNING_CALLS.enter();
         let executions = &self.exchange.context.session.executions;
-        let keeps = permitted.prepared.keeps();
-        executions.begin(&call.id, keeps, |record| {
+        let begins = permitted.prepared.begins();
+        executions.begin(&call.id, begins == Begins::Keeping, |record| {
             record.queued_ms = millis(queued.elapsed());
             if let Some(edit) = &permitted.edited {
                 record.input.clone_from(&edit.input);
                 record.input_bytes = json_bytes(&edit.input) as u64;
             }
         });
-        if !keeps && self.may_change_something(call) {
-            // It is known that it began before it does, whatever happens to the daemon: it will not be taken for one that
-            // did not run.
-            let settled = self.exchange.context.session.journal.settled();
-            match cancel.run_until_cancelled(settled).await {
-                Some(true) => {}
-                Some(false) => return (Output::error(NOT_KEPT), None),
-                None => return (*cancelled_unrun(), None),
-            }
+        let beginning = Beginning {
+            journal: &self.exchange.context.session.journal,
+            waits: self.may_change_something(call),
+            cancel,
+            failed: AtomicBool::new(false),
+        };
+        if begins == Begins::Known
+            && let Err(unrun) = beginning.known().await
+        {
+            return (*unrun, None);
         }
-        let (output, ran) = self.execute(call, permitted, cancel).await;
+        let (output, ran) = self.execute(call, permitted, cancel, &beginning).await;
         drop(admitted);
-        (output, Some(ran))
+        let has_run = !beginning.failed.load(Ordering::Relaxed);
+        (output, has_run.then_some(ran))
     }
 
     /// Returns whether it may change something: all but reading files and pages, and searching.
@@ -193,6 +228,7 @@ impl Calls<'_> {
         call: &ToolCall,
         permitted: Permitted,
         cancel: &CancellationToken,
+        known: &dyn Known,
     ) -> (Output, Duration) {
         let exchange = self.exchange;
         tracing::debug!("call runs");
@@ -235,6 +271,7 @@ impl Calls<'_> {
             emit: &emit,
             cancel: cancel.clone(),
             timeout,
+            known,
             seen: &exchange.context.conversation.seen,
             redactor: &exchange.context.services.redactor,
             quota: &exchange.context.session.quota,

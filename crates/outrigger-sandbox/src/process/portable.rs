@@ -168,7 +168,11 @@ pub(crate) async fn spawn(
     command: &Command,
     mode: Mode,
     _purpose: Purpose,
+    may_begin: impl Future<Output = bool>,
 ) -> Result<Process, SpawnError> {
+    if !may_begin.await {
+        return Err(SpawnError::Unwanted);
+    }
     let Start {
         mut spawner,
         layers,

@@ -96,14 +96,16 @@ pub(crate) async fn spawn(
     command: &Command,
     mode: Mode,
     purpose: Purpose,
+    may_begin: impl Future<Output = bool> + Clone,
 ) -> Result<Process, SpawnError> {
+    let start = |ready| start(shared, command, (mode, purpose), ready, may_begin.clone());
     let pod = command.pod.as_ref();
     let Some(ready) = pod.and_then(|pod| pod.ready().lock().take()) else {
-        return start(shared, command, mode, purpose, None).await;
+        return start(None).await;
     };
-    match start(shared, command, mode, purpose, Some(ready)).await {
+    match start(Some(ready)).await {
         // Perhaps what was made ready was, or a process of it is dead. Nothing has run.
-        Err(SpawnError::Refused(_)) => start(shared, command, mode, purpose, None).await,
+        Err(SpawnError::Refused(_)) => start(None).await,
         started => started,
     }
 }
@@ -111,9 +113,9 @@ pub(crate) async fn spawn(
 async fn start(
     shared: &Shared,
     command: &Command,
-    mode: Mode,
-    purpose: Purpose,
+    (mode, purpose): (Mode, Purpose),
     ready: Option<Ready>,
+    may_begin: impl Future<Output = bool>,
 ) -> Result<Process, SpawnError> {
     let is_run = purpose == Purpose::Run;
     let closed = async {
@@ -196,7 +198,11 @@ async fn start(
         work: Work::Command(Box::new(policy)),
         cleanup,
     };
-    let assigned = assign(helpers, ready, &task, namespaces, &places);
+    // From here on it runs.
+    let assigned = match may_begin.await {
+        true => assign(helpers, ready, &task, namespaces, &places),
+        false => Err(SpawnError::Unwanted),
+    };
     let cleanup = task.cleanup;
     let (socket, pipes, calls) = match assigned {
         Ok(assigned) => assigned,

@@ -50,7 +50,11 @@ pub(crate) async fn spawn(
     command: &Command,
     mode: Mode,
     _purpose: Purpose,
+    may_begin: impl Future<Output = bool>,
 ) -> Result<Process, SpawnError> {
+    if !may_begin.await {
+        return Err(SpawnError::Unwanted);
+    }
     let settings = &shared.settings;
     let memory = command.limits.total_memory();
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);

@@ -4,13 +4,14 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use futures::FutureExt as _;
 use outrigger_sandbox::output::{Ended, Stream, TOTAL_BYTES, collect, follow};
 use outrigger_sandbox::{Command, Mode, Sandbox, Settings, SpawnError, Stdin};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 use crate::support::{
     World, children, eventually, finish, is_empty, is_own_process, kill, kill_helper, own_process,
-    processes_with, read, run, zygotes,
+    processes_with, read, ready, run, zygotes,
 };
 
 const MODES: [Mode; 4] = [Mode::Full, Mode::Fallback, Mode::Limits, Mode::None];
@@ -477,6 +478,47 @@ async fn what_cannot_start_says_why() {
             matches!(sandbox.spawn(&zero).await, Err(SpawnError::Program { .. })),
             "{mode}"
         );
+    }
+    eventually("the removal of the private directories", || {
+        is_empty(&world.temporary())
+    });
+}
+
+#[tokio::test]
+async fn nothing_runs_before_it_may() {
+    let world = World::new();
+    for mode in MODES {
+        let sandbox = world.sandbox(mode);
+        let pod = sandbox.pod();
+        let name = format!("made-{mode}");
+        let made = world.project().join(&name);
+        let mut command = world.bash(&format!("touch {name}"));
+        command.pod = Some(pod.clone());
+        // The second time something was made ready for it, in full mode.
+        for _ in 0..2 {
+            let refused = sandbox
+                .spawn_once(&command, std::future::ready(false))
+                .await;
+            assert!(
+                matches!(refused, Err(SpawnError::Unwanted)),
+                "{mode} {refused:?}"
+            );
+            assert!(!made.exists(), "{mode}");
+            let path = made.clone();
+            let may_begin = async move {
+                tokio::task::yield_now().await;
+                !path.exists()
+            };
+            let may_begin = may_begin.boxed().shared();
+            let mut process = sandbox.spawn_once(&command, may_begin).await.unwrap();
+            process.wait().await;
+            assert!(made.exists(), "{mode}");
+            fs::remove_file(&made).unwrap();
+            if mode == Mode::Full {
+                ready(&pod).await;
+            }
+        }
+        drop((command, pod));
     }
     eventually("the removal of the private directories", || {
         is_empty(&world.temporary())

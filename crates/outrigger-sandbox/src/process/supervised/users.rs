@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{Purpose, SpawnError, pod, spawn};
+use super::super::probe;
+use super::{Purpose, SpawnError, pod};
 use crate::ids::Table;
 use crate::layers::Step;
 use crate::policy::Outside;
@@ -67,7 +68,7 @@ pub(crate) async fn try_users(
         pod: Some(pod(shared, None)),
         ..Command::new("/bin/sh", "/")
     };
-    let mut process = spawn(shared, &command, mode, Purpose::Probe).await?;
+    let mut process = probe(shared, &command, mode).await?;
     process.wait().await;
     Ok(())
 }

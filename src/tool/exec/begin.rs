@@ -1,0 +1,162 @@
+//! The beginning of a program: what there was before it, and what is other after its end.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::{Exec, hosts};
+use crate::message::{ChangedFile, ChangedFiles, FileChange};
+use crate::sandbox::paths::{Change, Changes, Settings, Tree};
+use crate::sandbox::{Command, GitAccess, HostQuestion, Mode, Process};
+use crate::telemetry::Redactor;
+use crate::tool::{Output, Run};
+
+/// What is compared with after a program's end.
+pub(super) struct Before {
+    /// What editors, shells and agents run by.
+    pub(super) settings: Settings,
+    /// The project's files, where it is asked which of them the program changed.
+    pub(super) tree: Option<Tree>,
+}
+
+/// What the model reads of a program that did not start, and the project's files before.
+pub(super) type NotBegun = Box<(Output, Option<Tree>)>;
+
+/// A program that runs, the sandbox mode that it runs in, and what there was before.
+pub(super) struct Begun {
+    pub(super) process: Process,
+    pub(super) mode: Mode,
+    pub(super) before: Before,
+    pub(super) questions: mpsc::Receiver<HostQuestion>,
+}
+
+impl Exec {
+    /// Starts a program, whose questions for hosts come where `asks`, after a look at the project's files where it `changes`
+    /// them.
+    pub(super) async fn begin(
+        &self,
+        command: &mut Command,
+        asks: bool,
+        changes: bool,
+        run: &Run<'_>,
+    ) -> Result<Begun, NotBegun> {
+        let mode = self.sandbox.report().await.mode;
+        let looked = Mutex::new(None);
+        // It begins when it is known that it does, and all is looked at that it may change.
+        let may_begin = async {
+            let (before, known) = tokio::join!(self.before(changes), run.known.known());
+            let may_begin = known.is_ok();
+            *looked.lock() = Some((before, known));
+            may_begin
+        };
+        let may_begin = may_begin.boxed().shared();
+        let (sender, questions) = mpsc::channel(hosts::MAX_QUESTIONS);
+        let start = async {
+            self.cover(command, mode).await?;
+            command.user = Some(run.owner.to_owned());
+            if command.git >= GitAccess::Create {
+                // It is nothing but git, which sees what it tracks, and no home in which a command may have left settings.
+                let hidden = std::mem::take(&mut command.hidden);
+                command.hidden = self.without_tracked(hidden, run).await;
+            } else {
+                self.add_further(command);
+                command.pod = Some(self.pod(run));
+            }
+            command.limits.cpu = run.timeout.checked_mul(2);
+            command.hosts = asks.then_some(sender);
+            let started = self.sandbox.spawn_once(command, may_begin.clone()).await;
+            // What runs holds the last way to ask, so that the questions end with it.
+            command.hosts = None;
+            command.listening = None;
+            started.map_err(|error| format!("failed to start `{}`: {error}", command.program))
+        };
+        let (started, _) = tokio::join!(start, may_begin.clone());
+        drop(may_begin);
+        let Some((before, known)) = looked.into_inner() else {
+            // It was polled to its end.
+            return Err(Box::new((Output::error("not run"), None)));
+        };
+        match (known, started) {
+            (Err(unrun), _) => Err(Box::new((*unrun, None))),
+            (Ok(()), Err(reason)) => Err(Box::new((Output::error(reason), before.tree))),
+            (Ok(()), Ok(process)) => Ok(Begun {
+                process,
+                mode,
+                before,
+                questions,
+            }),
+        }
+    }
+
+    /// Looks at what a program is compared with, at the project's files where it `changes` them.
+    pub(super) async fn before(&self, changes: bool) -> Before {
+        let tree = async {
+            match changes {
+                true => Some(self.tree().await),
+                false => None,
+            }
+        };
+        let (settings, tree) = tokio::join!(self.settings(), tree);
+        Before { settings, tree }
+    }
+
+    /// Looks at what editors, shells and agents run by.
+    pub(super) async fn settings(&self) -> Settings {
+        let roots = Arc::clone(&self.roots);
+        tokio::task::spawn_blocking(move || roots.settings())
+            .await
+            .unwrap_or_default()
+    }
+
+    async fn tree(&self) -> Tree {
+        let roots = Arc::clone(&self.roots);
+        tokio::task::spawn_blocking(move || roots.tree())
+            .await
+            .unwrap_or_default()
+    }
+
+    /// Says which files are other than they were before; `None` where none is, or nobody asked.
+    pub(super) async fn changed_since(
+        &self,
+        before: Option<Tree>,
+        redactor: &Redactor,
+    ) -> Option<ChangedFiles> {
+        let before = before?;
+        let incomplete = ChangedFiles {
+            incomplete: true,
+            ..ChangedFiles::default()
+        };
+        if !before.is_complete() {
+            return Some(incomplete);
+        }
+        let roots = Arc::clone(&self.roots);
+        let compare = move || roots.tree().changed_since(&before);
+        match tokio::task::spawn_blocking(compare).await {
+            Ok(changes) => told(changes, redactor),
+            Err(_) => Some(incomplete),
+        }
+    }
+}
+
+fn told(changes: Changes, redactor: &Redactor) -> Option<ChangedFiles> {
+    let told = ChangedFiles {
+        more: u64::try_from(changes.more).ok().filter(|more| *more > 0),
+        incomplete: !changes.complete,
+        files: changes
+            .named
+            .into_iter()
+            .map(|(path, change)| ChangedFile {
+                // A command may call a file what it likes.
+                path: redactor.redact(&path).into_owned(),
+                change: match change {
+                    Change::Created => FileChange::Created,
+                    Change::Modified => FileChange::Modified,
+                    Change::Deleted => FileChange::Deleted,
+                },
+            })
+            .collect(),
+    };
+    (told.incomplete || !told.files.is_empty()).then_some(told)
+}
