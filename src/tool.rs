@@ -119,7 +119,7 @@ pub trait Prepared: Send + Sync + 'static {
     /// Returns who sees to it that it is known that the call began, whatever happens to the daemon, before it changes
     /// anything.
     fn begins(&self) -> Begins {
-        Begins::Known
+        Begins::Waited
     }
 
     /// Returns what the call counts towards while it runs.
@@ -152,8 +152,8 @@ pub trait Prepared: Send + Sync + 'static {
 /// When it is known that a call began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begins {
-    /// Before it runs.
-    Known,
+    /// Before it runs: that was waited for.
+    Waited,
     /// When it has waited for that itself ([`Run::known`]). It looks around meanwhile.
     Looking,
     /// With what it keeps ([`Run::keep`]).

@@ -248,7 +248,7 @@ impl<W: Work> Prepared for Call<W> {
     fn begins(&self) -> Begins {
         match self.writes() {
             true => Begins::Keeping,
-            false => Begins::Known,
+            false => Begins::Waited,
         }
     }
 

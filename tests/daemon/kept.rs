@@ -107,7 +107,9 @@ async fn an_exchange_that_was_broken_off_ends_and_its_calls_say_what_is_known() 
         .as_u64()
         .unwrap();
     let marks = daemon.project().join("marks");
-    crate::support::eventually("the command runs", async || marks.exists()).await;
+    // Not only the file: it is there before the line is.
+    let has_run = async || std::fs::read_to_string(&marks).is_ok_and(|it| it == "ran\n");
+    crate::support::eventually("the command runs", has_run).await;
     let daemon = daemon.after_kill().await;
     let mut second = resume(&daemon, &session, last).await;
     let end = second.until("chat:stream-end").await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use outrigger::config::{
     BashConfig, BashLimits, ExposePolicy, GitPolicy, NetworkPolicy, PortList, SandboxPolicy,
 };
@@ -11,7 +12,7 @@ use outrigger::sandbox::Mode;
 use outrigger::sandbox::paths::Roots;
 use outrigger::tool::bash::bash;
 use outrigger::tool::exec::Exec;
-use outrigger::tool::{Run, Tool};
+use outrigger::tool::{Known, Output, Run, Tool};
 use serde_json::json;
 
 use crate::attempts::{Targets, on_files, on_processes, on_sockets};
@@ -25,6 +26,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a line by the tool and returns what the model would read.
 async fn run(world: &World, mode: Mode, line: &str) -> String {
+    run_known(world, mode, line, &()).await
+}
+
+/// The same, when it is known that the call began.
+async fn run_known(world: &World, mode: Mode, line: &str, known: &dyn Known) -> String {
     let sandbox = world.sandbox(mode);
     assert_eq!(sandbox.report().await.mode, mode);
     let home = world.home();
@@ -70,7 +76,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
             emit: &|_, _| {},
             cancel: tokio_util::sync::CancellationToken::new(),
             timeout: PATIENCE,
-            known: &(),
+            known,
             seen: &Arc::default(),
             redactor: &outrigger::telemetry::Redactor::default(),
             quota: &Arc::default(),
@@ -114,4 +120,46 @@ async fn the_battery() {
 #[test]
 fn the_battery_as_an_ordinary_user() {
     as_ordinary_user(&["through_bash::the_battery"]);
+}
+
+/// A disk that takes longer to learn that a call began than what was looked at for it stays fresh. The user writes a secret
+/// meanwhile; or it does not learn it at all.
+struct SlowDisk {
+    secret: std::path::PathBuf,
+    learns: bool,
+}
+
+impl Known for SlowDisk {
+    fn known(&self) -> BoxFuture<'_, Result<(), Box<Output>>> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            std::fs::write(&self.secret, "TOKEN=just-written").unwrap();
+            match self.learns {
+                true => Ok(()),
+                false => Err(Box::new(Output::error("nobody knows"))),
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_came_while_the_disk_was_slow_is_hidden() {
+    let world = World::new();
+    for learns in [true, false] {
+        let disk = SlowDisk {
+            secret: world.project().join(".env.late"),
+            learns,
+        };
+        std::fs::remove_file(&disk.secret).unwrap_or_default();
+        let line = "cat .env.late; touch ran; echo done";
+        let output = run_known(&world, Mode::Full, line, &disk).await;
+        assert!(!output.contains("just-written"), "{output}");
+        let ran = world.project().join("ran");
+        assert_eq!(ran.exists(), learns, "{output}");
+        assert!(
+            output.contains(if learns { "done" } else { "nobody knows" }),
+            "{output}"
+        );
+        std::fs::remove_file(ran).unwrap_or_default();
+    }
 }

@@ -19,12 +19,12 @@ use std::time::Duration;
 use http_body_util::{Either, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1 as client;
-use hyper::header::{CONNECTION, HOST, HeaderName, HeaderValue, PROXY_AUTHORIZATION, UPGRADE};
+use hyper::header::{CONNECTION, HOST, HeaderName, HeaderValue, PROXY_AUTHORIZATION, TE, UPGRADE};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use tokio::io::copy_bidirectional_with_sizes;
@@ -56,8 +56,9 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Headers that are about the connection to the proxy, and not passed on.
-const OF_THE_CONNECTION: [HeaderName; 5] = [
+const OF_THE_CONNECTION: [HeaderName; 6] = [
     CONNECTION,
+    TE,
     UPGRADE,
     PROXY_AUTHORIZATION,
     HeaderName::from_static("keep-alive"),
@@ -180,7 +181,6 @@ async fn attend<W: WayOut>(stream: TcpStream, way: Arc<W>, _place: OwnedSemaphor
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
         .max_buf_size(MAX_HEAD)
-        .half_close(true)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades()
         .await;
@@ -286,9 +286,7 @@ async fn forward(mut request: Request<Incoming>, way: &impl WayOut) -> Result<An
     let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     *request.uri_mut() = path.parse::<Uri>().map_err(|error| named(error.into()))?;
     let headers = request.headers_mut();
-    for name in OF_THE_CONNECTION {
-        headers.remove(name);
-    }
+    remove_those_of_the_connection(headers);
     // It is connected to what the address names, whatever this header said.
     headers.insert(HOST, host);
     let failed = |error: hyper::Error| Refused(StatusCode::BAD_GATEWAY, error.to_string());
@@ -298,10 +296,22 @@ async fn forward(mut request: Request<Incoming>, way: &impl WayOut) -> Result<An
     // It is over when its answer is, or when nobody reads that any more.
     tokio::spawn(connection);
     let mut answer = sender.send_request(request).await.map_err(failed)?;
-    for name in OF_THE_CONNECTION {
-        answer.headers_mut().remove(name);
-    }
+    remove_those_of_the_connection(answer.headers_mut());
     Ok(answer.map(Either::Left))
+}
+
+/// Removes the headers that are not passed on, those that `Connection` names among them (RFC 9110, 7.6.1).
+fn remove_those_of_the_connection(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in OF_THE_CONNECTION.into_iter().chain(named) {
+        headers.remove(name);
+    }
 }
 
 #[cfg(test)]

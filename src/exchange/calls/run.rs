@@ -1,13 +1,13 @@
 //! A call that may run: it waits for a slot and for its claims, runs under a clock, and its output is streamed.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use serde_json::{Map, Value};
 use tokio::sync::{MutexGuard, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,6 @@ use crate::permission::scope::Grant;
 use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
 use crate::protocol::json_bytes;
 use crate::runtime::Stopwatch;
-use crate::store::Journal;
 use crate::telemetry::{Unit, metrics};
 use crate::tool::background::{Background, Outlet};
 use crate::tool::locks::{Holder, Ticket};
@@ -49,28 +48,49 @@ const OTHER_TASKS: &str = "waits for other tasks of this exchange";
 /// The beginning of a call, which is known, whatever happens to the daemon, before the call changes anything: it will not be
 /// taken for one that did not run.
 struct Beginning<'a> {
-    journal: &'a Journal,
-    /// Whether there is anything that the call may change.
-    waits: bool,
+    calls: &'a Calls<'a>,
+    call: &'a ToolCall,
+    /// What its input was changed to.
+    edited: Option<Map<String, Value>>,
     cancel: &'a CancellationToken,
-    /// Whether it could not be made known.
-    failed: AtomicBool,
+    /// When it began; it may never.
+    began: OnceLock<Instant>,
+}
+
+impl Beginning<'_> {
+    /// Says that it begins, once.
+    fn begin(&self) {
+        let Self { calls, call, .. } = self;
+        if self.began.set(Instant::now()).is_err() {
+            return;
+        }
+        tracing::debug!("call runs");
+        let exchange = calls.exchange;
+        exchange.emit(Event::ChatToolStart(ToolStart {
+            conversation_id: exchange.setup.conversation_id.clone(),
+            message_id: exchange.setup.message_id.clone(),
+            turn: calls.turn,
+            tool_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            input: self.edited.as_ref().unwrap_or(&call.input).clone(),
+        }));
+        exchange.emit_call_state(&call.id, StateName::ToolExecuting);
+    }
 }
 
 impl Known for Beginning<'_> {
     fn known(&self) -> BoxFuture<'_, Result<(), Box<Output>>> {
         let known = async {
-            if !self.waits {
-                return Ok(());
+            if self.calls.may_change_something(self.call) {
+                let settled = self.calls.exchange.context.session.journal.settled();
+                match self.cancel.run_until_cancelled(settled).await {
+                    Some(true) => {}
+                    Some(false) => return Err(Box::new(Output::error(NOT_KEPT))),
+                    None => return Err(cancelled_unrun()),
+                }
             }
-            let settled = self.journal.settled();
-            let unrun = match self.cancel.run_until_cancelled(settled).await {
-                Some(true) => return Ok(()),
-                Some(false) => Box::new(Output::error(NOT_KEPT)),
-                None => cancelled_unrun(),
-            };
-            self.failed.store(true, Ordering::Relaxed);
-            Err(unrun)
+            self.begin();
+            Ok(())
         };
         known.boxed()
     }
@@ -90,7 +110,7 @@ impl Calls<'_> {
     pub(super) async fn run(
         &self,
         call: &ToolCall,
-        permitted: Permitted,
+        mut permitted: Permitted,
         cancel: &CancellationToken,
     ) -> (Output, Option<Duration>) {
         if let Some(file) = &permitted.facts.file {
@@ -115,21 +135,27 @@ impl Calls<'_> {
                 record.input_bytes = json_bytes(&edit.input) as u64;
             }
         });
+        let edited = permitted.edited.take();
         let beginning = Beginning {
-            journal: &self.exchange.context.session.journal,
-            waits: self.may_change_something(call),
+            calls: self,
+            call,
+            edited: edited.map(|edit| edit.input),
             cancel,
-            failed: AtomicBool::new(false),
+            began: OnceLock::new(),
         };
-        if begins == Begins::Known
-            && let Err(unrun) = beginning.known().await
-        {
-            return (*unrun, None);
+        match begins {
+            Begins::Waited => {
+                if let Err(unrun) = beginning.known().await {
+                    return (*unrun, None);
+                }
+            }
+            Begins::Keeping => beginning.begin(),
+            Begins::Looking => {}
         }
-        let (output, ran) = self.execute(call, permitted, cancel, &beginning).await;
+        let output = self.execute(call, permitted, cancel, &beginning).await;
         drop(admitted);
-        let has_run = !beginning.failed.load(Ordering::Relaxed);
-        (output, has_run.then_some(ran))
+        let began = beginning.began.get();
+        (output, began.map(Instant::elapsed))
     }
 
     /// Returns whether it may change something: all but reading files and pages, and searching.
@@ -228,21 +254,9 @@ impl Calls<'_> {
         call: &ToolCall,
         permitted: Permitted,
         cancel: &CancellationToken,
-        known: &dyn Known,
-    ) -> (Output, Duration) {
+        beginning: &Beginning<'_>,
+    ) -> Output {
         let exchange = self.exchange;
-        tracing::debug!("call runs");
-        exchange.emit(Event::ChatToolStart(ToolStart {
-            conversation_id: exchange.setup.conversation_id.clone(),
-            message_id: exchange.setup.message_id.clone(),
-            turn: self.turn,
-            tool_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            input: permitted
-                .edited
-                .map_or_else(|| call.input.clone(), |edit| edit.input),
-        }));
-        exchange.emit_call_state(&call.id, StateName::ToolExecuting);
         let streamed = CallOutput::new(exchange, &call.id);
         let emit = |stream, chunk: &str| streamed.push(stream, chunk);
         let detach = || streamed.detach();
@@ -271,7 +285,7 @@ impl Calls<'_> {
             emit: &emit,
             cancel: cancel.clone(),
             timeout,
-            known,
+            known: beginning,
             seen: &exchange.context.conversation.seen,
             redactor: &exchange.context.services.redactor,
             quota: &exchange.context.session.quota,
@@ -286,7 +300,6 @@ impl Calls<'_> {
             user: user.as_ref().map(|user| user as &dyn AskUser),
             tasks: Some(&tasker),
         };
-        let began = Instant::now();
         let work = AssertUnwindSafe(permitted.prepared.run(run)).catch_unwind();
         // What is dropped here takes its questions back: they are over before their call is answered.
         let outcome = tokio::select! {
@@ -296,9 +309,9 @@ impl Calls<'_> {
             }
         };
         let mut output = outcome.unwrap_or_else(|violation| *self.violate(call, violation));
-        streamed.finish(&output);
+        streamed.finish(&output, beginning.began.get().is_some());
         shorten(&mut output, &exchange.context.services.redactor);
-        (output, began.elapsed())
+        output
     }
 
     fn grant(&self, call: &ToolCall) -> Option<Grant> {
@@ -359,8 +372,8 @@ impl<'a> CallOutput<'a> {
         Arc::new(Detached::new(self.exchange, self.tool_id))
     }
 
-    /// Shows what was held back, and ends the recording of what came to `output`.
-    fn finish(self, output: &Output) {
+    /// Shows what was held back, and ends the recording of what came to `output`, which is nothing where it has not begun.
+    fn finish(self, output: &Output, has_begun: bool) {
         let Some((recorder, mut live)) = self.streams.lock().take() else {
             return;
         };
@@ -369,7 +382,8 @@ impl<'a> CallOutput<'a> {
         }
         // A command that wrote nothing has no output, whatever the result says of that.
         let text = text_of(&output.content);
-        let result = (output.metadata.total_bytes != Some(0)).then_some(&*text);
+        let has_output = has_begun && output.metadata.total_bytes != Some(0);
+        let result = has_output.then_some(&*text);
         recorder.finish(result);
     }
 

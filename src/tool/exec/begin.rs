@@ -1,15 +1,15 @@
 //! The beginning of a program: what there was before it, and what is other after its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
-use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{Exec, hosts};
 use crate::message::{ChangedFile, ChangedFiles, FileChange};
 use crate::sandbox::paths::{Change, Changes, Settings, Tree};
-use crate::sandbox::{Command, GitAccess, HostQuestion, Mode, Process};
+use crate::sandbox::{Command, GitAccess, HostQuestion, Mode, Process, SpawnError};
 use crate::telemetry::Redactor;
 use crate::tool::{Output, Run};
 
@@ -21,6 +21,10 @@ pub(super) struct Before {
     pub(super) tree: Option<Tree>,
 }
 
+/// How old what was looked at may be when a program begins: longer than a commit takes, where the disk answers. After it,
+/// secrets are looked for anew.
+const FRESH: Duration = Duration::from_millis(100);
+
 /// What the model reads of a program that did not start, and the project's files before.
 pub(super) type NotBegun = Box<(Output, Option<Tree>)>;
 
@@ -30,6 +34,14 @@ pub(super) struct Begun {
     pub(super) mode: Mode,
     pub(super) before: Before,
     pub(super) questions: mpsc::Receiver<HostQuestion>,
+}
+
+/// Why a program did not start.
+enum NotStarted {
+    /// What was looked at for it is too old by now.
+    Stale,
+    /// In words for the model.
+    Failed(String),
 }
 
 impl Exec {
@@ -43,50 +55,78 @@ impl Exec {
         run: &Run<'_>,
     ) -> Result<Begun, NotBegun> {
         let mode = self.sandbox.report().await.mode;
-        let looked = Mutex::new(None);
+        command.user = Some(run.owner.to_owned());
+        command.limits.cpu = run.timeout.checked_mul(2);
+        if command.git < GitAccess::Create {
+            self.add_further(command);
+            command.pod = Some(self.pod(run));
+        }
         // It begins when it is known that it does, and all is looked at that it may change.
-        let may_begin = async {
+        let (tell, may_begin) = oneshot::channel();
+        let wait = async {
             let (before, known) = tokio::join!(self.before(changes), run.known.known());
-            let may_begin = known.is_ok();
-            *looked.lock() = Some((before, known));
-            may_begin
+            tell.send(known.is_ok()).unwrap_or_default();
+            (before, known)
         };
-        let may_begin = may_begin.boxed().shared();
-        let (sender, questions) = mpsc::channel(hosts::MAX_QUESTIONS);
-        let start = async {
-            self.cover(command, mode).await?;
-            command.user = Some(run.owner.to_owned());
-            if command.git >= GitAccess::Create {
-                // It is nothing but git, which sees what it tracks, and no home in which a command may have left settings.
-                let hidden = std::mem::take(&mut command.hidden);
-                command.hidden = self.without_tracked(hidden, run).await;
-            } else {
-                self.add_further(command);
-                command.pod = Some(self.pod(run));
+        let soon = tokio::time::timeout(FRESH, may_begin)
+            .map(|told| matches!(told, Ok(Ok(true))))
+            .boxed()
+            .shared();
+        let first = self.attempt(command, mode, asks, soon, run);
+        let ((before, known), mut started) = tokio::join!(wait, first);
+        if let Err(unrun) = known {
+            return Err(Box::new((*unrun, None)));
+        }
+        if matches!(started, Err(NotStarted::Stale)) {
+            let at_once = std::future::ready(true);
+            started = self.attempt(command, mode, asks, at_once, run).await;
+        }
+        let failed = match started {
+            Ok((process, questions)) => {
+                return Ok(Begun {
+                    process,
+                    mode,
+                    before,
+                    questions,
+                });
             }
-            command.limits.cpu = run.timeout.checked_mul(2);
-            command.hosts = asks.then_some(sender);
-            let started = self.sandbox.spawn_once(command, may_begin.clone()).await;
-            // What runs holds the last way to ask, so that the questions end with it.
-            command.hosts = None;
-            command.listening = None;
-            started.map_err(|error| format!("failed to start `{}`: {error}", command.program))
+            Err(NotStarted::Failed(reason)) => reason,
+            Err(NotStarted::Stale) => SpawnError::Unwanted.to_string(),
         };
-        let (started, _) = tokio::join!(start, may_begin.clone());
-        drop(may_begin);
-        let Some((before, known)) = looked.into_inner() else {
-            // It was polled to its end.
-            return Err(Box::new((Output::error("not run"), None)));
-        };
-        match (known, started) {
-            (Err(unrun), _) => Err(Box::new((*unrun, None))),
-            (Ok(()), Err(reason)) => Err(Box::new((Output::error(reason), before.tree))),
-            (Ok(()), Ok(process)) => Ok(Begun {
-                process,
-                mode,
-                before,
-                questions,
-            }),
+        Err(Box::new((Output::error(failed), before.tree)))
+    }
+
+    /// Looks for what is to be hidden from a program, and starts it once it may begin.
+    async fn attempt(
+        &self,
+        command: &mut Command,
+        mode: Mode,
+        asks: bool,
+        may_begin: impl Future<Output = bool> + Clone,
+        run: &Run<'_>,
+    ) -> Result<(Process, mpsc::Receiver<HostQuestion>), NotStarted> {
+        let covered = self.cover(command, mode).await;
+        covered.map_err(NotStarted::Failed)?;
+        if command.git >= GitAccess::Create {
+            // It is nothing but git, which sees what it tracks, and no home in which a command may have left settings.
+            let hidden = std::mem::take(&mut command.hidden);
+            command.hidden = self.without_tracked(hidden, run).await;
+        }
+        let (sender, questions) = mpsc::channel(hosts::MAX_QUESTIONS);
+        command.hosts = asks.then_some(sender);
+        let started = self.sandbox.spawn_once(command, may_begin).await;
+        // What runs holds the last way to ask, so that the questions end with it.
+        command.hosts = None;
+        match started {
+            Ok(process) => {
+                command.listening = None;
+                Ok((process, questions))
+            }
+            Err(SpawnError::Unwanted) => Err(NotStarted::Stale),
+            Err(error) => {
+                let reason = format!("failed to start `{}`: {error}", command.program);
+                Err(NotStarted::Failed(reason))
+            }
         }
     }
 

@@ -148,7 +148,8 @@ async fn start(
         Some(_) => None,
         None => private_tmp(shared, command, mode).map_err(SpawnError::Helper)?,
     };
-    let mut policy = policy(shared, command, mode, private_tmp.clone());
+    let unused_tmp = UnusedTmp(private_tmp.clone().filter(|_| mode < Mode::Full));
+    let mut policy = policy(shared, command, mode, private_tmp);
     policy.outside = outside;
     resolve(&mut policy, names);
     if let Some(folders) = folders {
@@ -177,6 +178,10 @@ async fn start(
     }
     policy.pins = protection.pins;
     policy.command.hidden.extend_from_slice(&closed);
+    // What was made so far goes with its owners, also where nobody waits for this any more.
+    if !may_begin.await {
+        return Err(SpawnError::Unwanted);
+    }
     let watch = watch(shared, command, mode).await;
     if group.bounds_memory {
         // It would count what is only reserved, and each process by itself.
@@ -184,8 +189,7 @@ async fn start(
     }
     let cleanup = Cleanup {
         placeholders: protection.placeholders,
-        // Full mode's is in a file system of the command's own.
-        private_tmp: private_tmp.filter(|_| mode < Mode::Full),
+        private_tmp: unused_tmp.into_used(),
         cgroups: group.keep(),
     };
     let helpers = &shared.state.helpers;
@@ -198,11 +202,7 @@ async fn start(
         work: Work::Command(Box::new(policy)),
         cleanup,
     };
-    // From here on it runs.
-    let assigned = match may_begin.await {
-        true => assign(helpers, ready, &task, namespaces, &places),
-        false => Err(SpawnError::Unwanted),
-    };
+    let assigned = assign(helpers, ready, &task, namespaces, &places);
     let cleanup = task.cleanup;
     let (socket, pipes, calls) = match assigned {
         Ok(assigned) => assigned,
@@ -290,6 +290,25 @@ fn attended(shared: &Shared, command: &Command, network: &Network) -> Attended {
             Network::Off | Network::Host(_) => None,
         },
         listening: command.listening.clone(),
+    }
+}
+
+/// The temporary directory of a command that does not run yet, removed when it is dropped. There is none in full mode, whose
+/// is in a file system of the command's own.
+struct UnusedTmp(Option<PathBuf>);
+
+impl UnusedTmp {
+    /// Returns what its helper removes from now on.
+    fn into_used(mut self) -> Option<PathBuf> {
+        self.0.take()
+    }
+}
+
+impl Drop for UnusedTmp {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            std::fs::remove_dir(path).unwrap_or_default();
+        }
     }
 }
 

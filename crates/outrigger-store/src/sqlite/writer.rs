@@ -144,6 +144,8 @@ impl Writer {
                 break;
             };
             let other = match next {
+                // All before it was written, or its owner was told that it fails.
+                Work::Now => continue,
                 Work::Job(job) => {
                     // What the disk did not take is not held up further.
                     let may_wait = self.backlog.is_empty() && job.may_wait();

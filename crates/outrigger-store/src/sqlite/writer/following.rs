@@ -32,19 +32,23 @@ impl<'a> Following<'a> {
         if waiting >= BATCH || self.other.is_some() {
             return None;
         }
-        let there = self.work.try_recv().ok();
-        let next = there.or_else(|| {
-            let left = self.until.saturating_duration_since(Instant::now());
-            self.may_wait.then(|| self.work.recv_timeout(left).ok())?
-        });
-        match next? {
-            Work::Job(job) => {
-                self.may_wait = self.may_wait && job.may_wait();
-                Some(job.into())
-            }
-            other => {
-                self.other = Some(other);
-                None
+        loop {
+            let there = self.work.try_recv().ok();
+            let next = there.or_else(|| {
+                let left = self.until.saturating_duration_since(Instant::now());
+                self.may_wait.then(|| self.work.recv_timeout(left).ok())?
+            });
+            match next? {
+                Work::Job(job) => {
+                    self.may_wait = self.may_wait && job.may_wait();
+                    return Some(job.into());
+                }
+                // What is there goes along all the same: there may be many who wait.
+                Work::Now => self.may_wait = false,
+                other => {
+                    self.other = Some(other);
+                    return None;
+                }
             }
         }
     }
@@ -111,16 +115,25 @@ mod tests {
     fn whoever_waits_is_not_held_up() {
         let (send, work) = mpsc::channel();
         let mut following = patient(&work);
-        send.send(Work::Now).unwrap();
+        for sent in [Work::Now, answered(), Work::Now, answered()] {
+            send.send(sent).unwrap();
+        }
+        // In one commit, whoever of them waits.
+        assert!(following.next(1).is_some());
+        assert!(following.next(BATCH).is_none());
+        assert!(following.next(2).is_some());
+        assert!(following.next(3).is_none());
+        assert!(following.other().is_none());
+        let mut following = patient(&work);
+        send.send(Work::BreakOff(String::new())).unwrap();
         send.send(answered()).unwrap();
         assert!(following.next(1).is_none());
         assert!(following.next(1).is_none());
-        assert!(matches!(following.other(), Some(Work::Now)));
-        let mut following = patient(&work);
-        assert!(following.next(BATCH).is_none());
-        assert!(following.next(1).is_some());
+        assert!(matches!(following.other(), Some(Work::BreakOff(_))));
         drop(send);
-        assert!(following.next(1).is_none());
+        let mut following = patient(&work);
+        assert!(following.next(1).is_some());
+        assert!(following.next(2).is_none());
     }
 
     #[test]
