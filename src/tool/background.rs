@@ -128,8 +128,8 @@ impl Jobs {
         jobs.iter().find(known).cloned().ok_or_else(|| {
             let ids: Vec<String> = jobs.iter().map(|job| job.known().id.to_string()).collect();
             match ids.as_slice() {
-                [] => format!("there is no command {id:?} in the background, nor any other; start one with `bash` and `background`"),
-                ids => format!("there is no command {id:?} in the background of this conversation; those there are: {}", ids.join(", ")),
+                [] => format!("there is no command {id:?} in the background, nor any other: each ends with its conversation, and with the daemon; start one with `bash` and `background`"),
+                ids => format!("there is no command {id:?} in the background of this conversation (one ends with the daemon at the latest); those there are: {}", ids.join(", ")),
             }
         })
     }
