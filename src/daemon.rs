@@ -92,7 +92,7 @@ pub struct Options {
     pub home: Option<PathBuf>,
     /// Gets every secret there is.
     pub redactor: Redactor,
-    /// What the configuration's check warns of, for whoever reads the ready line.
+    /// What the configuration's check warns of, and the start, for whoever reads the ready line.
     pub warnings: Vec<String>,
     /// What the configuration was read from, to read it again, and each value of it with where it came from.
     pub sources: Option<(Sources, Vec<Shown>)>,
@@ -267,6 +267,11 @@ async fn assemble(
         (config.cluster.as_ref(), port),
         roots.as_deref().ok(),
     )?;
+    if let (Err(why), true) = (&store, config.store.is_some()) {
+        options
+            .warnings
+            .push(format!("sessions are not kept: {why}"));
+    }
     let kept = (audit.clone(), store);
     let confined = sandboxes.confined.clone();
     // From here on the daemon starts, and sees to it that nothing is left of what is tried.

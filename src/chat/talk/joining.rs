@@ -75,7 +75,7 @@ impl Talk {
             return;
         }
         if !ready.persistent {
-            let text = "this conversation is not kept (store.enabled is false, or the daemon's log says why): nothing can go on with it";
+            let text = "this conversation is not kept (store.enabled is false, or a warning of the daemon says why): nothing can go on with it";
             self.say(Style::Yellow, text);
         } else if self.options.attended {
             let id = &ready.session_id;

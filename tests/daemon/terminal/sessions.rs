@@ -107,6 +107,10 @@ async fn why_there_is_nothing_to_go_on_in_is_said() {
     assert!(said.contains("sessions are not kept here: "), "{said}");
     assert!(said.contains("is in use by the process"), "{said}");
     assert!(said.contains("outrigger chat --url"), "{said}");
+    // Where nobody asked for an earlier one, the daemon's warning says it.
+    let (_, said) = asked(&home, &["hi"]).await;
+    assert!(said.contains("sessions are not kept: "), "{said}");
+    assert!(said.contains("is in use by the process"), "{said}");
     let mut second = Terminal::start(&home, "chat", &[]);
     second
         .until("this conversation is not kept; /sessions says why")
