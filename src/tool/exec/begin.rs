@@ -21,8 +21,8 @@ pub(super) struct Before {
     pub(super) tree: Option<Tree>,
 }
 
-/// How old what was looked at may be when a program begins: longer than a commit takes, where the disk answers. After it,
-/// secrets are looked for anew.
+/// How long it may take until it is known that a program begins: longer than a commit takes, where the disk answers. After it,
+/// what was looked at meanwhile is too old.
 const FRESH: Duration = Duration::from_millis(100);
 
 /// What the model reads of a program that did not start, and the project's files before.
@@ -42,6 +42,15 @@ enum NotStarted {
     Stale,
     /// In words for the model.
     Failed(String),
+}
+
+/// Waits until it is known that the call begins; returns as well whether that was [soon](FRESH).
+async fn known(run: &Run<'_>) -> (Result<(), Box<Output>>, bool) {
+    let mut known = run.known.known();
+    match tokio::time::timeout(FRESH, &mut known).await {
+        Ok(known) => (known, true),
+        Err(_) => (known.await, false),
+    }
 }
 
 impl Exec {
@@ -64,15 +73,12 @@ impl Exec {
         // It begins when it is known that it does, and all is looked at that it may change.
         let (tell, may_begin) = oneshot::channel();
         let wait = async {
-            let (before, known) = tokio::join!(self.before(changes), run.known.known());
-            tell.send(known.is_ok()).unwrap_or_default();
+            let (before, (known, is_fresh)) = tokio::join!(self.before(changes), known(run));
+            tell.send(known.is_ok() && is_fresh).unwrap_or_default();
             (before, known)
         };
-        let soon = tokio::time::timeout(FRESH, may_begin)
-            .map(|told| matches!(told, Ok(Ok(true))))
-            .boxed()
-            .shared();
-        let first = self.attempt(command, mode, asks, soon, run);
+        let may_begin = may_begin.map(|told| told.unwrap_or(false)).shared();
+        let first = self.attempt(command, mode, asks, may_begin, run);
         let ((before, known), mut started) = tokio::join!(wait, first);
         if let Err(unrun) = known {
             return Err(Box::new((*unrun, None)));
