@@ -8,6 +8,7 @@ mod server_of_tests;
 #[path = "../testing/suite/mod.rs"]
 mod suite;
 mod tls;
+#[cfg(unix)]
 mod trouble;
 mod walls;
 

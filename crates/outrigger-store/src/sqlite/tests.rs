@@ -14,7 +14,9 @@ mod trouble;
 use std::sync::mpsc;
 
 use super::*;
-use crate::{Attachment, TitleBy};
+#[cfg(target_os = "linux")]
+use crate::Attachment;
+use crate::TitleBy;
 use suite::*;
 
 type Kept = Sqlite;

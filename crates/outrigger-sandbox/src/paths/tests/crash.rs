@@ -103,6 +103,7 @@ fn sweeping_spares_a_file_that_is_being_written() {
 
 fn act_without_rights(folder: &Path) {
     // As the daemon does: what is in /proc/self then belongs to root.
+    #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).unwrap();
     let roots = open(folder);
     let read = |path: &str| {
