@@ -1,6 +1,7 @@
 //! A server of PostgreSQL for tests: in a folder of its own, on a Unix socket, without a port. It ends with the process
 //! that started it, however that ends.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
@@ -124,12 +125,14 @@ impl Server {
         let server = self.command("postgres");
         let arguments: Vec<_> = server.get_args().collect();
         let mut shell = Command::new("sh");
-        // It dies with this process, however that ends: then the pipe is closed.
+        // It dies with this process, however that ends: then the pipe is closed. Where nothing was said before, nobody is
+        // left to remove its folder, which is 700 MB.
         shell.args([
             "-c",
-            "\"$@\" & server=$!; cat >/dev/null; kill -QUIT $server; wait",
+            "\"$@\" & server=$!; kept=$(cat); kill -QUIT $server; wait; [ -n \"$kept\" ] || rm -rf \"$0\"",
         ]);
-        shell.arg("sh").arg(server.get_program()).args(arguments);
+        shell.arg(self.folder.path());
+        shell.arg(server.get_program()).args(arguments);
         shell.arg("-D").arg(self.data()).current_dir("/");
         shell
             .stdin(Stdio::piped())
@@ -155,7 +158,9 @@ impl Server {
     /// Ends it at once, as a crash does.
     pub(crate) fn stop(&mut self) {
         if let Some(mut running) = self.running.take() {
-            drop(running.life.take());
+            if let Some(mut life) = running.life.take() {
+                life.write_all(b"its folder stays").unwrap();
+            }
             running.process.wait().unwrap();
         }
     }
