@@ -13,6 +13,18 @@ use tokio::time::timeout;
 use crate::addresses::{is_elsewhere, is_public};
 use crate::command::{Host, HostQuestion, Ports};
 
+/// Most connections at a time of a pod or, where there is none, of a command. A further one fails in a pod, and else waits.
+pub(crate) const MAX_CONNECTIONS: usize = 256;
+
+/// Most names that are looked up at a time, likewise; a further one waits. Each takes a thread, and may take it for long.
+pub(crate) const MAX_LOOKUPS: usize = 16;
+
+/// Most bytes of a connection that wait to be passed on, in each direction.
+pub(crate) const BUFFER: usize = 64 * 1024;
+
+/// The pause after the system refused to accept a connection, for want of descriptors: they come back.
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
+
 /// How long a connection may take to be made. Shorter than the system's, for the thread that asked waits for it.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 

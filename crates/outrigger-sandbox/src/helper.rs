@@ -180,6 +180,9 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
     // As a rule nothing was put into it, and nobody has to wait for what comes next.
     let is_tidy = cleanup.remove_empty_tmp();
     control.send(&Notice::Dead { is_tidy });
+    if is_tidy {
+        cleanup.private_tmp = None;
+    }
     // What may still be about to end.
     raw::wait(None, true).map_or_else(drop, drop);
     clean_up(&cleanup);

@@ -296,7 +296,7 @@ impl Sandbox {
     /// [`SpawnError`], when the command cannot be described to the helper, a layer cannot be applied, or the program
     /// cannot be executed. Nothing runs then.
     pub async fn spawn(&self, command: &Command) -> Result<Process, SpawnError> {
-        self.spawn_once(command, std::future::ready(true)).await
+        self.spawn_when(command, std::future::ready(true)).await
     }
 
     /// Starts a command as [`spawn`](Self::spawn) does, once `may_begin` comes to true. What the command needs is looked for
@@ -304,7 +304,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// The same, and [`SpawnError::Unwanted`] where it comes to false.
-    pub async fn spawn_once(
+    pub async fn spawn_when(
         &self,
         command: &Command,
         may_begin: impl Future<Output = bool> + Clone,

@@ -44,6 +44,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::descriptors;
+use crate::destinations::{BUFFER, MAX_CONNECTIONS, MAX_LOOKUPS, PAUSE};
 use crate::helper::raw;
 
 pub(crate) use calls::Attended;
@@ -53,21 +54,9 @@ use names::Names;
 /// The port of name servers.
 pub(crate) const DNS: u16 = 53;
 
-/// Most connections of a pod at a time; a further one fails.
-const MAX_CONNECTIONS: usize = 256;
-
-/// Most names of a pod that are looked up at a time; a further one waits. Each takes a thread, and may take it for long.
-const MAX_LOOKUPS: usize = 16;
-
-/// Most bytes of a connection that wait to be passed on, in each direction.
-const BUFFER: usize = 64 * 1024;
-
 /// How long a connection outside is kept for a socket that was not accepted yet, which takes no time but where the command
 /// delays it.
 const ACCEPT_PATIENCE: Duration = Duration::from_secs(20);
-
-/// The pause after the system refused to accept a connection, for want of descriptors: they come back.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The way out of a pod's network.
 #[derive(Debug)]

@@ -35,25 +35,13 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::command::Host;
-use crate::destinations::{Destinations, connect};
-
-/// Most connections to the proxy at a time; a further one waits.
-const MAX_CONNECTIONS: usize = 256;
-
-/// Most names that are looked up at a time; a further one waits. Each takes a thread.
-const MAX_LOOKUPS: usize = 16;
+use crate::destinations::{BUFFER, Destinations, MAX_CONNECTIONS, MAX_LOOKUPS, PAUSE, connect};
 
 /// Most bytes of a request's head.
 const MAX_HEAD: usize = 64 * 1024;
 
-/// Most bytes of a connection that wait to be passed on, in each direction.
-const BUFFER: usize = 64 * 1024;
-
 /// How long the head of a request may take to come, from the end of the request before it.
 const HEAD_PATIENCE: Duration = Duration::from_secs(60);
-
-/// The pause after the system refused to accept a connection, for want of descriptors: they come back.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Headers that are about the connection to the proxy, and not passed on.
 const OF_THE_CONNECTION: [HeaderName; 6] = [

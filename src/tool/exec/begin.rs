@@ -120,7 +120,7 @@ impl Exec {
         }
         let (sender, questions) = mpsc::channel(hosts::MAX_QUESTIONS);
         command.hosts = asks.then_some(sender);
-        let started = self.sandbox.spawn_once(command, may_begin).await;
+        let started = self.sandbox.spawn_when(command, may_begin).await;
         // What runs holds the last way to ask, so that the questions end with it.
         command.hosts = None;
         match started {

@@ -17,8 +17,8 @@ use simple_dns::{CLASS, Name, OPCODE, Packet, PacketFlag, QTYPE, RCODE, Resource
 use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
-use super::PAUSE;
 use crate::command::Host;
+use crate::destinations::PAUSE;
 
 /// Most names of a pod that have a placeholder; a further one has no address.
 const MAX_PLACEHOLDERS: usize = 10_000;

@@ -497,7 +497,7 @@ async fn nothing_runs_before_it_may() {
         // The second time something was made ready for it, in full mode.
         for _ in 0..2 {
             let refused = sandbox
-                .spawn_once(&command, std::future::ready(false))
+                .spawn_when(&command, std::future::ready(false))
                 .await;
             assert!(
                 matches!(refused, Err(SpawnError::Unwanted)),
@@ -510,7 +510,7 @@ async fn nothing_runs_before_it_may() {
                 !path.exists()
             };
             let may_begin = may_begin.boxed().shared();
-            let mut process = sandbox.spawn_once(&command, may_begin).await.unwrap();
+            let mut process = sandbox.spawn_when(&command, may_begin).await.unwrap();
             process.wait().await;
             assert!(made.exists(), "{mode}");
             fs::remove_file(&made).unwrap();

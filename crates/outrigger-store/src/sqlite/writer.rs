@@ -151,7 +151,7 @@ impl Writer {
                     let may_wait = self.backlog.is_empty() && job.may_wait();
                     let mut following = Following::new(work, may_wait);
                     self.backlog.push(job.into());
-                    // All that is there goes one way, also where that is none.
+                    // Where the disk takes nothing, all that is there is told so at once, not each job by itself.
                     while !may_wait && let Some(job) = following.next(self.backlog.len()) {
                         self.backlog.push(job);
                     }
