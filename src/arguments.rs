@@ -1,6 +1,10 @@
 //! The command line: what can be typed, and which keys of the configuration it sets.
 //!
 //! A token is never an argument: every user of a machine sees the arguments of its processes.
+#![expect(
+    missing_docs,
+    reason = "clap would show the docs of a struct of arguments in the place of its command's"
+)]
 
 mod admin;
 mod sessions;
@@ -42,13 +46,15 @@ impl Arguments {
             Ok(arguments) => return Ok(arguments),
             Err(error) => error,
         };
-        let Some(ContextValue::String(subcommand)) = error.get(ContextKind::InvalidSubcommand)
-        else {
-            let first = line.get(1).map(OsString::as_os_str).unwrap_or_default();
-            return Err(Unread {
-                is_serve: is_serve(first),
-                error: Box::new(error),
-            });
+        let first = line.get(1).map(OsString::as_os_str).unwrap_or_default();
+        let subcommand = match error.get(ContextKind::InvalidSubcommand) {
+            Some(ContextValue::String(word)) if first.as_encoded_bytes().starts_with(b"-") => word,
+            _ => {
+                return Err(Unread {
+                    is_serve: is_serve(first),
+                    error: Box::new(error),
+                });
+            }
         };
         // A flag's value may be the same word.
         let places =
@@ -96,8 +102,11 @@ fn is_serve(word: &OsStr) -> bool {
     word == "serve" || (word != "help" && !names.any(|name| word == name))
 }
 
+// Here and below `defer`: the arguments of all other commands are not made at each start of the daemon.
+
 /// What is to be done.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     /// Run the daemon (the default)
     Serve(ServeArguments),
@@ -129,12 +138,13 @@ pub enum Command {
 
 /// What is to be done with the configuration.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum ConfigCommand {
     /// Print each value with where it came from, secrets masked
     Show(ShowArguments),
 }
 
-/// Where the configuration and the project are.
+// Where the configuration and the project are.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ConfigArguments {
     /// Configuration file (.toml, .yaml or .json) in the place of the user's
@@ -167,7 +177,7 @@ impl ConfigArguments {
     }
 }
 
-/// How an editor's agent runs.
+// How an editor's agent runs.
 #[derive(Debug, Default, Args)]
 pub struct AcpArguments {
     /// Where the configuration and the project are.
@@ -209,7 +219,7 @@ pub enum ReadyForm {
     Json,
 }
 
-/// How the daemon runs.
+// How the daemon runs.
 #[derive(Debug, Default, Args)]
 pub struct ServeArguments {
     /// Where the configuration and the project are.
@@ -274,7 +284,7 @@ pub enum RequiredSandbox {
     Fallback,
 }
 
-/// A chat in the terminal.
+// A chat in the terminal.
 #[derive(Debug, Default, Args)]
 pub struct ChatArguments {
     /// Ask this and end; without it, a conversation. Several words are one question
@@ -291,7 +301,7 @@ pub struct ChatArguments {
     pub client: ClientArguments,
 }
 
-/// One prompt, for scripts.
+// One prompt, for scripts.
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// Ask this; several words are one prompt. Without it, or with -, the prompt is read from stdin to its end
@@ -308,7 +318,7 @@ pub struct RunArguments {
     pub client: ClientArguments,
 }
 
-/// Which daemon a client talks to, and how its session is set up.
+// Which daemon a client talks to, and how its session is set up.
 #[derive(Debug, Default, Args)]
 pub struct ClientArguments {
     /// Address of a running daemon: its page's, e.g. http://127.0.0.1:4517, or its WebSocket's (ws://, or wss:// behind a proxy)
@@ -336,7 +346,7 @@ pub struct ClientArguments {
     pub workflow: Option<String>,
 }
 
-/// What `doctor` looks at and how it says it.
+// What `doctor` looks at and how it says it.
 #[derive(Debug, Default, Args)]
 pub struct DoctorArguments {
     /// Where the configuration and the project are.
@@ -359,7 +369,7 @@ impl DoctorArguments {
     }
 }
 
-/// Where schemas go.
+// Where schemas go.
 #[derive(Debug, Args)]
 pub struct SchemaArguments {
     /// Directory to write into; made where it is not there
@@ -367,7 +377,7 @@ pub struct SchemaArguments {
     pub out: PathBuf,
 }
 
-/// Which configuration is shown and how.
+// Which configuration is shown and how.
 #[derive(Debug, Default, Args)]
 pub struct ShowArguments {
     /// Where the configuration and the project are.
@@ -378,7 +388,7 @@ pub struct ShowArguments {
     pub json: bool,
 }
 
-/// Which daemon is asked.
+// Which daemon is asked.
 #[derive(Debug, Default, Args)]
 pub struct HealthcheckArguments {
     /// The daemon's address, e.g. http://127.0.0.1:4517 [default: the configuration's]

@@ -10,6 +10,7 @@ use crate::units::parse_duration;
 
 /// What an operator asks a running daemon.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum AdminCommand {
     /// List the sessions that live: whose, where, how they stand, what they cost
     Sessions(AdminArguments),
@@ -21,7 +22,7 @@ pub enum AdminCommand {
     Drain(DrainArguments),
 }
 
-/// Which daemon, and how its answer is printed.
+// Which daemon, and how its answer is printed.
 #[derive(Debug, Default, Args)]
 pub struct AdminArguments {
     /// The daemon's address, e.g. http://127.0.0.1:4517 [default: the configuration's]
@@ -38,7 +39,7 @@ pub struct AdminArguments {
     pub config: ConfigArguments,
 }
 
-/// How a daemon ends.
+// How a daemon ends.
 #[derive(Debug, Args)]
 pub struct DrainArguments {
     /// How long what runs may take, e.g. 30s or 10m, up to a day [default: the daemon's shutdown.grace]

@@ -9,6 +9,7 @@ use crate::protocol::command::SessionFormat;
 
 /// What is to be done with the sessions that are kept.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum SessionsCommand {
     /// List them, the one that changed last first
     List(ListArguments),
@@ -30,7 +31,7 @@ pub enum SessionsCommand {
     Vacuum(VacuumArguments),
 }
 
-/// Which sessions are listed.
+// Which sessions are listed.
 #[derive(Debug, Args)]
 pub struct ListArguments {
     /// Those that were put away, instead of the others
@@ -53,7 +54,7 @@ pub struct ListArguments {
     pub config: ConfigArguments,
 }
 
-/// What is looked for, and where.
+// What is looked for, and where.
 #[derive(Debug, Args)]
 pub struct SearchArguments {
     /// The words
@@ -64,7 +65,7 @@ pub struct SearchArguments {
     pub list: ListArguments,
 }
 
-/// Which session.
+// Which session.
 #[derive(Debug, Args)]
 pub struct OneArguments {
     /// Its id, or the beginning of it that no other has
@@ -75,7 +76,7 @@ pub struct OneArguments {
     pub config: ConfigArguments,
 }
 
-/// Which session goes where.
+// Which session goes where.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
     /// Its id, or the beginning of it that no other has
@@ -92,7 +93,7 @@ pub struct ExportArguments {
     pub config: ConfigArguments,
 }
 
-/// Which file is read.
+// Which file is read.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
     /// The file; `-` for stdin
@@ -103,7 +104,7 @@ pub struct ImportArguments {
     pub config: ConfigArguments,
 }
 
-/// Which sessions go.
+// Which sessions go.
 #[derive(Debug, Args)]
 pub struct DeleteArguments {
     /// Their ids, or the beginnings of them that no others have
@@ -114,7 +115,7 @@ pub struct DeleteArguments {
     pub config: ConfigArguments,
 }
 
-/// How it is said how much is kept.
+// How it is said how much is kept.
 #[derive(Debug, Args)]
 pub struct StatsArguments {
     /// Print JSON
@@ -125,7 +126,7 @@ pub struct StatsArguments {
     pub config: ConfigArguments,
 }
 
-/// Where the copy goes.
+// Where the copy goes.
 #[derive(Debug, Args)]
 pub struct BackupArguments {
     /// A new file, of mode 0600
@@ -136,7 +137,7 @@ pub struct BackupArguments {
     pub config: ConfigArguments,
 }
 
-/// Which store is written anew.
+// Which store is written anew.
 #[derive(Debug, Args)]
 pub struct VacuumArguments {
     /// Where the configuration and the project are.

@@ -34,6 +34,26 @@ fn the_definition_is_sound() {
 }
 
 #[test]
+fn a_command_says_the_same_of_itself_once_its_arguments_are_made() {
+    fn check<T: Subcommand>() {
+        let listed = T::augment_subcommands(clap::Command::new("all"));
+        let mut built = listed.clone();
+        built.build();
+        for command in listed.get_subcommands() {
+            let name = command.get_name();
+            let made = built.find_subcommand(name).unwrap();
+            assert!(command.get_about().is_some(), "{name}");
+            assert_eq!(command.get_about(), made.get_about(), "{name}");
+        }
+    }
+    check::<Command>();
+    check::<ConfigCommand>();
+    check::<SessionsCommand>();
+    check::<AdminCommand>();
+    check::<TokenCommand>();
+}
+
+#[test]
 fn flags_set_the_keys_they_are_documented_for() {
     let cases = [
         ("", vec![]),
@@ -168,6 +188,7 @@ fn whose_arguments_they_were() {
         ("--port 1 doctor --nope", false),
         ("chat --nope", false),
         ("help serve", false),
+        ("config shw", false),
     ] {
         let unread = unread(line);
         assert_eq!(unread.is_serve, expected, "{line}");
@@ -185,6 +206,7 @@ fn flags_before_a_command_are_not_blamed_for_those_behind_it() {
             "unexpected argument '--ready-file'",
         ),
         ("--config f fly", "unrecognized subcommand 'fly'"),
+        ("config shw", "a similar subcommand exists: 'show'"),
     ] {
         let text = unread(line).error.to_string();
         assert!(text.contains(expected), "{line}: {text}");

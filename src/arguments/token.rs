@@ -11,6 +11,7 @@ use crate::units::{parse_duration, parse_size};
 
 /// What is to be done with tokens of users.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum TokenCommand {
     /// Print the public half of a private key, for auth.jwt.keys; the key is made where there is none
     Key(KeyArguments),
@@ -18,7 +19,7 @@ pub enum TokenCommand {
     Create(Box<CreateArguments>),
 }
 
-/// Which key.
+// Which key.
 #[derive(Debug, Args)]
 pub struct KeyArguments {
     /// The private key (Ed25519, PEM); made with mode 0600 where it is not there
@@ -26,7 +27,7 @@ pub struct KeyArguments {
     pub file: PathBuf,
 }
 
-/// What a token says.
+// What a token says.
 #[derive(Debug, Args)]
 pub struct CreateArguments {
     /// The private key that it is signed with
