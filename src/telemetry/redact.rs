@@ -226,7 +226,8 @@ impl Known {
         }
         if self.forms.is_empty() {
             self.forms.resize_with(1 << 8, Vec::new);
-            self.pairs.resize(1 << 16, false);
+            // Zeros that the system gives: `resize` writes each of them.
+            self.pairs = vec![false; 1 << 16];
         }
         for form in forms::of(secret) {
             let [first, second, ..] = *form.bytes() else {
