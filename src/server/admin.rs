@@ -55,8 +55,8 @@ fn machine() -> String {
     "localhost".to_owned()
 }
 
-pub(super) fn router() -> Router<Arc<Shared>> {
-    Router::new()
+pub(super) fn add_to(routes: Router<Arc<Shared>>) -> Router<Arc<Shared>> {
+    routes
         .route("/admin/sessions", get(sessions))
         .route("/admin/users", get(users))
         .route("/admin/nodes", get(nodes))

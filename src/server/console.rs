@@ -31,11 +31,11 @@ const FILES: &[(&str, &str, Packed)] = &[
     ("/console/THIRD-PARTY.txt", TEXT, packed::THIRD_PARTY),
 ];
 
-/// The page's routes; none where it is switched off.
-pub(super) fn router<S: Clone + Send + Sync + 'static>(is_on: bool) -> Router<S> {
-    let files = FILES.iter().take(if is_on { FILES.len() } else { 0 });
-    files.fold(Router::new(), |router, (path, kind, content)| {
-        router.route(path, get(|| async { file(kind, *content) }))
+/// Adds the page's routes.
+pub(super) fn add_to<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+    let files = FILES.iter();
+    files.fold(routes, |routes, (path, kind, content)| {
+        routes.route(path, get(|| async { file(kind, *content) }))
     })
 }
 

@@ -55,41 +55,44 @@ const ACP_CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id
 /// RFC 6455: try again later.
 const TRY_LATER: u16 = 1013;
 
+/// Returns the routes. A layer is around the routes above it; built in one go, since each part that is merged and each
+/// layer takes all routes apart again, at each start.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    let with_token = Router::new()
+    let with_console = shared.daemon.services.config().server.console;
+    let routes = Router::new()
         .route("/ws", get(upgrade))
         .route("/acp", get(upgrade_to_acp))
-        .route("/metrics", get(figures))
-        .merge(admin::router())
-        .layer(middleware::from_fn_with_state(
-            Arc::clone(&shared),
-            need_token,
-        ));
-    let from_here = Router::new()
+        .route("/metrics", get(figures));
+    let with_token = admin::add_to(routes).layer(middleware::from_fn_with_state(
+        Arc::clone(&shared),
+        need_token,
+    ));
+    let routes = with_token
         .route("/readyz", get(ready))
         .route(mcp::CALLBACK, get(callback::callback))
         .route("/schema.json", get(protocol_schema))
         .route("/asyncapi.json", get(protocol_asyncapi))
-        .merge(with_token)
-        .merge(console::router(
-            shared.daemon.services.config().server.console,
-        ))
-        .fallback(nothing_here)
+        .fallback(nothing_here);
+    let from_here = match with_console {
+        true => console::add_to(routes),
+        false => routes,
+    };
+    from_here
         .layer(middleware::from_fn_with_state(
             Arc::clone(&shared),
             need_source,
-        ));
-    Router::new()
-        .route("/healthz", get(|| async { "ok" }))
-        .merge(from_here)
-        .layer(CatchPanicLayer::new())
-        .layer(SetResponseHeaderLayer::overriding(
-            X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
         ))
-        .layer(SetResponseHeaderLayer::if_not_present(
-            CACHE_CONTROL,
-            HeaderValue::from_static("no-store"),
+        .route("/healthz", get(|| async { "ok" }))
+        .layer((
+            SetResponseHeaderLayer::if_not_present(
+                CACHE_CONTROL,
+                HeaderValue::from_static("no-store"),
+            ),
+            SetResponseHeaderLayer::overriding(
+                X_CONTENT_TYPE_OPTIONS,
+                HeaderValue::from_static("nosniff"),
+            ),
+            CatchPanicLayer::new(),
         ))
         .with_state(shared)
 }
