@@ -1,7 +1,7 @@
 //! Prepares what no start should have to do, and has the linker do what it can.
 //!
 //! - The texts that `src/packed.rs` has are packed.
-//! - The defaults of the configuration are read.
+//! - Tables of `config` become JSON, which takes less to read than TOML.
 //!
 //! For the memory and the start of a release build, where the linker knows how:
 //!
@@ -30,13 +30,18 @@ const PACKED: [&str; 7] = [
     "clients/console/dist/THIRD-PARTY.txt",
 ];
 
+/// What is read at a start, or at the first message.
+const TABLES: [&str; 3] = ["default", "presets", "models"];
+
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     for path in PACKED {
         println!("cargo::rerun-if-changed={path}");
         pack(Path::new(path))?;
     }
-    defaults()?;
+    for name in TABLES {
+        as_json(name)?;
+    }
     link();
     Ok(())
 }
@@ -52,14 +57,17 @@ fn pack(path: &Path) -> io::Result<()> {
     fs::write(packed, encoder.finish()?)
 }
 
-/// Writes the defaults as JSON, which takes less to read than TOML, to where `src/config/layers.rs` includes them from.
-fn defaults() -> io::Result<()> {
-    const PATH: &str = "config/default.toml";
-    println!("cargo::rerun-if-changed={PATH}");
-    let text = fs::read_to_string(PATH)?;
-    let values: serde_json::Value = toml::from_str(&text).map_err(io::Error::other)?;
+/// Writes a table of `config` as JSON to where the module that has it includes it from.
+fn as_json(name: &str) -> io::Result<()> {
+    let path = format!("config/{name}.toml");
+    println!("cargo::rerun-if-changed={path}");
+    let values: serde_json::Value =
+        toml::from_str(&fs::read_to_string(path)?).map_err(io::Error::other)?;
     let folder = env::var_os("OUT_DIR").unwrap_or_default();
-    fs::write(Path::new(&folder).join("defaults.json"), values.to_string())
+    fs::write(
+        Path::new(&folder).join(format!("{name}.json")),
+        values.to_string(),
+    )
 }
 
 fn link() {

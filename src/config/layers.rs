@@ -10,7 +10,7 @@ use super::origin::Origin;
 use super::variables;
 
 /// The compiled-in defaults, which hold every key that has one: `config/default.toml`, as `build.rs` read it.
-const DEFAULTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/defaults.json"));
+const DEFAULTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/default.json"));
 
 /// Reads every source, or says of each that cannot be read why.
 pub(crate) fn merge(sources: &Sources) -> Result<Merged, Vec<ConfigError>> {

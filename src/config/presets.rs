@@ -1,6 +1,6 @@
 //! What is known of each vendor's endpoint before anybody configures it.
 //!
-//! Pure data, of `config/presets.toml`: nothing here reads the environment or connects.
+//! Pure data, of `config/presets.toml` as `build.rs` read it: nothing here reads the environment or connects.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -92,7 +92,7 @@ impl From<&Preset> for ProviderConfig {
 
 #[expect(clippy::expect_used, reason = "compiled in, and read in tests")]
 static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
-    let table = toml::from_str(include_str!("../../config/presets.toml"));
+    let table = serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/presets.json")));
     let table: BTreeMap<String, Vec<Preset>> = table.expect("a table that is read in tests");
     table.into_values().flatten().collect()
 });

@@ -1,6 +1,6 @@
 //! What is known of models without asking anybody: windows, limits, abilities and prices.
 //!
-//! The table is `config/models.toml`, compiled in and read the first time somebody asks. It completes
+//! The table is `config/models.toml`, compiled in as JSON and read the first time somebody asks. It completes
 //! what a vendor's own list leaves out and never contradicts it. Pure.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,8 @@ type Table = BTreeMap<String, BTreeMap<String, KnownModel>>;
     reason = "the file is compiled in, and a test reads all of it"
 )]
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../config/models.toml")).expect("a table that is read in tests")
+    serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/models.json")))
+        .expect("a table that is read in tests")
 });
 
 /// One entry of the table. What no source says is `None`.
