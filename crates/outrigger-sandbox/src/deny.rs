@@ -4,7 +4,7 @@
 //! past the rules. Callers ask about the path as requested *and* about the path it leads to. The same files are hidden
 //! from commands by masking what [`Roots::hidden`](super::paths::Roots::hidden) lists; this list alone is a second line.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use unicode_normalization::UnicodeNormalization;
@@ -144,11 +144,13 @@ static GLOBS: LazyLock<Vec<(String, &Rule)>> = LazyLock::new(|| {
     RULES.iter().flat_map(globs).collect()
 });
 
+static MATCHER: OnceLock<GlobSet> = OnceLock::new();
+
 #[expect(
     clippy::expect_used,
     reason = "the globs are constants, and a test compiles them"
 )]
-static MATCHER: LazyLock<GlobSet> = LazyLock::new(|| {
+fn compile() -> GlobSet {
     let mut set = GlobSetBuilder::new();
     for (glob, _) in &*GLOBS {
         let glob = GlobBuilder::new(glob).literal_separator(true).build();
@@ -156,7 +158,23 @@ static MATCHER: LazyLock<GlobSet> = LazyLock::new(|| {
     }
     set.build()
         .expect("the globs of the deny list fit into one automaton")
-});
+}
+
+/// Returns what finds the globs that a folded path matches; `None` where it matches none for sure. Compiling them takes
+/// a millisecond, as much as most of a start: it is left until a path may match one.
+fn matcher(folded: &str) -> Option<&'static GlobSet> {
+    let compiled = MATCHER.get();
+    compiled.or_else(|| may_match(folded).then(|| MATCHER.get_or_init(compile)))
+}
+
+/// Whether a folded path has the longest literal part of a glob: without that it cannot match.
+fn may_match(folded: &str) -> bool {
+    RULES.iter().flat_map(Rule::names).any(|name| {
+        let parts = name.split(['*', '/']);
+        let longest = parts.max_by_key(|part| part.len());
+        longest.is_some_and(|part| folded.contains(part))
+    })
+}
 
 fn globs_of(reach: Reach) -> impl Iterator<Item = &'static str> {
     GLOBS
@@ -207,11 +225,6 @@ pub fn denied(relative: &str, access: Access) -> Option<&'static str> {
 ///
 /// Rules about names of files do not apply to it: a folder `secrets` may be listed.
 pub(crate) fn denied_folder(relative: &str, access: Access) -> Option<&'static str> {
-    // Each rule about folders names one that begins with a dot. Elsewhere there is nothing to match, and the
-    // automaton, nearly half of the instructions of a start, is not built for the folder that is the root.
-    if !fold(relative).split('/').any(|name| name.starts_with('.')) {
-        return None;
-    }
     // A name that no rule about files matches stands for any file in the folder.
     denied(&format!("{relative}/x"), access)
 }
@@ -264,7 +277,7 @@ fn reason(relative: &str, applies: impl Fn(Reach, bool) -> bool) -> Option<&'sta
         let mut folders = folded.rsplit('/').skip(1);
         folders.any(|folder| PACKAGES.contains(&folder))
     };
-    let globs = MATCHER.matches(&folded).into_iter();
+    let globs = matcher(&folded)?.matches(&folded).into_iter();
     globs
         .filter_map(|glob| GLOBS.get(glob).map(|(_, rule)| *rule))
         .filter(|rule| !rule.excepts(name) && applies(rule.reach, source))

@@ -191,23 +191,54 @@ proptest::proptest! {
     }
 }
 
-/// What [`denied_folder`] relies on.
 #[test]
-fn rules_about_folders_name_one_that_begins_with_a_dot() {
-    for (glob, _) in &*GLOBS {
-        if let Some(folder) = glob.strip_suffix("/**") {
-            let folder = folder.strip_prefix("**/").unwrap_or(folder);
-            assert!(folder.starts_with('.'), "{glob}");
-        } else {
-            // It says something of the last name alone, or of a file in a folder that begins with a dot.
-            assert!(!glob.ends_with('/'), "{glob}");
-        }
-    }
+fn rules_about_folders_are_not_about_names_of_files() {
     for folder in [".ssh", "a/.SSH/b", "\u{ff0e}ssh", "a/.git"] {
         assert!(denied_folder(folder, Access::Write).is_some(), "{folder}");
     }
     for folder in ["", "a", "a/secrets", "a.env/b", "id_rsa"] {
         assert!(denied_folder(folder, Access::Write).is_none(), "{folder}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn what_may_not_match_matches_no_glob(
+        pieces in proptest::collection::vec(
+            (0_usize..1000, proptest::sample::select(vec!["", "/", ".", "x", "a/b"]), proptest::bool::ANY),
+            1..6,
+        ),
+    ) {
+        // Names of the rules, whole or less their first letter, with something in the place of each star.
+        let names: Vec<&str> = RULES.iter().flat_map(Rule::names).collect();
+        let mut path = String::new();
+        for (at, between, whole) in pieces {
+            let name = names[at % names.len()];
+            let name = if whole { name } else { name.get(1..).unwrap_or_default() };
+            path += between;
+            path += &name.replace("**", "a/b").replace('*', between);
+        }
+        if !may_match(&path) {
+            let compiled = MATCHER.get_or_init(compile);
+            proptest::prop_assert!(compiled.matches(&path).is_empty(), "{}", path);
+        }
+    }
+}
+
+#[test]
+fn what_usual_files_are_called_matches_nothing() {
+    for path in [
+        "agents.md",
+        "src/main.rs",
+        "package.json",
+        "docs/a b.txt",
+        "",
+    ] {
+        assert!(!may_match(path), "{path}");
+    }
+    for name in RULES.iter().flat_map(Rule::names) {
+        assert!(!name.contains(['?', '[', '{', '\\']), "{name}");
+        assert!(may_match(&name.replace('*', "x")), "{name}");
     }
 }
 
