@@ -28,9 +28,10 @@ const CANDIDATES: [&str; 17] = [
 /// Returns those that exist, as canonical paths.
 pub(super) fn find(home: Option<&Path>) -> Vec<PathBuf> {
     let Some(home) = home else { return Vec::new() };
-    CANDIDATES
-        .iter()
-        .filter_map(|candidate| crate::canonicalize(&home.join(candidate)).ok())
+    let all = CANDIDATES.iter().map(|candidate| home.join(candidate));
+    // Most are not there, and a look takes one call of the system where a walk takes one for each part of the path.
+    all.filter(|path| path.exists())
+        .filter_map(|path| crate::canonicalize(&path).ok())
         // A link that leaves the home could name any place, a secret one too.
         .filter(|path| path.starts_with(home) && path != home)
         .collect()
