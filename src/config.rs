@@ -66,7 +66,7 @@ pub use self::sections::{
     Unpriced, WebFetchConfig, WebSearchConfig, WebhookEvent, WebhooksConfig,
 };
 pub use self::settings::schema;
-pub use self::show::{Shown, json, text};
+pub use self::show::{Shown, Values, json, text};
 #[cfg(test)]
 pub(crate) use self::testing::for_tests;
 use crate::message::{OnViolation, Pricing};

@@ -27,7 +27,7 @@ use self::listen::{bind, token};
 use self::sandboxes::{Sandboxes, ready_sandbox, require_sandbox, require_users, warn_of_users};
 use crate::acp;
 use crate::audit::Audit;
-use crate::config::{Config, Current, ProviderKind, Shown, Sources};
+use crate::config::{Config, Current, ProviderKind, Sources, Values};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::exchange::memory::RulesOfUsers;
@@ -95,7 +95,7 @@ pub struct Options {
     /// What the configuration's check warns of, and the start, for whoever reads the ready line.
     pub warnings: Vec<String>,
     /// What the configuration was read from, to read it again, and each value of it with where it came from.
-    pub sources: Option<(Sources, Vec<Shown>)>,
+    pub sources: Option<(Sources, Values)>,
     /// Spans of the log as they end, where they are to be sent.
     pub spans: Option<Ended>,
     /// What the helpers of commands are made of, where that is there already.
@@ -371,7 +371,7 @@ impl Built {
 
 fn build(
     config: &Config,
-    options: &Options,
+    options: &mut Options,
     roots: Result<Arc<Roots>, String>,
     sandboxes: Sandboxes,
     token: &SecretString,
@@ -433,8 +433,8 @@ fn build(
         user: String::new(),
     };
     let providers = Providers::new(config);
-    let sources = options.sources.clone();
-    let reloadable = sources.map(|(sources, shown)| Reloadable::new(sources, config, shown));
+    let sources = options.sources.take();
+    let reloadable = sources.map(|(sources, values)| Reloadable::new(sources, config, values));
     let webhooks = Webhooks::new(config.webhooks.as_ref(), tasks.clone(), stop.clone());
     Arc::new(Daemon {
         webhooks,

@@ -178,7 +178,7 @@ fn serve(
         home: sources.home.clone(),
         redactor,
         warnings: loaded.warnings,
-        sources: Some((sources, loaded.origins)),
+        sources: Some((sources, loaded.values)),
         spans,
         zygote,
     };
@@ -200,7 +200,7 @@ fn acp(
         environment: environment(),
         home: sources.home.clone(),
         redactor,
-        sources: Some((sources, loaded.origins)),
+        sources: Some((sources, loaded.values)),
         spans,
         zygote,
         ..Options::default()

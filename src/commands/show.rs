@@ -33,7 +33,7 @@ pub fn show(arguments: &ShowArguments) -> ExitCode {
             return exit_code(false);
         }
     };
-    values.extend(loaded.origins);
+    values.extend(loaded.values.list());
     values.sort_by(|a, b| a.key.cmp(&b.key));
     let text = match arguments.json {
         true => format!("{:#}\n", config::json(&values)),

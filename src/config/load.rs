@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::check::Findings;
 use super::error::ConfigErrors;
-use super::show::Shown;
+use super::show::Values;
 use super::{Config, check, keys, layers, typed, variables};
 
 /// The environment variables of the process, or those of a test. On Windows, which takes no notice of the case of their
@@ -122,8 +122,8 @@ pub struct Loaded {
     /// The token that was given by `--token-file` or `OUTRIGGER_TOKEN`, the file first; `None`
     /// where neither is there. `--token-stdin` is read by whoever owns stdin.
     pub token: Option<SecretString>,
-    /// Each value with where it came from, secrets masked, in the order of its key.
-    pub origins: Vec<Shown>,
+    /// Each value with where it came from.
+    pub values: Values,
     /// What is valid but probably not meant, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -142,15 +142,15 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
     if !findings.errors.is_empty() {
         return Err(ConfigErrors(findings.errors));
     }
+    let Findings {
+        warnings, derived, ..
+    } = findings;
+    let unknown = variables::unknown(&sources.environment, &merged.defaults);
     Ok(Loaded {
         config,
         token,
-        origins: super::show::origins(&merged, findings.derived),
-        warnings: [
-            variables::unknown(&sources.environment, &merged.defaults),
-            findings.warnings,
-        ]
-        .concat(),
+        warnings: [unknown, warnings].concat(),
+        values: Values::new(merged, derived),
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::show::Shown;
+use super::show::{Shown, Values};
 use super::typed::written;
 use super::{Config, McpTransport};
 
@@ -39,9 +39,8 @@ pub struct KeyState<'a> {
 impl Reading {
     /// Returns what was read: a configuration, and each value of it as it is shown.
     pub fn new(config: &Config, shown: Vec<Shown>) -> Self {
-        let shown = shown.into_iter();
         Self {
-            shown: shown.map(|it| (it.key.clone(), it)).collect(),
+            shown: by_key(shown),
             secrets: secrets(config),
         }
     }
@@ -57,8 +56,19 @@ impl Reading {
 }
 
 impl Readings {
-    /// Has the first reading be in force.
-    pub fn new(first: Reading) -> Self {
+    /// Returns a function that lists the first reading, which is in force, when it is called.
+    pub fn begin(config: &Config, values: Values) -> impl FnOnce() -> Self + Send + use<> {
+        // What is in force changes later.
+        let secrets = secrets(config);
+        move || {
+            Self::new(Reading {
+                shown: by_key(values.list()),
+                secrets,
+            })
+        }
+    }
+
+    fn new(first: Reading) -> Self {
         Self {
             in_force: first.clone(),
             last: first,
@@ -104,6 +114,11 @@ fn copy<T: Clone>(key: &str, from: &BTreeMap<String, T>, to: &mut BTreeMap<Strin
         Some(value) => drop(to.insert(key.to_owned(), value.clone())),
         None => drop(to.remove(key)),
     }
+}
+
+fn by_key(shown: Vec<Shown>) -> BTreeMap<String, Shown> {
+    let shown = shown.into_iter();
+    shown.map(|it| (it.key.clone(), it)).collect()
 }
 
 /// Returns what is masked where it is shown, by its key.

@@ -1,7 +1,7 @@
 //! `outrigger config show`: each value with where it came from, secrets masked.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use serde_json::{Value, json as object};
 
@@ -20,12 +20,35 @@ pub struct Shown {
     pub origin: Origin,
 }
 
-/// Lists every value, in the order of the keys; those in force take the place of what was read.
-pub(crate) fn origins(merged: &Merged, derived: Vec<Shown>) -> Vec<Shown> {
-    let mut all = BTreeMap::new();
-    flatten(merged, &mut Vec::new(), &merged.values, &mut all);
-    all.extend(derived.into_iter().map(|shown| (shown.key.clone(), shown)));
-    all.into_values().collect()
+/// The values of a configuration, listed when somebody asks: at most starts nobody does. What is secret in them is masked then;
+/// the configuration that is in force has it too.
+pub struct Values {
+    merged: Merged,
+    /// Those in force in the place of what was read.
+    derived: Vec<Shown>,
+}
+
+impl Values {
+    pub(super) fn new(merged: Merged, derived: Vec<Shown>) -> Self {
+        Self { merged, derived }
+    }
+
+    /// Returns each value with where it came from, secrets masked, in the order of the keys.
+    pub fn list(&self) -> Vec<Shown> {
+        let mut all = BTreeMap::new();
+        let merged = &self.merged;
+        flatten(merged, &mut Vec::new(), &merged.values, &mut all);
+        let derived = self.derived.iter();
+        all.extend(derived.map(|shown| (shown.key.clone(), shown.clone())));
+        all.into_values().collect()
+    }
+}
+
+// There are secrets in it.
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Values")
+    }
 }
 
 /// Goes down to what has no tables inside.

@@ -35,6 +35,6 @@ pub(super) fn loaded(pairs: &[(&str, &str)]) -> (Config, Vec<Shown>) {
     };
     let loaded = load(&sources).expect("the variables are valid");
     let is_fixed = |it: &Shown| !it.key.starts_with("project.");
-    let shown = loaded.origins.into_iter().filter(is_fixed).collect();
+    let shown = loaded.values.list().into_iter().filter(is_fixed).collect();
     (loaded.config, shown)
 }

@@ -1,13 +1,13 @@
 //! The configuration is read again, and what may change while the daemon runs does.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::daemon::Daemon;
-use crate::config::{Config, Reading, Readings, Shown, Sources, concerns, is_live, load};
+use crate::config::{Config, Reading, Readings, Sources, Values, concerns, is_live, load};
 use crate::message::Severity;
 use crate::notices::To;
 use crate::protocol::settings::ConfigReloaded;
@@ -15,21 +15,25 @@ use crate::protocol::settings::ConfigReloaded;
 /// What is said where there is nothing to read it from.
 pub(super) const NO_SOURCES: &str = "this daemon was started without sources of a configuration";
 
+/// Makes the first reading.
+type First = Box<dyn FnOnce() -> Mutex<Readings> + Send>;
+
 /// Where a configuration comes from, and what was read there.
 pub(crate) struct Reloadable {
     sources: Sources,
-    /// Held for a look at them, and while what may change is changed.
-    pub(super) readings: Mutex<Readings>,
+    /// Held for a look at them, and while what may change is changed. Made when somebody asks.
+    pub(super) readings: LazyLock<Mutex<Readings>, First>,
     /// Held while it is read again.
     alone: tokio::sync::Mutex<()>,
 }
 
 impl Reloadable {
     /// Takes what was read first, each value of it as it is shown.
-    pub(crate) fn new(sources: Sources, config: &Config, shown: Vec<Shown>) -> Self {
+    pub(crate) fn new(sources: Sources, config: &Config, values: Values) -> Self {
+        let first = Readings::begin(config, values);
         Self {
             sources,
-            readings: Mutex::new(Readings::new(Reading::new(config, shown))),
+            readings: LazyLock::new(Box::new(|| Mutex::new(first()))),
             alone: tokio::sync::Mutex::default(),
         }
     }
@@ -63,7 +67,7 @@ impl Daemon {
         let before = self.services.config();
         let (changed, restart) = {
             let mut readings = reloadable.readings.lock();
-            let keys = readings.read(Reading::new(&new, loaded.origins));
+            let keys = readings.read(Reading::new(&new, loaded.values.list()));
             let (mut changed, mut restart): (Vec<String>, Vec<String>) = keys
                 .into_iter()
                 .partition(|key| is_live(key, &before, &new));

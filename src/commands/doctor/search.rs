@@ -69,8 +69,8 @@ fn failure(base: &str, problem: &str) -> String {
 }
 
 fn is_default(machine: &Machine) -> bool {
-    let mut origins = machine.loaded.origins.iter();
-    origins.any(|shown| shown.key == URL_KEY && shown.origin == Origin::Default)
+    let mut values = machine.loaded.values.list().into_iter();
+    values.any(|shown| shown.key == URL_KEY && shown.origin == Origin::Default)
 }
 
 /// The names of its engines; nothing where it does not say.

@@ -77,9 +77,10 @@ fn toml(text: &str) -> Place {
     Place::new().with_file("config.toml", text)
 }
 
-fn origin<'a>(loaded: &'a Loaded, key: &str) -> &'a Origin {
-    let shown = loaded.origins.iter().find(|shown| shown.key == key);
-    &shown.unwrap_or_else(|| panic!("{key} is shown")).origin
+fn origin(loaded: &Loaded, key: &str) -> Origin {
+    let mut shown = loaded.values.list().into_iter();
+    let shown = shown.find(|shown| shown.key == key);
+    shown.unwrap_or_else(|| panic!("{key} is shown")).origin
 }
 
 fn ids(loaded: &Loaded) -> Vec<&str> {
@@ -146,11 +147,11 @@ fn each_source_goes_over_the_one_before() {
     let variable = Origin::Variable("OUTRIGGER_SERVER__MAX_CONNECTIONS".to_owned());
     assert_eq!(
         origin(&loaded, "server.port"),
-        &Origin::Flag("--port".into())
+        Origin::Flag("--port".into())
     );
-    assert_eq!(origin(&loaded, "server.max_connections"), &variable);
-    assert_eq!(origin(&loaded, "server.host"), &file);
-    assert_eq!(origin(&loaded, "session.locked"), &Origin::Default);
+    assert_eq!(origin(&loaded, "server.max_connections"), variable);
+    assert_eq!(origin(&loaded, "server.host"), file);
+    assert_eq!(origin(&loaded, "session.locked"), Origin::Default);
 }
 
 #[test]
@@ -283,7 +284,7 @@ fn variables_are_read_as_what_the_key_needs() {
     assert_eq!(config.log.level, "debug");
     assert_eq!(
         origin(&loaded, "log.level"),
-        &Origin::Variable("RUST_LOG".into())
+        Origin::Variable("RUST_LOG".into())
     );
 }
 
@@ -319,7 +320,7 @@ fn workflows_from_the_file_and_from_the_folder_beside_it() {
     assert_eq!(timeout(review, "file_read"), Some(Duration::from_secs(120)));
     assert!(ids(&loaded).contains(&"openai"), "named by a workflow");
     let file = Origin::File(place.path("workflows/review.yaml"));
-    assert_eq!(origin(&loaded, "workflows.review.system_prompt"), &file);
+    assert_eq!(origin(&loaded, "workflows.review.system_prompt"), file);
 
     place.write("workflows/fix.yaml", "model: m");
     assert!(

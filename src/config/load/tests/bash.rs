@@ -116,10 +116,8 @@ fn a_shorter_longest_time_shortens_the_one_that_nobody_set() {
     let loaded = super::toml("[tools.bash]\nmax_timeout = '30s'\n").load();
     let bash = &loaded.config.tools.bash;
     assert_eq!(bash.timeout, bash.max_timeout);
-    let shown = loaded
-        .origins
-        .iter()
-        .find(|it| it.key == "tools.bash.timeout");
+    let mut shown = loaded.values.list().into_iter();
+    let shown = shown.find(|it| it.key == "tools.bash.timeout");
     assert_eq!(shown.unwrap().value, "30s");
     check(&[(
         "[tools.bash]\ntimeout = '10m'\nmax_timeout = '1m'",

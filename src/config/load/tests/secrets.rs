@@ -11,13 +11,13 @@ fn secrets_are_shown_by_nothing() {
     );
     let environment = [("OUTRIGGER_TOKEN", secret), ("OPENAI_API_KEY", secret)];
     let loaded = toml(&text_of_file).with_environment(&environment).load();
-    let shown = text(&loaded.origins);
+    let shown = text(&loaded.values.list());
     assert!(shown.contains("providers.a.api_key = \"***\""), "{shown}");
     assert!(
         shown.contains("environment variable OPENAI_API_KEY"),
         "{shown}"
     );
-    let json = crate::config::json(&loaded.origins).to_string();
+    let json = crate::config::json(&loaded.values.list()).to_string();
     for output in [shown, json, format!("{loaded:?}")] {
         assert!(!output.contains("SECRET"), "{output}");
     }
