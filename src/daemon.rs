@@ -23,8 +23,10 @@ use tokio_util::task::TaskTracker;
 
 pub use self::drain::Outcome;
 use self::drain::{drain, drained, outcome};
-use self::listen::{bind, token};
-use self::sandboxes::{Sandboxes, ready_sandbox, require_sandbox, require_users, warn_of_users};
+use self::listen::{Bound, bind, token, tokens, users};
+use self::sandboxes::{
+    Sandboxes, given_up, ready_sandbox, require_sandbox, require_users, warn_of_users,
+};
 use crate::acp;
 use crate::audit::Audit;
 use crate::config::{Config, Current, ProviderKind, Sources, Values};
@@ -38,12 +40,11 @@ use crate::mcp::{self, Mcp};
 use crate::message::Severity;
 use crate::notices::{Notices, To};
 use crate::otlp::{self, Exporting};
-use crate::protocol::roles::SocketRole;
 use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyLine, Surroundings};
 use crate::sandbox::paths::Roots;
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
-use crate::sandbox::{self, Mode, Zygote};
+use crate::sandbox::{self, Mode, Sandbox, Zygote};
 use crate::server::auth::Gate;
 use crate::server::{self, Node, Shared, Waiting};
 use crate::session::{self, Daemon, DrainRequest, Reloadable, Sessions, Tenure};
@@ -64,9 +65,6 @@ const LAST_MOMENTS_OF_AGENT: Duration = Duration::from_millis(320);
 
 /// The same where Windows closes the console: it ends the process after five seconds.
 const LAST_MOMENTS_OF_CONSOLE: Duration = Duration::from_millis(700);
-
-/// How often it is looked whether tokens were taken back.
-const LOOK: Duration = Duration::from_secs(2);
 
 const _: () = assert!(LAST_MOMENTS_OF_AGENT.as_millis() * 6 < 2_000);
 const _: () = assert!(LAST_MOMENTS_OF_CONSOLE.as_millis() * 6 < 5_000);
@@ -108,9 +106,22 @@ pub struct Options {
 ///
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal> {
-    let close = CancellationToken::new();
-    let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take());
     let bound = bind(config.server.address(), options.token.is_some())?;
+    let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take()).await;
+    let confined = sandboxes.confined.clone();
+    let close = CancellationToken::new();
+    let ended = serve(config, options, (bound, sandboxes), close.clone()).await;
+    // Where it serves already, and cannot say so.
+    close.cancel();
+    given_up(&confined, ended).await
+}
+
+async fn serve(
+    config: Config,
+    mut options: Options,
+    (bound, sandboxes): (Bound, Sandboxes),
+    close: CancellationToken,
+) -> Result<Outcome, Fatal> {
     let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
     sandboxes.confined.keep_off_port(address.port());
@@ -172,8 +183,18 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
 ///
 /// [`Fatal`] where it cannot start.
 pub async fn run_agent(config: Config, mut options: Options) -> Result<Outcome, Fatal> {
+    let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take()).await;
+    let confined = sandboxes.confined.clone();
+    let ended = serve_agent(config, options, sandboxes).await;
+    given_up(&confined, ended).await
+}
+
+async fn serve_agent(
+    config: Config,
+    mut options: Options,
+    sandboxes: Sandboxes,
+) -> Result<Outcome, Fatal> {
     let close = CancellationToken::new();
-    let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take());
     // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
     let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
     let built = assemble(config, &mut options, sandboxes, (&token, None)).await?;
@@ -184,44 +205,6 @@ pub async fn run_agent(config: Config, mut options: Options) -> Result<Outcome, 
     Ok(built
         .until_end(&options, signals, None, close, LAST_MOMENTS_OF_AGENT)
         .await)
-}
-
-/// Returns what tokens of users are checked by, where there are such; sees to it that what is taken back counts.
-fn users(config: &Config) -> Result<Option<Arc<Tokens>>, Fatal> {
-    let Some(jwt) = &config.auth.jwt else {
-        return Ok(None);
-    };
-    let tokens = Tokens::new(jwt).map_err(|problem| {
-        let hint = "auth.jwt.keys and auth.jwt.revoked name files that are there, or nothing";
-        Fatal::configuration(format!("users cannot be let in: {problem}"), hint)
-    })?;
-    let tokens = Arc::new(tokens);
-    let looking = Arc::downgrade(&tokens);
-    // Not among the tasks that are waited for: it ends with the port.
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(LOOK).await;
-            let Some(tokens) = looking.upgrade() else {
-                return;
-            };
-            tokens.look_at_revoked().await;
-        }
-    });
-    Ok(Some(tokens))
-}
-
-/// Returns the tokens that open the port, with what their sockets may do.
-fn tokens(token: &SecretString, config: &Config) -> Vec<(SocketRole, SecretString)> {
-    let server = &config.server;
-    let all = [
-        (SocketRole::Driver, Some(token)),
-        (SocketRole::Approver, server.approver_token.as_ref()),
-        (SocketRole::Observer, server.observer_token.as_ref()),
-    ];
-    let given = all
-        .into_iter()
-        .filter_map(|(role, token)| Some((role, token?.clone())));
-    given.collect()
 }
 
 fn catch_signals() -> Result<Signals, Fatal> {
@@ -245,6 +228,7 @@ struct Built {
     daemon: Arc<Daemon>,
     audit: Audit,
     roots: Result<Arc<Roots>, String>,
+    confined: Sandbox,
     exporting: Option<Exporting>,
 }
 
@@ -274,8 +258,6 @@ async fn assemble(
     }
     let kept = (audit.clone(), store);
     let confined = sandboxes.confined.clone();
-    // From here on the daemon starts, and sees to it that nothing is left of what is tried.
-    sandboxes.try_out();
     let daemon = build(&config, options, roots.clone(), sandboxes, token, kept);
     daemon.tasks.spawn(warn_of_users(Arc::clone(&daemon)));
     require_sandbox(&daemon, options.require_sandbox).await?;
@@ -287,6 +269,7 @@ async fn assemble(
     });
     Ok(Built {
         exporting,
+        confined,
         daemon,
         audit,
         roots,
@@ -308,6 +291,7 @@ impl Built {
             daemon,
             audit,
             roots,
+            confined,
             exporting,
         } = self;
         // Off the way to ready: each takes as long as it takes.
@@ -323,7 +307,11 @@ impl Built {
         if let Ok(roots) = roots {
             daemon.tasks.spawn_blocking(move || roots.sweep());
         }
-        // Not among the tasks that are waited for: they end with the process.
+        // Not among the tasks that are waited for: they end with the process, and the next start removes what is left.
+        tokio::spawn(async move {
+            confined.report().await;
+            confined.sweep().await;
+        });
         tokio::spawn(sandbox::take_in_orphans());
         tokio::spawn(Arc::clone(&daemon).share_activity());
         let reloading = Arc::clone(&daemon);

@@ -1,18 +1,26 @@
-//! Where the daemon listens, and the token that lets somebody in.
+//! Where the daemon listens, and the tokens that let somebody in.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::{TcpListener, TcpSocket};
 
+use crate::config::Config;
+use crate::protocol::roles::SocketRole;
 use crate::ready::Fatal;
+use crate::token::Tokens;
 
 /// The least characters of a token that guards more than loopback.
 const REMOTE_TOKEN_CHARS: usize = 20;
 
 /// Connections that may wait to be taken; the kernel's own bound is often less.
 const BACKLOG: u32 = 1024;
+
+/// How often it is looked whether tokens were taken back.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// An address that is taken, at which nobody is let in yet.
 pub(super) struct Bound {
@@ -94,4 +102,42 @@ pub(super) fn token(
         );
     }
     Ok((given, false))
+}
+
+/// Returns what tokens of users are checked by, where there are such; sees to it that what is taken back counts.
+pub(super) fn users(config: &Config) -> Result<Option<Arc<Tokens>>, Fatal> {
+    let Some(jwt) = &config.auth.jwt else {
+        return Ok(None);
+    };
+    let tokens = Tokens::new(jwt).map_err(|problem| {
+        let hint = "auth.jwt.keys and auth.jwt.revoked name files that are there, or nothing";
+        Fatal::configuration(format!("users cannot be let in: {problem}"), hint)
+    })?;
+    let tokens = Arc::new(tokens);
+    let looking = Arc::downgrade(&tokens);
+    // Not among the tasks that are waited for: it ends with the port.
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let Some(tokens) = looking.upgrade() else {
+                return;
+            };
+            tokens.look_at_revoked().await;
+        }
+    });
+    Ok(Some(tokens))
+}
+
+/// Returns the tokens that open the port, with what their sockets may do.
+pub(super) fn tokens(token: &SecretString, config: &Config) -> Vec<(SocketRole, SecretString)> {
+    let server = &config.server;
+    let all = [
+        (SocketRole::Driver, Some(token)),
+        (SocketRole::Approver, server.approver_token.as_ref()),
+        (SocketRole::Observer, server.observer_token.as_ref()),
+    ];
+    let given = all
+        .into_iter()
+        .filter_map(|(role, token)| Some((role, token?.clone())));
+    given.collect()
 }

@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
+use super::LAST_MOMENTS;
 use crate::config::{Config, SandboxPolicy};
 use crate::protocol::{event, word};
 use crate::ready::Fatal;
@@ -18,7 +21,7 @@ pub(super) struct Sandboxes {
 }
 
 impl Sandboxes {
-    pub(super) fn new(config: &Config, home: Option<&Path>, zygote: Option<Zygote>) -> Self {
+    pub(super) async fn new(config: &Config, home: Option<&Path>, zygote: Option<Zygote>) -> Self {
         let bash = &config.tools.bash;
         let settings = sandbox::Settings {
             private_bytes: bash.tmp_size,
@@ -38,24 +41,36 @@ impl Sandboxes {
             SandboxPolicy::Auto | SandboxPolicy::Unverified => Sandbox::new(settings),
             SandboxPolicy::Off => unconfined.clone(),
         };
-        // What it is tried with starts beside what follows.
+        // What is enforced is found out beside what follows: it takes longer than the rest, and each session waits for it. The
+        // scheduler may have put the thread that does so behind this one: it goes first. Where a signal ends the process before
+        // signals are caught, the next start removes what this leaves.
         confined.expect_command(zygote);
+        let sandbox = confined.clone();
+        let (begun, has_begun) = oneshot::channel();
+        tokio::spawn(async move {
+            begun.send(()).ok();
+            sandbox.report().await
+        });
+        has_begun.await.ok();
+        std::thread::yield_now();
         Self {
             confined,
             unconfined,
         }
     }
+}
 
-    /// Finds out what is enforced, beside the way to ready: it takes longer than the rest, and each session waits for it. Then
-    /// removes what an earlier daemon left.
-    pub(super) fn try_out(&self) {
-        let sandbox = self.confined.clone();
-        // Not among the tasks that are waited for: what it does not come to, the next start removes.
-        tokio::spawn(async move {
-            sandbox.report().await;
-            sandbox.sweep().await;
-        });
+/// Returns what came of a daemon. Where it did not start, no folder is left of what was tried.
+pub(super) async fn given_up<T>(confined: &Sandbox, ended: Result<T, Fatal>) -> Result<T, Fatal> {
+    if ended.is_err() {
+        let tried = async {
+            confined.report().await;
+            confined.pods_removed().await;
+        };
+        // What it does not come to, the next start removes.
+        tokio::time::timeout(LAST_MOMENTS, tried).await.ok();
     }
+    ended
 }
 
 /// Returns the sandbox as `session:ready` has it.

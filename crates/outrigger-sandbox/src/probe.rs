@@ -17,19 +17,11 @@ use super::{LandlockReport, Mode, Network, SandboxReport, Shared, process};
 
 /// Tries the modes from the ceiling down.
 pub(super) async fn probe(shared: &Shared) -> SandboxReport {
-    let limits = async {
-        // Whoever confines nothing makes no groups.
-        match shared.settings.ceiling {
-            Mode::None => LimitsReport::NONE,
-            Mode::Unverified | Mode::Limits | Mode::Fallback | Mode::Full => {
-                process::limits(shared).await
-            }
-        }
-    };
-    let (tried, limits) = tokio::join!(try_modes(shared), limits);
-    // A job object holds a command that nothing confines, too.
-    let limits = match tried.layers.rlimits || cfg!(windows) {
-        true => limits,
+    let tried = try_modes(shared).await;
+    // A job object holds a command that nothing confines, too. Whoever confines nothing makes no groups.
+    let is_held = tried.layers.rlimits || cfg!(windows);
+    let limits = match is_held && shared.settings.ceiling != Mode::None {
+        true => process::limits(shared).await,
         false => LimitsReport::NONE,
     };
     report(tried, limits)
@@ -95,9 +87,14 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
         .await
         .map_err(|error| error.to_string())?;
     let layers = process.layers;
-    let exit = process.exited().await;
-    // What the kernel takes to remove the namespaces says nothing more.
-    tokio::spawn(async move { process.wait().await });
+    // Groups are made while the shell runs, where nothing is waited for but the shell.
+    let (exit, _) = tokio::join!(process.exited(), process::limits(shared));
+    // What the kernel takes to remove the namespaces says nothing more. The pod's folders are removed after that.
+    tokio::spawn(async move {
+        process.wait().await;
+        others_first().await;
+        drop(command);
+    });
     if exit.code != Some(7) {
         let code = exit.code;
         return Err(format!(
@@ -109,6 +106,16 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
             .map_err(|error| format!("taking a descriptor of a process (pidfd_getfd): {error}"))?;
     }
     Ok(layers)
+}
+
+/// Returns once whoever waits for what was found out has gone on: from there to a session that is told of it are a few tasks,
+/// one after the other. What is left to be done takes the processor from them.
+#[cfg(target_os = "linux")]
+pub(super) async fn others_first() {
+    const TASKS: usize = 16;
+    for _ in 0..TASKS {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Tries on this process what the daemon does to one whose call was stopped.

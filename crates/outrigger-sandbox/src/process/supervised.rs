@@ -371,7 +371,8 @@ async fn protection(
     mode: Mode,
     references: &[Arc<References>],
 ) -> Result<Protection, SpawnError> {
-    if mode != Mode::Full {
+    // A repository that the command cannot change needs none.
+    if mode != Mode::Full || command.read_write.is_empty() {
         return Ok(Protection::default());
     }
     let (roots, nested) = (command.read_write.clone(), command.repositories.clone());
@@ -424,8 +425,9 @@ pub(crate) async fn try_caches(shared: &Shared) -> Result<Vec<(PathBuf, bool)>, 
     Ok(seen.collect())
 }
 
-/// Removes the folders of pods that a killed daemon left.
+/// Removes the folders of pods that a killed daemon left. Whoever waits for what was tried goes first.
 pub(crate) async fn sweep(shared: &Shared) {
+    crate::probe::others_first().await;
     pod::sweep(&shared.state.helpers, shared.settings.temporary.clone()).await;
 }
 
