@@ -294,6 +294,10 @@ impl Built {
             confined,
             exporting,
         } = self;
+        // Off the way to ready: it opens the file of sessions, unless somebody had something to write there already.
+        if let (Some(store), Some(config)) = (&daemon.store, &daemon.services.config().store) {
+            files::limit(store, config, &daemon.notices, &daemon.updates);
+        }
         // Off the way to ready: each takes as long as it takes.
         daemon.mcp.start(&daemon.services.config().mcp.servers);
         // Off the way to ready: an Ollama that nobody configured.
@@ -383,9 +387,8 @@ fn build(
     let updates = Updates::default();
     let stop = CancellationToken::new();
     let tenure = Tenure::new(stop.clone());
-    if let (Ok(store), Some(config)) = (&store, &config.store) {
+    if let Ok(store) = &store {
         files::watch(store, &notices, &tenure);
-        files::limit(store, config, &notices, &updates);
     }
     let spend = spent::spend(&config.budget, store.as_ref().ok());
     let not_kept = store.as_ref().err().cloned().unwrap_or_default();

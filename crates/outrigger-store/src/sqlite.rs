@@ -82,8 +82,8 @@ struct Shared {
 }
 
 impl Sqlite {
-    /// Takes the file at `path` for this process and begins to open it; its folder is made with mode 0700, the file
-    /// with 0600.
+    /// Takes the file at `path` for this process, and opens it with the first that it is asked; its folder is made with
+    /// mode 0700, the file with 0600.
     ///
     /// Fails where another process has it, it is newer than this program, or its folder cannot be made. What else is
     /// wrong with it is what [`Store::write`] and the others say. A file that is no database is moved away, see

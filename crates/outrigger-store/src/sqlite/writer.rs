@@ -31,7 +31,7 @@ pub(super) use connect::connect;
 use following::Following;
 use log::Log;
 
-/// Starts the thread, which opens the file first.
+/// Starts the thread, which opens the file when there is something to do.
 pub(super) fn start(
     path: &Path,
     sync: Sync,
@@ -106,11 +106,17 @@ struct Writer {
 
 impl Writer {
     fn run(&mut self, work: &mpsc::Receiver<Work>) {
+        // Opened with the first that there is to do: what opens it is not part of a daemon's way to ready.
+        let Ok(first) = work.recv() else {
+            return;
+        };
         if let Err(problem) = self.connect() {
             self.fails(&problem);
         }
+        let mut first = Some(first);
         loop {
             let next = match self.retry_at.is_none() {
+                _ if first.is_some() => first.take(),
                 true if self.upkeep.is_due() => match work.try_recv() {
                     Err(mpsc::TryRecvError::Empty) => {
                         self.keep_up();
