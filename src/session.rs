@@ -61,15 +61,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FusedFuture as _, Shared};
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::approvals::ReadRules;
 use crate::config::Detached;
 use crate::conversation;
 use crate::exchange::context::{Ids, Services, SessionContext};
 use crate::exchange::history::History;
-use crate::exchange::memory::{ConversationMemory, Memory, SharedRules};
+use crate::exchange::memory::{ConversationMemory, Memory};
 use crate::exchange::tasks::{BeginTask, DESK};
 use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Money, Notice};
@@ -132,8 +134,8 @@ struct Session {
     sessions: Weak<Sessions>,
     /// What they may do who asked last for something that is run or set.
     grant: Arc<Grant>,
-    /// What its user has said that counts in all its sessions.
-    rules: SharedRules,
+    /// Whether it is known what its user has said that counts in all sessions.
+    rules_are_read: Shared<BoxFuture<'static, bool>>,
     ready: Ready,
     feed: Arc<Feed>,
     inbox: mpsc::Receiver<Message>,
@@ -197,7 +199,7 @@ struct ConversationHandle {
 impl Session {
     fn new(
         (daemon, sessions): (Arc<Daemon>, Weak<Sessions>),
-        workspace: Arc<Workspace>,
+        (workspace, rules): (Arc<Workspace>, ReadRules),
         ready: Ready,
         handle: &Handle,
         inbox: mpsc::Receiver<Message>,
@@ -213,11 +215,10 @@ impl Session {
         let journal = feed.journal.clone();
         let ids = restored.map_or(0, |restored| restored.ids);
         let (account, spent) = usage::restored(restored, &daemon.services.config());
-        let rules = daemon.rules.of(&handle.grant.user);
         let memory = Memory::new(
             ready.session_id.clone(),
             journal.clone(),
-            rules.clone(),
+            rules.rules,
             projects::folder(&workspace),
             daemon.services.config().approval.remember,
         );
@@ -282,7 +283,7 @@ impl Session {
             daemon,
             sessions,
             grant: Arc::clone(&handle.grant),
-            rules,
+            rules_are_read: rules.are_read,
             ready,
             feed,
             inbox,
@@ -298,17 +299,13 @@ impl Session {
         let mut notices = self.daemon.notices.subscribe();
         let mut own_notices = self.own_notices.subscribe();
         let heard = self.listen();
-        let are_read = self.await_rules().await;
+        let mut rules = self.rules_are_read.clone();
         let mut updates = None;
-        let is_restored = restored.is_some();
         if let Some(restored) = restored {
+            let are_read = (&mut rules).await;
             self.restore(restored).await;
-        }
-        self.at_begin.extend(self.unread(are_read));
-        self.at_begin.extend(self.not_safe());
-        // The client of a session of before asks for a resync, in which they would be lost.
-        if !is_restored {
-            self.say_at_begin();
+            // Its client asks for a resync, in which they would be lost if they were said now.
+            self.note_at_begin(are_read);
         }
         self.say_where_to_sign_in(&mut notices);
         let feed = Arc::clone(&self.feed);
@@ -331,6 +328,11 @@ impl Session {
                 // What a socket said before it went is taken before it is gone.
                 biased;
                 () = self.cancel.cancelled() => None,
+                are_read = &mut rules, if !rules.is_terminated() => {
+                    self.note_at_begin(are_read);
+                    self.say_at_begin();
+                    continue;
+                }
                 Some(done) = self.reading.next() => {
                     self.has_read(done).await;
                     continue;
@@ -383,6 +385,11 @@ impl Session {
             };
             match message {
                 Some(Message::Request(request, from, grant)) => {
+                    // A socket is let in before: a store may be slow.
+                    if !rules.is_terminated() {
+                        self.note_at_begin((&mut rules).await);
+                        self.say_at_begin();
+                    }
                     let is_operator = grant.is_operator;
                     if let Some(request) = self.admitted(*request, from, grant) {
                         self.handle(request, is_operator).await;
@@ -433,6 +440,11 @@ impl Session {
                 self.answer(request.id.as_ref(), error);
             }
         }
+    }
+
+    fn note_at_begin(&mut self, are_rules_read: bool) {
+        self.at_begin.extend(self.unread(are_rules_read));
+        self.at_begin.extend(self.not_safe());
     }
 
     fn say_at_begin(&mut self) {

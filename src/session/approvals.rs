@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
 use jiff::Timestamp;
 
 use super::Session;
+use super::daemon::Daemon;
 use super::resolve::invalid;
-use crate::exchange::memory::{Listed, Unread};
+use crate::exchange::memory::{Listed, SharedRules, Unread};
 use crate::message::{Notice, Severity};
 use crate::notices::To;
 use crate::permission::Remember;
@@ -15,16 +18,25 @@ use crate::protocol::command::{ApprovalList, ApprovalRevoke};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{SessionCode, answer};
 use crate::telemetry::Redactor;
+use crate::users::User;
 
-impl Session {
-    /// Waits for the answers of the store, which the first session has read, but not long. Returns whether they are read.
-    pub(super) async fn await_rules(&self) -> bool {
-        let (daemon, rules) = (Arc::clone(&self.daemon), self.rules.clone());
+/// The answers of a user, on their way from the store.
+#[derive(Clone)]
+pub(super) struct ReadRules {
+    pub(super) rules: SharedRules,
+    /// Waits for them, but not long; comes to whether they are read.
+    pub(super) are_read: Shared<BoxFuture<'static, bool>>,
+}
+
+impl Daemon {
+    /// Has a user's answers read from the store, unless that was begun before.
+    pub(super) fn read_rules(self: &Arc<Self>, user: &User) -> ReadRules {
+        let rules = self.rules.of(user);
         if rules.begin()
-            && let Some(store) = self.store()
+            && let Some(store) = self.store.as_ref().map(|store| store.of(user))
         {
-            let user = self.grant.user.clone();
-            self.daemon.tasks.spawn(async move {
+            let (daemon, rules, user) = (Arc::clone(self), rules.clone(), user.clone());
+            self.tasks.spawn(async move {
                 let read = rules.read(&store);
                 if daemon.stop.run_until_cancelled(read).await == Some(true) {
                     let message =
@@ -35,9 +47,19 @@ impl Session {
                 }
             });
         }
-        self.rules.are_read_soon().await
+        let (waiting, stop) = (rules.clone(), self.stop.clone());
+        let are_read = async move {
+            let read = stop.run_until_cancelled(waiting.are_read_soon()).await;
+            read.unwrap_or(false)
+        };
+        ReadRules {
+            rules,
+            are_read: are_read.boxed().shared(),
+        }
     }
+}
 
+impl Session {
     /// Returns what to say where it is not known what was denied.
     pub(super) fn unread(&self, are_read: bool) -> Option<Notice> {
         let unread = match are_read {

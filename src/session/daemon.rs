@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::approvals::ReadRules;
 use super::defaults::Defaults;
 use super::imports::Imports;
 use super::line::Line;
@@ -89,12 +90,13 @@ impl Daemon {
         session_id: SessionId,
         workspace: &Arc<Workspace>,
         grant: &Grant,
+        rules: &ReadRules,
     ) -> Ready {
         // Each of them takes as long as it takes.
         let ((), sandbox, instructions) = tokio::join!(
             self.find_first_provider(),
             self.sandbox.clone(),
-            self.instructions(workspace, &grant.user),
+            self.instructions(workspace, &grant.user, rules),
         );
         let settings = &self.services.settings;
         let config = &settings.now();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::approvals::ReadRules;
 use super::daemon::Daemon;
 use super::{Session, projects};
 use crate::config::InstructionsTrust;
@@ -85,40 +86,44 @@ impl Daemon {
         &self,
         workspace: &Arc<Workspace>,
         user: &User,
+        rules: &ReadRules,
     ) -> Vec<InstructionFile> {
         let config = self.services.config();
         let redactor = self.services.redactor.clone();
-        let (rules, folder) = (self.rules.of(user), projects::folder(workspace));
-        let (workspace, user) = (Arc::clone(workspace), user.clone());
-        let read = tokio::task::spawn_blocking(move || {
-            let settings = &config.project.instructions;
-            let folders = BTreeSet::new();
-            let found = find_words(
-                settings,
-                settings.trust,
-                &workspace,
-                (&user, &folders),
-                &redactor,
-            );
-            let is_trusted = |words: &Words| {
-                let most = config.approval.remember;
-                words.is_users
-                    || settings.trust == InstructionsTrust::On
-                    || rules.trust_words(folder.as_deref(), &key_of(words), most)
-            };
-            // Why one cannot be taken is said before an exchange that would be told of it.
-            let found = found.into_iter().flatten();
-            found
-                .map(|words| shown(&words, is_trusted(&words)))
-                .collect()
-        });
-        match tokio::time::timeout(PATIENCE, read).await {
+        let folder = projects::folder(workspace);
+        let read = {
+            let (workspace, user, config) = (Arc::clone(workspace), user.clone(), config.clone());
+            tokio::task::spawn_blocking(move || {
+                let settings = &config.project.instructions;
+                let folders = (&user, &BTreeSet::new());
+                find_words(settings, settings.trust, &workspace, folders, &redactor)
+            })
+        };
+        let found = match tokio::time::timeout(PATIENCE, read).await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => {
                 tracing::error!(%error, "reading instructions ended early");
-                Vec::new()
+                return Vec::new();
             }
-            Err(_) => Vec::new(),
+            Err(_) => return Vec::new(),
+        };
+        // Why one cannot be taken is said before an exchange that would be told of it.
+        let found: Vec<Words> = found.into_iter().flatten().collect();
+        let trusts_all = config.project.instructions.trust == InstructionsTrust::On;
+        let needs_answer = |words: &Words| !words.is_users && !trusts_all;
+        if found.iter().any(needs_answer) {
+            rules.are_read.clone().await;
         }
+        let most = config.approval.remember;
+        let is_trusted = |words: &Words| {
+            !needs_answer(words)
+                || rules
+                    .rules
+                    .trust_words(folder.as_deref(), &key_of(words), most)
+        };
+        found
+            .iter()
+            .map(|words| shown(words, is_trusted(words)))
+            .collect()
     }
 }

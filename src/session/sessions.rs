@@ -10,6 +10,7 @@ use tokio::sync::{Notify, OwnedMutexGuard, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
+use super::approvals::ReadRules;
 use super::daemon::Daemon;
 use super::kept::failed;
 use super::log::Log;
@@ -125,12 +126,13 @@ impl UserSessions {
         let daemon = &self.all.daemon;
         let (workspace, refused) = daemon.workspace(&self.grant, project).await;
         let id = SessionId::random().ok_or(NoSession::TooMany)?;
-        let ready = daemon.ready(id, &workspace, &self.grant);
+        let rules = daemon.read_rules(self.user());
+        let ready = daemon.ready(id, &workspace, &self.grant, &rules);
         let ready = ready.await;
         let held = self.kept().map(|it| it.hold(ready.session_id.as_str()));
         let counted = daemon.count_session(&self.grant).await?;
         let tenure = daemon.tenure.now();
-        let handle = self.begin((workspace, counted), ready, (held, tenure), None)?;
+        let handle = self.begin((workspace, rules), ready, (held, counted, tenure), None)?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }
@@ -140,9 +142,9 @@ impl UserSessions {
     /// Begins a session, or one anew that the store has.
     fn begin(
         &self,
-        (workspace, counted): (Arc<Workspace>, Counted),
+        (workspace, rules): (Arc<Workspace>, ReadRules),
         ready: Ready,
-        (held, tenure): (Option<Held>, CancellationToken),
+        (held, counted, tenure): (Option<Held>, Counted, CancellationToken),
         mut restored: Option<Restored>,
     ) -> Result<Handle, NoSession> {
         let (inbox, messages) = mpsc::channel(INBOX);
@@ -178,7 +180,7 @@ impl UserSessions {
         let daemon = (Arc::clone(&all.daemon), Arc::downgrade(all));
         let session = Session::new(
             daemon,
-            workspace,
+            (workspace, rules),
             ready,
             &handle,
             messages,
@@ -256,14 +258,15 @@ impl UserSessions {
             .as_deref()
             .filter(|it| own.as_deref() != Some(*it));
         let (workspace, refused) = daemon.workspace(&self.grant, named).await;
-        let ready = daemon.ready(id.clone(), &workspace, &self.grant);
+        let rules = daemon.read_rules(self.user());
+        let ready = daemon.ready(id.clone(), &workspace, &self.grant, &rules);
         let ready = Ready {
             epoch: restored.epoch,
             ..ready.await
         };
         let counted = daemon.count_session(&self.grant).await?;
-        let had = (Some(held), tenure);
-        let handle = self.begin((workspace, counted), ready, had, Some(restored))?;
+        let had = (Some(held), counted, tenure);
+        let handle = self.begin((workspace, rules), ready, had, Some(restored))?;
         if let Some(refused) = refused {
             handle.feed.append(Event::SessionError(refused), None);
         }

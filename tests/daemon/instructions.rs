@@ -256,7 +256,12 @@ async fn a_yes_outlives_the_daemon_where_answers_do() {
     answer(&mut client, &confirm, true).await;
     client.until("chat:stream-end").await;
     let daemon = daemon.after_end().await;
+    // The first that comes is told so too: the answer is read before.
     let mut client = asked(&daemon).await;
+    assert_eq!(
+        client.seen[0]["payload"]["instructions"][0]["trusted"],
+        true
+    );
     let start = say(&mut client, &provider, "again").await;
     assert_eq!(start["instructions"][0]["path"], "AGENTS.md");
     assert!(told(&provider).0.contains("TABS"));
