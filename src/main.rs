@@ -102,7 +102,7 @@ fn misused(Unread { error, is_serve }: &Unread) -> ExitCode {
         // The first paragraph; which arguments it is about may stand below its first line.
         let lines = text.lines().take_while(|line| !line.is_empty());
         let message = lines.map(str::trim).collect::<Vec<_>>().join(" ");
-        let hint = "`outrigger serve --help` lists the arguments";
+        let hint = "`outrigger --help` lists the commands, and the arguments of the daemon";
         Fatal::configuration(message.trim_start_matches("error: "), hint).tell();
     }
     error.exit()

@@ -56,18 +56,19 @@ impl Session {
             self.restore_send(&MessageId::new(row), waiting, &interrupted)
                 .await;
         }
-        let what_waits = match self.holds_queue() {
-            true => {
-                "What waits is answered after the next thing that you send in its conversation, or dropped by chat:cancel with `queued`"
+        let what_waits = match (count, self.holds_queue()) {
+            (0, _) => "",
+            (_, true) => {
+                ". What waits is answered after the next thing that you send in its conversation, or dropped by chat:cancel with `queued`"
             }
-            false => "What waits runs now (store.resume_queue)",
+            (_, false) => ". What waits runs now (store.resume_queue)",
         };
         if !interrupted.is_empty() || count > 0 {
             self.at_begin.push(Notice {
                 severity: Severity::Warning,
                 code: "interrupted".to_owned(),
                 message: format!(
-                    "the daemon was stopped meanwhile: {} exchanges were broken off, {count} sends waited. {what_waits}",
+                    "the daemon was stopped meanwhile: exchanges that were broken off: {}, sends that waited: {count}{what_waits}",
                     interrupted.len()
                 ),
             });

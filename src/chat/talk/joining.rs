@@ -75,7 +75,7 @@ impl Talk {
             return;
         }
         if !ready.persistent {
-            let text = "this conversation is not kept (store.enabled is false, or a warning of the daemon says why): nothing can go on with it";
+            let text = "this conversation is not kept, and nothing can go on with it: store.enabled is false, or a warning of the daemon says why";
             self.say(Style::Yellow, text);
         } else if self.options.attended {
             let id = &ready.session_id;
