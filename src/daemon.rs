@@ -109,10 +109,7 @@ pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal>
     let bound = bind(config.server.address(), options.token.is_some())?;
     let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take()).await;
     let confined = sandboxes.confined.clone();
-    let close = CancellationToken::new();
-    let ended = serve(config, options, (bound, sandboxes), close.clone()).await;
-    // Where it serves already, and cannot say so.
-    close.cancel();
+    let ended = serve(config, options, (bound, sandboxes)).await;
     given_up(&confined, ended).await
 }
 
@@ -120,8 +117,10 @@ async fn serve(
     config: Config,
     mut options: Options,
     (bound, sandboxes): (Bound, Sandboxes),
-    close: CancellationToken,
 ) -> Result<Outcome, Fatal> {
+    let close = CancellationToken::new();
+    // Also where it serves already, and cannot say so.
+    let _closed = close.clone().drop_guard();
     let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
     sandboxes.confined.keep_off_port(address.port());

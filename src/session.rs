@@ -66,7 +66,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::approvals::ReadRules;
+use self::approvals::PendingRules;
 use crate::config::Detached;
 use crate::conversation;
 use crate::exchange::context::{Ids, Services, SessionContext};
@@ -134,7 +134,7 @@ struct Session {
     sessions: Weak<Sessions>,
     /// What they may do who asked last for something that is run or set.
     grant: Arc<Grant>,
-    /// Whether it is known what its user has said that counts in all sessions.
+    /// Waits for the answers of its user that count in all sessions; comes to whether they are read.
     rules_are_read: Shared<BoxFuture<'static, bool>>,
     ready: Ready,
     feed: Arc<Feed>,
@@ -199,7 +199,7 @@ struct ConversationHandle {
 impl Session {
     fn new(
         (daemon, sessions): (Arc<Daemon>, Weak<Sessions>),
-        (workspace, rules): (Arc<Workspace>, ReadRules),
+        (workspace, rules): (Arc<Workspace>, PendingRules),
         ready: Ready,
         handle: &Handle,
         inbox: mpsc::Receiver<Message>,

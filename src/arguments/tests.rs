@@ -44,6 +44,9 @@ fn a_command_says_the_same_of_itself_once_its_arguments_are_made() {
             let made = built.find_subcommand(name).unwrap();
             assert!(command.get_about().is_some(), "{name}");
             assert_eq!(command.get_about(), made.get_about(), "{name}");
+            for argument in made.get_arguments() {
+                assert!(argument.get_help().is_some(), "{name}: {argument}");
+            }
         }
     }
     check::<Command>();

@@ -56,8 +56,8 @@ impl Reading {
 }
 
 impl Readings {
-    /// Returns a function that lists the first reading, which is in force, when it is called.
-    pub fn begin(config: &Config, values: Values) -> impl FnOnce() -> Self + Send + use<> {
+    /// Returns a function that makes the readings, with this configuration in force. Its values are listed when that is called.
+    pub fn first(config: &Config, values: Values) -> impl FnOnce() -> Self + Send + use<> {
         // What is in force changes later.
         let secrets = secrets(config);
         move || {

@@ -20,8 +20,8 @@ pub struct Shown {
     pub origin: Origin,
 }
 
-/// The values of a configuration, listed when somebody asks: at most starts nobody does. What is secret in them is masked then;
-/// the configuration that is in force has it too.
+/// The values of a configuration. They are listed when somebody asks, which hardly anybody does after a start. Secrets are
+/// masked in the list alone: here they are as they were read, as in the configuration that is in force.
 pub struct Values {
     merged: Merged,
     /// Those in force in the place of what was read.

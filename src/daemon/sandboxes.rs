@@ -41,9 +41,8 @@ impl Sandboxes {
             SandboxPolicy::Auto | SandboxPolicy::Unverified => Sandbox::new(settings),
             SandboxPolicy::Off => unconfined.clone(),
         };
-        // What is enforced is found out beside what follows: it takes longer than the rest, and each session waits for it. The
-        // scheduler may have put the thread that does so behind this one: it goes first. Where a signal ends the process before
-        // signals are caught, the next start removes what this leaves.
+        // What is enforced is found out by another thread, beside what follows: it takes longer than the rest, and each session
+        // waits for it. Where a signal ends the process before signals are caught, the next start removes what this leaves.
         confined.expect_command(zygote);
         let sandbox = confined.clone();
         let (begun, has_begun) = oneshot::channel();
@@ -51,8 +50,12 @@ impl Sandboxes {
             begun.send(()).ok();
             sandbox.report().await
         });
-        has_begun.await.ok();
-        std::thread::yield_now();
+        if bash.sandbox != SandboxPolicy::Off {
+            // The scheduler puts a new thread behind this one, even where another processor is idle. So this one waits until that
+            // one runs, and then lets it go first.
+            has_begun.await.ok();
+            std::thread::yield_now();
+        }
         Self {
             confined,
             unconfined,
@@ -60,7 +63,7 @@ impl Sandboxes {
     }
 }
 
-/// Returns what came of a daemon. Where it did not start, no folder is left of what was tried.
+/// Returns how the daemon ended. Where it could not start, waits first until the folders of the sandbox's trial are removed.
 pub(super) async fn given_up<T>(confined: &Sandbox, ended: Result<T, Fatal>) -> Result<T, Fatal> {
     if ended.is_err() {
         let tried = async {

@@ -20,17 +20,16 @@ use crate::protocol::{SessionCode, answer};
 use crate::telemetry::Redactor;
 use crate::users::User;
 
-/// The answers of a user, on their way from the store.
-#[derive(Clone)]
-pub(super) struct ReadRules {
+/// The answers of a user, which may be on their way from the store.
+pub(super) struct PendingRules {
     pub(super) rules: SharedRules,
-    /// Waits for them, but not long; comes to whether they are read.
+    /// Waits until they are read, for two seconds at most; comes to whether they are.
     pub(super) are_read: Shared<BoxFuture<'static, bool>>,
 }
 
 impl Daemon {
     /// Has a user's answers read from the store, unless that was begun before.
-    pub(super) fn read_rules(self: &Arc<Self>, user: &User) -> ReadRules {
+    pub(super) fn read_rules(self: &Arc<Self>, user: &User) -> PendingRules {
         let rules = self.rules.of(user);
         if rules.begin()
             && let Some(store) = self.store.as_ref().map(|store| store.of(user))
@@ -52,7 +51,7 @@ impl Daemon {
             let read = stop.run_until_cancelled(waiting.are_read_soon()).await;
             read.unwrap_or(false)
         };
-        ReadRules {
+        PendingRules {
             rules,
             are_read: are_read.boxed().shared(),
         }

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::approvals::ReadRules;
+use super::approvals::PendingRules;
 use super::defaults::Defaults;
 use super::imports::Imports;
 use super::line::Line;
@@ -90,7 +90,7 @@ impl Daemon {
         session_id: SessionId,
         workspace: &Arc<Workspace>,
         grant: &Grant,
-        rules: &ReadRules,
+        rules: &PendingRules,
     ) -> Ready {
         // Each of them takes as long as it takes.
         let ((), sandbox, instructions) = tokio::join!(

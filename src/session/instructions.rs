@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::approvals::ReadRules;
+use super::approvals::PendingRules;
 use super::daemon::Daemon;
 use super::{Session, projects};
 use crate::config::InstructionsTrust;
@@ -86,7 +86,7 @@ impl Daemon {
         &self,
         workspace: &Arc<Workspace>,
         user: &User,
-        rules: &ReadRules,
+        rules: &PendingRules,
     ) -> Vec<InstructionFile> {
         let config = self.services.config();
         let redactor = self.services.redactor.clone();

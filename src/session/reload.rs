@@ -30,7 +30,7 @@ pub(crate) struct Reloadable {
 impl Reloadable {
     /// Takes what was read first, each value of it as it is shown.
     pub(crate) fn new(sources: Sources, config: &Config, values: Values) -> Self {
-        let first = Readings::begin(config, values);
+        let first = Readings::first(config, values);
         Self {
             sources,
             readings: LazyLock::new(Box::new(|| Mutex::new(first()))),

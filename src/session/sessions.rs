@@ -10,7 +10,7 @@ use tokio::sync::{Notify, OwnedMutexGuard, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
-use super::approvals::ReadRules;
+use super::approvals::PendingRules;
 use super::daemon::Daemon;
 use super::kept::failed;
 use super::log::Log;
@@ -142,7 +142,7 @@ impl UserSessions {
     /// Begins a session, or one anew that the store has.
     fn begin(
         &self,
-        (workspace, rules): (Arc<Workspace>, ReadRules),
+        (workspace, rules): (Arc<Workspace>, PendingRules),
         ready: Ready,
         (held, counted, tenure): (Option<Held>, Counted, CancellationToken),
         mut restored: Option<Restored>,

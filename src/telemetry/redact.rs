@@ -226,7 +226,7 @@ impl Known {
         }
         if self.forms.is_empty() {
             self.forms.resize_with(1 << 8, Vec::new);
-            // Zeros that the system gives: `resize` writes each of them.
+            // Memory that is zero already: `resize` would write each byte.
             self.pairs = vec![false; 1 << 16];
         }
         for form in forms::of(secret) {

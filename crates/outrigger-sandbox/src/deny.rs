@@ -4,6 +4,7 @@
 //! past the rules. Callers ask about the path as requested *and* about the path it leads to. The same files are hidden
 //! from commands by masking what [`Roots::hidden`](super::paths::Roots::hidden) lists; this list alone is a second line.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -160,14 +161,25 @@ fn compile() -> GlobSet {
         .expect("the globs of the deny list fit into one automaton")
 }
 
-/// Returns what finds the globs that a folded path matches; `None` where it matches none for sure. Compiling them takes
-/// a millisecond, as much as most of a start: it is left until a path may match one.
+/// Most paths that are judged without the compiled globs. Whoever asks for more walks through a tree, where these take less
+/// for each path.
+const FEW: usize = 64;
+
+/// How many paths were asked about while the globs were not compiled.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the compiled globs; `None` where they are not needed to say that the folded path matches none. Compiling them takes a
+/// millisecond, which a start that looks for a file or two does without.
 fn matcher(folded: &str) -> Option<&'static GlobSet> {
-    let compiled = MATCHER.get();
-    compiled.or_else(|| may_match(folded).then(|| MATCHER.get_or_init(compile)))
+    if let Some(compiled) = MATCHER.get() {
+        return Some(compiled);
+    }
+    let are_few = ASKED.fetch_add(1, Ordering::Relaxed) < FEW;
+    (!are_few || may_match(folded)).then(|| MATCHER.get_or_init(compile))
 }
 
-/// Whether a folded path has the longest literal part of a glob: without that it cannot match.
+/// Whether a folded path contains the longest literal part of any glob. A path that matches a glob contains all of its literal
+/// parts.
 fn may_match(folded: &str) -> bool {
     RULES.iter().flat_map(Rule::names).any(|name| {
         let parts = name.split(['*', '/']);

@@ -87,7 +87,7 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
         .await
         .map_err(|error| error.to_string())?;
     let layers = process.layers;
-    // Groups are made while the shell runs, where nothing is waited for but the shell.
+    // Control groups are looked for while the shell runs.
     let (exit, _) = tokio::join!(process.exited(), process::limits(shared));
     // What the kernel takes to remove the namespaces says nothing more. The pod's folders are removed after that.
     tokio::spawn(async move {
@@ -108,12 +108,12 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
     Ok(layers)
 }
 
-/// Returns once whoever waits for what was found out has gone on: from there to a session that is told of it are a few tasks,
-/// one after the other. What is left to be done takes the processor from them.
+/// Lets other tasks run first. From the report to the first frame of a session that waited for it are a few tasks, one after
+/// the other, and tidying up would take the processor from them. A hint, not an order: too few turns cost a millisecond.
 #[cfg(target_os = "linux")]
 pub(super) async fn others_first() {
-    const TASKS: usize = 16;
-    for _ in 0..TASKS {
+    const TURNS: usize = 16;
+    for _ in 0..TURNS {
         tokio::task::yield_now().await;
     }
 }

@@ -243,6 +243,14 @@ fn what_usual_files_are_called_matches_nothing() {
 }
 
 #[test]
+fn a_walk_through_a_tree_has_the_globs_compiled() {
+    for number in 0..=FEW {
+        assert_eq!(denied(&format!("src/{number}.rs"), Access::Write), None);
+    }
+    assert!(MATCHER.get().is_some());
+}
+
+#[test]
 fn what_others_run_is_named_once_and_is_not_simply_written() {
     let paths: Vec<&str> = run_by_others().collect();
     for path in &paths {
