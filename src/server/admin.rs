@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -130,12 +131,15 @@ impl Shared {
 async fn drain(
     State(shared): State<Arc<Shared>>,
     Extension(grant): Extension<Arc<Grant>>,
-    wanted: Option<Json<DrainWanted>>,
+    // Whatever its Content-Type: `curl -d` says that it is a form.
+    body: Bytes,
 ) -> Result<Response, Denied> {
     may_operate(&grant)?;
     let usual = shared.daemon.services.config().shutdown_grace;
-    let wanted = wanted.and_then(|Json(wanted)| wanted.within_ms);
-    let within = wanted.map_or(usual, |ms| Duration::from_millis(ms).min(MAX_DRAIN));
+    let wanted = drain_wanted(&body)?;
+    let within = wanted
+        .within_ms
+        .map_or(usual, |ms| Duration::from_millis(ms).min(MAX_DRAIN));
     let within = shared.daemon.drain.ask(within);
     tracing::info!(?within, "an operator asked the daemon to end");
     let draining = Draining {
@@ -143,6 +147,20 @@ async fn drain(
         running: metrics::EXCHANGES.now(),
     };
     Ok((StatusCode::ACCEPTED, Json(draining)).into_response())
+}
+
+/// Reads the body of a request to drain, which may be empty.
+fn drain_wanted(body: &[u8]) -> Result<DrainWanted, Denied> {
+    if body.is_empty() {
+        return Ok(DrainWanted::default());
+    }
+    serde_json::from_slice(body).map_err(|problem| Denied {
+        status: StatusCode::BAD_REQUEST,
+        code: "invalid_body",
+        message: format!(
+            "the body is {{\"withinMs\": MILLISECONDS}}, or empty for shutdown.grace; nothing was begun: {problem}"
+        ),
+    })
 }
 
 /// Adds sessions up by their users.

@@ -6,6 +6,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use axum::Router;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
 use axum::extract::{FromRequestParts as _, Query, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -72,7 +74,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route(mcp::CALLBACK, get(callback::callback))
         .route("/schema.json", get(protocol_schema))
         .route("/asyncapi.json", get(protocol_asyncapi))
-        .fallback(nothing_here);
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(another_method);
     let from_here = match with_console {
         true => console::add_to(routes),
         false => routes,
@@ -135,11 +138,18 @@ impl IntoResponse for Denied {
 }
 
 async fn nothing_here() -> Response {
-    let body = serde_json::json!({
-        "code": "not_found",
-        "message": "nothing here; the WebSocket is at /ws, and for editors at /acp",
-    });
-    (StatusCode::NOT_FOUND, Json(body)).into_response()
+    let message = "nothing here; the WebSocket is at /ws, and for editors at /acp";
+    refused(StatusCode::NOT_FOUND, "not_found", message)
+}
+
+/// The header `Allow` is added by the router.
+async fn another_method() -> Response {
+    let message = "not with this method; the header `Allow` names those that are";
+    refused(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        message,
+    )
 }
 
 async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) {
@@ -271,19 +281,26 @@ async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
     Extension(grant): Extension<Arc<Grant>>,
-    Query(wanted): Query<Wanted>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
     Query(names): Query<BTreeMap<String, IgnoredAny>>,
     request: Request,
 ) -> Response {
     if let Some((name, near)) = misspelt(&names) {
         // Whoever wants another project and gets this one would find out too late.
         let message = format!("there is no parameter `{name}`; did you mean `{near}`?");
-        return refused("unknown_parameter", &message);
+        return refused(StatusCode::BAD_REQUEST, "unknown_parameter", &message);
     }
+    let wanted = match wanted {
+        Ok(Query(wanted)) => wanted,
+        Err(problem) => {
+            let message = problem.body_text();
+            return refused(problem.status(), "invalid_parameter", &message);
+        }
+    };
     let allowed = grant.role;
     let entrance = match wanted.entrance(allowed) {
         Ok(entrance) => entrance,
-        Err(message) => return refused("invalid_role", &message),
+        Err(message) => return refused(StatusCode::BAD_REQUEST, "invalid_role", &message),
     };
     if let Some(client) = &wanted.client
         && !CLIENT_CHARS.contains(&client.chars().count())
@@ -292,7 +309,7 @@ async fn upgrade(
         let message = format!(
             "`client` is a name that nobody can guess, of {least} to {most} characters: make a random one, and give the same one whenever this client connects"
         );
-        return refused("invalid_client", &message);
+        return refused(StatusCode::BAD_REQUEST, "invalid_client", &message);
     }
     let (mut parts, _) = request.into_parts();
     if let Some(session) = &wanted.session
@@ -304,7 +321,7 @@ async fn upgrade(
     let upgrade = match upgrade.map(|it| prepared(&shared, it)) {
         Ok(Ok(upgrade)) => upgrade.protocols([SUBPROTOCOL]),
         Ok(Err(draining)) => return *draining,
-        Err(problem) => return problem.into_response(),
+        Err(problem) => return no_socket(&problem),
     };
     // Taken before the upgrade, so that no socket slips between it and the handler.
     let tracked = shared.daemon.tasks.token();
@@ -332,20 +349,25 @@ async fn upgrade(
     })
 }
 
-/// Returns the answer to a request for a socket that cannot be had.
-fn refused(code: &str, message: &str) -> Response {
+/// Returns the answer to a request that is turned away.
+fn refused(status: StatusCode, code: &str, message: &str) -> Response {
     let body = serde_json::json!({ "code": code, "message": message });
-    (StatusCode::BAD_REQUEST, Json(body)).into_response()
+    (status, Json(body)).into_response()
+}
+
+/// Returns the answer to a request that a WebSocket does not begin with.
+fn no_socket(problem: &WebSocketUpgradeRejection) -> Response {
+    let why = problem.body_text();
+    let message =
+        format!("here a WebSocket begins; connect with a client for one, such as wscat: {why}");
+    refused(problem.status(), "no_websocket", &message)
 }
 
 /// Puts the bounds of a socket on an upgrade; the answer to it while the daemon ends.
 fn prepared(shared: &Shared, upgrade: WebSocketUpgrade) -> Result<WebSocketUpgrade, Box<Response>> {
     if shared.daemon.draining.is_cancelled() {
-        let body = serde_json::json!({
-            "code": "draining",
-            "message": "the daemon is shutting down and takes no new sockets",
-        });
-        let answer = (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
+        let message = "the daemon is shutting down and takes no new sockets";
+        let answer = refused(StatusCode::SERVICE_UNAVAILABLE, "draining", message);
         return Err(Box::new(answer));
     }
     let max_frame_bytes = shared.daemon.services.config().server.max_frame_bytes;
@@ -362,10 +384,15 @@ async fn upgrade_to_acp(
     State(shared): State<Arc<Shared>>,
     Extension(activity): Extension<Arc<LastActivity>>,
     Extension(grant): Extension<Arc<Grant>>,
-    upgrade: WebSocketUpgrade,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(problem) => return no_socket(&problem),
+    };
     if grant.role < SocketRole::Driver {
         return refused(
+            StatusCode::BAD_REQUEST,
             "invalid_role",
             "an editor drives its sessions, and this token is for less",
         );

@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 use crate::lifecycle::signal;
 use crate::support::{Answering, Client, Daemon, Provider, eventually, within};
-use crate::telemetry::get;
+use crate::telemetry::{get, sent};
 
 fn admin(daemon: &Daemon, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
@@ -110,6 +110,46 @@ async fn who_may_not_drive_may_not_operate() {
             .await
             .starts_with("HTTP/1.1 200")
     );
+}
+
+#[tokio::test]
+async fn how_long_a_drain_may_take_is_read_whatever_the_body_is_called() {
+    let Answering {
+        pause,
+        mut daemon,
+        client: _client,
+        provider: _provider,
+    } = Answering::begin().await;
+    let drain = async |body: &str, kind: &str| {
+        let (token, length) = (&daemon.token, body.len());
+        let head = format!(
+            "POST /admin/drain HTTP/1.1\r\nAuthorization: Bearer {token}\r\nHost: localhost\r\nContent-Length: {length}{kind}"
+        );
+        split(&sent(&daemon, &head, body).await)
+    };
+    for wrong in [
+        "{}}",
+        r#"{"within": 5}"#,
+        r#"{"withinMs": "5"}"#,
+        r#"{"withinMs": -1}"#,
+    ] {
+        let (status, body) = drain(wrong, "").await;
+        assert_eq!(
+            (status, &body["code"]),
+            (400, &json!("invalid_body")),
+            "{wrong}: {body}"
+        );
+    }
+    assert!(
+        get(&daemon, "/readyz", "")
+            .await
+            .starts_with("HTTP/1.1 200")
+    );
+    let form = "\r\nContent-Type: application/x-www-form-urlencoded";
+    let (status, body) = drain(r#"{"withinMs": 600000}"#, form).await;
+    assert_eq!((status, &body["withinMs"]), (202, &json!(600_000)));
+    pause.go_on();
+    assert_eq!(daemon.child.wait().await.unwrap().code(), Some(0));
 }
 
 #[tokio::test]

@@ -90,6 +90,24 @@ async fn only_the_right_token_host_and_origin_get_in() {
         assert!(answer.contains(code), "{line}: {answer}");
         assert!(!answer.to_lowercase().contains("access-control"));
     }
+    // What is no WebSocket, and other methods.
+    let sent = format!("Host: localhost\r\nAuthorization: Bearer {token}");
+    for (line, status, code) in [
+        ("GET /ws", 400, "no_websocket"),
+        ("GET /acp", 400, "no_websocket"),
+        ("GET /ws?text=1&text=0", 400, "invalid_parameter"),
+        ("POST /readyz", 405, "method_not_allowed"),
+        ("DELETE /admin/drain", 405, "method_not_allowed"),
+        ("GET /nothing", 404, "not_found"),
+    ] {
+        let (got, answer) = http(&daemon, &format!("{line} HTTP/1.1\r\n{sent}")).await;
+        assert_eq!(got, status, "{line}: {answer}");
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["code"], code, "{line}");
+        let has_methods = answer.to_lowercase().contains("\r\nallow: ");
+        assert_eq!(has_methods, status == 405, "{line}: {answer}");
+    }
     // The three ways to bring a token, over real handshakes.
     for (query, header) in [
         (String::new(), format!("Authorization: Bearer {token}")),

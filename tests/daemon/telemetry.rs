@@ -8,12 +8,16 @@ use crate::support::provider::Turn;
 use crate::support::{Answering, Daemon, Provider, eventually};
 
 pub(crate) async fn get(daemon: &Daemon, path: &str, token: &str) -> String {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}");
+    sent(daemon, &head, "").await
+}
+
+/// Returns the answer to a request of this head and body.
+pub(crate) async fn sent(daemon: &Daemon, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", daemon.port))
         .await
         .unwrap();
-    let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
-    );
+    let request = format!("{head}\r\nConnection: close\r\n\r\n{body}");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
