@@ -242,10 +242,17 @@ async fn assemble(
     let roots = folders::roots(&config, options.home.as_deref());
     if let Ok(roots) = &roots {
         folders::keep_apart_temporary(roots)?;
-        folders::warn_of_unwritable(roots);
+    }
+    for warning in folders::unwritable(roots.as_deref().ok()) {
+        tracing::warn!("{warning}");
+        options.warnings.push(warning);
     }
     let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
     let store = files::store(
+    if let Some(warning) = store.as_ref().ok().and_then(files::begun_anew) {
+        tracing::error!("{warning}");
+        options.warnings.push(warning);
+    }
         config.store.as_ref(),
         (config.cluster.as_ref(), port),
         roots.as_deref().ok(),

@@ -123,6 +123,14 @@ pub(super) fn store(
     }
 }
 
+/// Returns that sessions begin anew, where the file was damaged.
+pub(super) fn begun_anew(store: &AnyStore) -> Option<String> {
+    let (path, moved) = (store.shown(), store.moved_away()?.display());
+    Some(format!(
+        "{path} was no database; it is {moved} now, and sessions begin anew"
+    ))
+}
+
 /// What users are told who are no operators.
 const SAFE_AGAIN: &str =
     "what is said is safe again, but in sessions of which a notice said otherwise";
@@ -145,12 +153,6 @@ fn node(cluster: Option<&ClusterConfig>, port: Option<u16>) -> Node {
 pub(super) fn watch(store: &AnyStore, notices: &Notices, tenure: &Tenure) {
     let path = store.shown();
     let is_one_of_several = store.is_one_of_several();
-    if let Some(moved) = store.moved_away() {
-        tracing::error!(
-            "{path} was no database; it is {} now, and sessions begin anew",
-            moved.display()
-        );
-    }
     let (notices, tenure) = (notices.clone(), tenure.clone());
     store.watch(move |health| match health {
         Health::Failing(problem) if is_one_of_several => notices.send(

@@ -45,8 +45,20 @@ pub(super) fn keep_apart_temporary(roots: &Roots) -> Result<(), Fatal> {
     ))
 }
 
-/// Says at the start what would show only when a tool fails: that a folder cannot be written.
-pub(super) fn warn_of_unwritable(roots: &Roots) {
+/// Returns what would show only when a tool fails: which folders cannot be written.
+pub(super) fn unwritable(roots: Option<&Roots>) -> Vec<String> {
+    let temporary = sandbox::Settings::new(None).off_memory().temporary;
+    let temporary = process::unwritable(&temporary).map(|why| {
+        format!(
+            "temporary files cannot be made in {} ({why}): commands will fail; set TMPDIR to a folder that is there and that the daemon may write",
+            temporary.display()
+        )
+    });
+    let roots = roots.map_or_else(Vec::new, unwritable_roots);
+    temporary.into_iter().chain(roots).collect()
+}
+
+fn unwritable_roots(roots: &Roots) -> Vec<String> {
     let own = [
         ("project", roots.path(RootName::Project).to_owned()),
         ("central storage", roots.path(RootName::Central).to_owned()),
@@ -56,13 +68,12 @@ pub(super) fn warn_of_unwritable(roots: &Roots) {
         .filter(|(_, reach)| *reach == Reach::ReadWrite);
     let further =
         further.map(|(folder, _)| ("folder of tools.bash.read_write", folder.path().to_owned()));
-    for (what, folder) in own.into_iter().chain(further) {
-        if let Some(why) = process::unwritable(&folder) {
-            tracing::warn!(
-                "the {what} {} cannot be written ({why}): tools that change files will fail there; \
-                 change its owner or mode, or start the daemon as its owner",
-                folder.display()
-            );
-        }
-    }
+    let unwritable = own.into_iter().chain(further).filter_map(|(what, folder)| {
+        let why = process::unwritable(&folder)?;
+        Some(format!(
+            "the {what} {} cannot be written ({why}): tools that change files will fail there; change its owner or mode, or start the daemon as its owner",
+            folder.display()
+        ))
+    });
+    unwritable.collect()
 }

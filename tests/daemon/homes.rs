@@ -157,6 +157,23 @@ async fn an_orderly_end_leaves_no_home() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_used_is_on_the_ready_line() {
+    let (home, provider) = (Home::new(), Provider::start().await);
+    fs::write(home.path("sessions.db"), "no database, ".repeat(500)).unwrap();
+    let more = json!({"store": {"path": home.path("sessions.db")}});
+    let daemon = Daemon::by(&provider, more, |config| {
+        let mut command = home.command(config);
+        command.env("TMPDIR", home.path("missing"));
+        command
+    })
+    .await;
+    let warnings = daemon.warnings.to_string();
+    for expected in ["was no database; it is", "sessions.db.", "set TMPDIR"] {
+        assert!(warnings.contains(expected), "{warnings}");
+    }
+}
+
+#[tokio::test]
 async fn a_command_that_fills_the_home_is_ended_and_says_what_to_do() {
     let (home, provider) = (Home::new(), Provider::start().await);
     let daemon = home

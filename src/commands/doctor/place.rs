@@ -70,7 +70,15 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
         user_ids: machine.loaded.config.user_ids,
         ..sandbox::Settings::new(machine.sources.home.clone())
     };
-    let sandbox = Sandbox::new(settings.off_memory());
+    let settings = settings.off_memory();
+    let temporary = &settings.temporary;
+    if let Some(why) = process::unwritable(temporary) {
+        let (shown, state) = (temporary.display(), State::Failed);
+        let text = format!("temporary files cannot be made in {shown} ({why}): commands will fail");
+        let advice = "set TMPDIR to a folder that is there and that the daemon may write";
+        return vec![found(state, &text).advise(advice)];
+    }
+    let sandbox = Sandbox::new(settings);
     let report = sandbox.report().await;
     let layers = layers::layers(&report, &Facts::find());
     let caches = match report.mode {

@@ -21,6 +21,8 @@ pub(crate) struct Daemon {
     pub(crate) pid: u32,
     /// Where the console page is.
     pub(crate) console: Option<String>,
+    /// What its ready line warns of.
+    pub(crate) warnings: Value,
     folder: TempDir,
 }
 
@@ -160,6 +162,7 @@ impl Daemon {
             token: ready["token"].as_str().unwrap_or_default().to_owned(),
             pid: u32::try_from(ready["pid"].as_u64().unwrap()).unwrap(),
             console: ready["console"].as_str().map(str::to_owned),
+            warnings: ready["warnings"].clone(),
             folder,
         })
     }
