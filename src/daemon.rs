@@ -18,14 +18,14 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 pub use self::drain::Outcome;
 use self::drain::{drain, drained, outcome};
 use self::listen::{Bound, bind, token, tokens, users};
 use self::sandboxes::{
-    Sandboxes, given_up, ready_sandbox, require_sandbox, require_users, warn_of_users,
+    Sandboxes, ready_sandbox, require_sandbox, require_users, started, warn_of_users,
 };
 use crate::acp;
 use crate::audit::Audit;
@@ -41,7 +41,7 @@ use crate::message::Severity;
 use crate::notices::{Notices, To};
 use crate::otlp::{self, Exporting};
 use crate::provider::registry::Providers;
-use crate::ready::{Fatal, ReadyLine, Surroundings};
+use crate::ready::{Fatal, PrivateFile, ReadyLine, Surroundings};
 use crate::sandbox::paths::Roots;
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, Mode, Sandbox, Zygote};
@@ -107,33 +107,30 @@ pub struct Options {
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal> {
     let bound = bind(config.server.address(), options.token.is_some())?;
+    let mut signals = catch_signals()?;
     let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take()).await;
     let confined = sandboxes.confined.clone();
-    let ended = serve(config, options, (bound, sandboxes)).await;
-    given_up(&confined, ended).await
+    let start = serve(config, &mut options, (bound, sandboxes));
+    match started(start, &mut signals, &confined).await? {
+        Some(built) => Ok(built.until_end(&options, signals, LAST_MOMENTS).await),
+        None => Ok(Outcome::Kept),
+    }
 }
 
+/// Opens the port, and says that the daemon is ready.
 async fn serve(
     config: Config,
-    mut options: Options,
+    options: &mut Options,
     (bound, sandboxes): (Bound, Sandboxes),
-) -> Result<Outcome, Fatal> {
-    let close = CancellationToken::new();
-    // Also where it serves already, and cannot say so.
-    let _closed = close.clone().drop_guard();
+) -> Result<Built, Fatal> {
     let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
     sandboxes.confined.keep_off_port(address.port());
-    let built = assemble(
-        config,
-        &mut options,
-        sandboxes,
-        (&token, Some(address.port())),
-    )
-    .await?;
+    let port = Some(address.port());
+    let mut built = assemble(config, options, sandboxes, (&token, port)).await?;
     let daemon = Arc::clone(&built.daemon);
     let config = daemon.services.config();
-    let users = users(&config)?;
+    built.users = users(&config)?;
     let gate = Gate::new(
         tokens(&token, &config),
         config.server.allowed_origins.clone(),
@@ -143,7 +140,7 @@ async fn serve(
     let shared = Arc::new(Shared {
         node: Node::here(cluster.and_then(|it| it.name.as_deref())),
         gate: gate
-            .for_users(users.clone(), config.auth.header.clone())
+            .for_users(built.users.clone(), config.auth.header.clone())
             .for_cluster(
                 cluster.and_then(|it| it.secret.as_ref()),
                 cluster.and_then(|it| it.url_at(address.port())),
@@ -151,29 +148,24 @@ async fn serve(
         peers: Clients::only(|_| true),
         sessions: Sessions::new(Arc::clone(&daemon)),
         daemon: Arc::clone(&daemon),
-        stop: close.clone(),
+        stop: built.close.clone(),
         sockets: Arc::new(Semaphore::new(config.server.max_connections)),
         guests: Arc::new(Semaphore::new(config.server.max_connections.div_ceil(2))),
         waiting: Arc::new(Waiting::for_sockets(config.server.max_connections)),
     });
-    let signals = catch_signals()?;
     let listener = bound.listen()?;
     daemon.mcp.listens_at(address);
     let shown_token = made_up.then(|| token.expose_secret().to_owned());
     let line = ReadyLine::new(address, shown_token, config.server.console)
         .warning(&options.warnings, |it| options.redactor.redact(it).into());
     let ready_file = options.ready_file.clone();
-    let ready_file = ready_file.map(|path| line.write(path)).transpose()?;
-    let serving = daemon.tasks.spawn(server::serve(listener, shared));
+    built.ready_file = ready_file.map(|path| line.write(path)).transpose()?;
+    drop(daemon.tasks.spawn(server::serve(listener, shared)));
     match options.is_for_person {
         true => line.print_for_people(&surroundings(&daemon).await)?,
         false => line.print()?,
     }
-    let outcome = built
-        .until_end(&options, signals, users, close, LAST_MOMENTS)
-        .await;
-    drop((serving, ready_file));
-    Ok(outcome)
+    Ok(built)
 }
 
 /// Runs the daemon as an editor's agent, on stdin and stdout and without a port, until stdin ends; returns whether all is kept.
@@ -182,28 +174,20 @@ async fn serve(
 ///
 /// [`Fatal`] where it cannot start.
 pub async fn run_agent(config: Config, mut options: Options) -> Result<Outcome, Fatal> {
+    let mut signals = catch_signals()?;
     let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take()).await;
     let confined = sandboxes.confined.clone();
-    let ended = serve_agent(config, options, sandboxes).await;
-    given_up(&confined, ended).await
-}
-
-async fn serve_agent(
-    config: Config,
-    mut options: Options,
-    sandboxes: Sandboxes,
-) -> Result<Outcome, Fatal> {
-    let close = CancellationToken::new();
     // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
     let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
-    let built = assemble(config, &mut options, sandboxes, (&token, None)).await?;
-    let signals = catch_signals()?;
+    let start = assemble(config, &mut options, sandboxes, (&token, None));
+    let Some(built) = started(start, &mut signals, &confined).await? else {
+        return Ok(Outcome::Kept);
+    };
     let sessions = Sessions::new(Arc::clone(&built.daemon)).of(Arc::default());
-    let agent = acp::stdio(sessions, options.stdin_closed.clone(), close.clone());
+    let agent = acp::stdio(sessions, options.stdin_closed.clone(), built.close.clone());
     built.daemon.tasks.spawn(agent);
-    Ok(built
-        .until_end(&options, signals, None, close, LAST_MOMENTS_OF_AGENT)
-        .await)
+    let ended = built.until_end(&options, signals, LAST_MOMENTS_OF_AGENT);
+    Ok(ended.await)
 }
 
 fn catch_signals() -> Result<Signals, Fatal> {
@@ -225,6 +209,12 @@ async fn reload(daemon: Arc<Daemon>) {
 /// A daemon that is built, and what is needed at its end.
 struct Built {
     daemon: Arc<Daemon>,
+    users: Option<Arc<Tokens>>,
+    /// Cancelled when clients know of the end.
+    close: CancellationToken,
+    /// Closes a daemon that serves already, and cannot say so.
+    closed: DropGuard,
+    ready_file: Option<PrivateFile>,
     audit: Audit,
     roots: Result<Arc<Roots>, String>,
     confined: Sandbox,
@@ -249,18 +239,19 @@ async fn assemble(
     }
     let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
     let store = files::store(
-    if let Some(warning) = store.as_ref().ok().and_then(files::begun_anew) {
-        tracing::error!("{warning}");
-        options.warnings.push(warning);
-    }
         config.store.as_ref(),
         (config.cluster.as_ref(), port),
         roots.as_deref().ok(),
-    )?;
+    )
+    .await?;
     if let (Err(why), true) = (&store, config.store.is_some()) {
         options
             .warnings
             .push(format!("sessions are not kept: {why}"));
+    }
+    if let Some(warning) = store.as_ref().ok().and_then(files::begun_anew) {
+        tracing::error!("{warning}");
+        options.warnings.push(warning);
     }
     let kept = (audit.clone(), store);
     let confined = sandboxes.confined.clone();
@@ -273,7 +264,12 @@ async fn assemble(
         let counting = Arc::clone(&daemon);
         otlp::begin(otlp, spans, move || counting.figures())
     });
+    let close = CancellationToken::new();
     Ok(Built {
+        users: None,
+        closed: close.clone().drop_guard(),
+        close,
+        ready_file: None,
         exporting,
         confined,
         daemon,
@@ -284,17 +280,18 @@ async fn assemble(
 
 impl Built {
     /// Does what was put off until the daemon was ready, waits until it is to end, and ends it; returns whether all is kept.
-    /// `close` is cancelled when clients know.
     async fn until_end(
         self,
         options: &Options,
         mut signals: Signals,
-        users: Option<Arc<Tokens>>,
-        close: CancellationToken,
         moments: Duration,
     ) -> Outcome {
         let Self {
             daemon,
+            users,
+            close,
+            closed: _closed,
+            ready_file: _ready_file,
             audit,
             roots,
             confined,
@@ -357,7 +354,7 @@ impl Built {
         };
         tokio::select! {
             () = end => {}
-            () = signals.end() => tracing::warn!("a second signal: ending at once"),
+            () = signals.second() => tracing::warn!("a second signal: ending at once"),
         }
         tokio::task::spawn_blocking(move || audit.flush())
             .await

@@ -61,20 +61,39 @@ pub async fn ending(
     parent: Option<u32>,
     reload: impl AsyncFn(),
 ) -> Ending {
-    let waits = async {
-        loop {
-            match signals.next().await {
-                Caught::End => return Ending::Signal,
-                Caught::Hurry => return Ending::Hurried,
-                Caught::Hangup if signals.terminal_is_gone() => return Ending::TerminalClosed,
-                Caught::Hangup => reload().await,
-            }
-        }
-    };
     tokio::select! {
-        why = waits => why,
+        // A frontend ends stdin and sends a signal: nobody waits for an answer then.
+        biased;
         () = stdin_closed.cancelled() => Ending::StdinClosed,
         () = gone(parent) => Ending::ParentGone,
+        why = signals.first(reload) => why,
+    }
+}
+
+impl Signals {
+    /// Waits for the first one that ends the daemon; calls `reload` at a SIGHUP that a terminal's end did not send.
+    pub async fn first(&mut self, reload: impl AsyncFn()) -> Ending {
+        let why = loop {
+            match self.next().await {
+                Caught::End => break Ending::Signal,
+                Caught::Hurry => break Ending::Hurried,
+                Caught::Hangup if self.terminal_is_gone() => break Ending::TerminalClosed,
+                Caught::Hangup => reload().await,
+            }
+        };
+        self.asked += 1;
+        why
+    }
+
+    /// Waits for the second one that asks for the end. One that came beside the end of stdin, or of the watched process, is the
+    /// first: it is of a frontend that does both.
+    pub async fn second(&mut self) {
+        while self.asked < 2 {
+            // A closed terminal may send two.
+            if self.next().await != Caught::Hangup {
+                self.asked += 1;
+            }
+        }
     }
 }
 
@@ -85,11 +104,13 @@ pub struct Signals {
     caught: [tokio::signal::unix::Signal; 3],
     /// Whether there was a terminal then.
     had_terminal: bool,
+    /// How many of them asked for the end.
+    asked: u32,
 }
 
 #[cfg(unix)]
 impl Signals {
-    /// Catches them from now on: before anybody knows that the daemon is ready, or an early one would kill it.
+    /// Catches them from now on: before the daemon makes a folder that its end removes.
     ///
     /// # Errors
     ///
@@ -104,6 +125,7 @@ impl Signals {
                 signal(SignalKind::hangup())?,
             ],
             had_terminal: has_terminal(),
+            asked: 0,
         })
     }
 
@@ -115,11 +137,6 @@ impl Signals {
             _ = interrupt.recv() => Caught::End,
             _ = hangup.recv() => Caught::Hangup,
         }
-    }
-
-    /// Waits for the next one that is to end the daemon.
-    pub async fn end(&mut self) {
-        while self.next().await == Caught::Hangup {}
     }
 
     fn terminal_is_gone(&self) -> bool {
@@ -146,11 +163,13 @@ pub struct Signals {
     close: tokio::signal::windows::CtrlClose,
     logoff: tokio::signal::windows::CtrlLogoff,
     shutdown: tokio::signal::windows::CtrlShutdown,
+    /// How many of them asked for the end.
+    asked: u32,
 }
 
 #[cfg(windows)]
 impl Signals {
-    /// Catches them from now on: before anybody knows that the daemon is ready, or an early one would kill it.
+    /// Catches them from now on: before the daemon makes a folder that its end removes.
     ///
     /// # Errors
     ///
@@ -164,6 +183,7 @@ impl Signals {
             close: ctrl_close()?,
             logoff: ctrl_logoff()?,
             shutdown: ctrl_shutdown()?,
+            asked: 0,
         })
     }
 
@@ -177,11 +197,6 @@ impl Signals {
             _ = self.logoff.recv() => Caught::Hurry,
             _ = self.shutdown.recv() => Caught::Hurry,
         }
-    }
-
-    /// Waits for the next one that is to end the daemon.
-    pub async fn end(&mut self) {
-        self.next().await;
     }
 
     fn terminal_is_gone(&self) -> bool {

@@ -15,7 +15,6 @@ use crate::message::{SessionId, Severity};
 use crate::notices::{NOT_SAFE, Notices, TAKEN, To, WAITS};
 use crate::protocol::event::SessionUpdated;
 use crate::ready::Fatal;
-use crate::runtime::block_in_place;
 use crate::sandbox::paths::{RootName, Roots, real_path};
 use crate::session::Tenure;
 use crate::store::postgres::Node;
@@ -81,7 +80,7 @@ pub(super) fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Resu
 
 /// Takes the file or the database that sessions are kept in. Where another daemon has the one that all of the user's have by default,
 /// this one keeps nothing, and says so; why not is the error within. `port` is where it listens.
-pub(super) fn store(
+pub(super) async fn store(
     config: Option<&StoreConfig>,
     (cluster, port): (Option<&ClusterConfig>, Option<u16>),
     roots: Option<&Roots>,
@@ -92,10 +91,13 @@ pub(super) fn store(
     let path = match &config.place {
         StorePlace::File(path) => path,
         StorePlace::Database(url) => {
-            // Whoever named it does not want a daemon without it. It is waited for, which others need not do.
-            let node = node(cluster, port);
-            let store = block_in_place(|| Postgres::start(url.expose_secret(), &node));
-            let store = store.map_err(|problem| Fatal::database(&problem))?;
+            // Whoever named it does not want a daemon without it. It is waited for, by a thread that a signal need not wait for.
+            let (url, node) = (url.clone(), node(cluster, port));
+            let starting = move || Postgres::start(url.expose_secret(), &node);
+            let store = tokio::task::spawn_blocking(starting)
+                .await
+                .map_err(|error| Fatal::failed(format!("the store of sessions: {error}")))?
+                .map_err(|problem| Fatal::database(&problem))?;
             return Ok(Ok(store.into()));
         }
     };

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::LAST_MOMENTS;
 use crate::config::{Config, SandboxPolicy};
+use crate::lifecycle::Signals;
 use crate::protocol::{event, word};
 use crate::ready::Fatal;
 use crate::sandbox::paths::{Reach, RootName, Roots};
@@ -42,7 +43,7 @@ impl Sandboxes {
             SandboxPolicy::Off => unconfined.clone(),
         };
         // What is enforced is found out by another thread, beside what follows: it takes longer than the rest, and each session
-        // waits for it. Where a signal ends the process before signals are caught, the next start removes what this leaves.
+        // waits for it.
         confined.expect_command(zygote);
         let sandbox = confined.clone();
         let (begun, has_begun) = oneshot::channel();
@@ -63,17 +64,33 @@ impl Sandboxes {
     }
 }
 
-/// Returns how the daemon ended. Where it could not start, waits first until the folders of the sandbox's trial are removed.
-pub(super) async fn given_up<T>(confined: &Sandbox, ended: Result<T, Fatal>) -> Result<T, Fatal> {
-    if ended.is_err() {
+/// Waits until the daemon is ready; returns `None` where a signal asked it to end before. Where it is not ready, waits until the
+/// folders of the sandbox's trial are removed, unless a second signal comes.
+pub(super) async fn started<T>(
+    start: impl Future<Output = Result<T, Fatal>>,
+    signals: &mut Signals,
+    confined: &Sandbox,
+) -> Result<Option<T>, Fatal> {
+    let started = tokio::select! {
+        // The configuration has just been read.
+        why = signals.first(async || {}) => {
+            tracing::info!(?why, "shutting down before it was ready");
+            Ok(None)
+        }
+        started = start => started.map(Some),
+    };
+    if !matches!(started, Ok(Some(_))) {
         let tried = async {
             confined.report().await;
             confined.pods_removed().await;
         };
-        // What it does not come to, the next start removes.
-        tokio::time::timeout(LAST_MOMENTS, tried).await.ok();
+        tokio::select! {
+            // What it does not come to, the next start removes.
+            _ = tokio::time::timeout(LAST_MOMENTS, tried) => {}
+            () = signals.second() => {}
+        }
     }
-    ended
+    started
 }
 
 /// Returns the sandbox as `session:ready` has it.

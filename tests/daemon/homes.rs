@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::support::provider::Turn;
-use crate::support::{Client, Daemon, Provider, eventually};
+use crate::support::{Client, Daemon, Provider, eventually, within};
 
 /// A home of the user's, with a place for temporary files beside it.
 struct Home(TempDir);
@@ -133,7 +133,7 @@ async fn a_home_lasts_as_long_as_its_conversation_and_is_nobody_elses() {
 #[tokio::test]
 async fn an_orderly_end_leaves_no_home() {
     let (home, provider) = (Home::new(), Provider::start().await);
-    for way in ["end of stdin", "SIGTERM"] {
+    for way in ["end of stdin", "SIGTERM", "both"] {
         let mut daemon = home.daemon(&provider, json!({})).await;
         let mut client = daemon.connect().await;
         // Few files: the end waits some seconds, and a slow disk may need them for a thousand.
@@ -149,11 +149,47 @@ async fn an_orderly_end_leaves_no_home() {
         client.until("chat:stream-end").await;
         match way {
             "SIGTERM" => crate::lifecycle::signal(&daemon, "TERM"),
+            "both" => {
+                drop(daemon.stdin.take());
+                crate::lifecycle::signal(&daemon, "TERM");
+            }
             _ => drop(daemon.stdin.take()),
         }
         let status = daemon.child.wait().await.unwrap();
         assert_eq!((status.code(), home.pods()), (Some(0), 0), "{way}");
+        let log = daemon.log();
+        let hurried = log
+            .iter()
+            .any(|line| line.to_string().contains("a second signal"));
+        assert!(!hurried, "{way}");
     }
+}
+
+#[tokio::test]
+async fn a_signal_before_the_ready_line_ends_the_start_and_leaves_nothing() {
+    let home = Home::new();
+    fs::create_dir(home.path("project")).unwrap();
+    // A database that takes the connection and says nothing: the daemon waits for it.
+    let database = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("postgres://u@{}/d", database.local_addr().unwrap());
+    let config = home.path("config.json");
+    let text = json!({
+        "project": {"root": home.path("project")},
+        "server": {"port": 0},
+        "store": {"url": url},
+    });
+    fs::write(&config, text.to_string()).unwrap();
+    let mut command = home.command(&config);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let daemon = command.kill_on_drop(true).spawn().unwrap();
+    let _connection = within("a connection", database.accept(), String::new)
+        .await
+        .unwrap();
+    crate::lifecycle::send(daemon.id().unwrap(), "TERM");
+    let output = within("the end", daemon.wait_with_output(), String::new).await;
+    let output = output.unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b""[..]));
+    assert_eq!(fs::read_dir(home.path("temporary")).unwrap().count(), 0);
 }
 
 #[tokio::test]

@@ -245,7 +245,7 @@ pub(crate) fn signal(daemon: &Daemon, name: &str) {
     send(daemon.child.id().unwrap(), name);
 }
 
-fn send(pid: u32, name: &str) {
+pub(crate) fn send(pid: u32, name: &str) {
     let pid = pid.to_string();
     let sent = Command::new("kill")
         .args(["-s", name, &pid])
