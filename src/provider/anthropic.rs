@@ -274,6 +274,6 @@ pub(super) mod testing {
             capabilities: &Capabilities::by_name(request.model),
             amends: Amends::default(),
         };
-        prepare(request, setting).body
+        prepare(request, setting).body.whole()
     }
 }

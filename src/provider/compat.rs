@@ -98,7 +98,7 @@ impl Server {
                 continue;
             }
             let start = Quirks::of(vendor, request.model);
-            match repair::find(&error, &draft.body, &start, &quirks) {
+            match repair::find(&error, &draft.body.fields, &start, &quirks) {
                 Some(found) => {
                     tracing::debug!(model = request.model, %error, "request refused, repaired");
                     if found.is_of_model {
@@ -144,7 +144,7 @@ impl Server {
             ("responses", body, Box::new(wire))
         };
         if let Some(mistake) = mistake {
-            add_mistake(&mut body, mistake);
+            add_mistake(&mut body.fields, mistake);
         }
         let draft = Draft {
             url: url(&config.base_url, path),

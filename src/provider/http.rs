@@ -25,6 +25,7 @@ use super::gate::{Gate, Gates};
 use super::lines::{MAX_EVENT_BYTES, too_long};
 use super::notices;
 use super::record::Tape;
+use super::request::Body;
 use super::{ChunkStream, ErrorKind, ProviderError, Request};
 use crate::config::ProviderConfig;
 use crate::http::ClientError;
@@ -75,7 +76,7 @@ pub(crate) struct Endpoint {
 pub(crate) struct Draft {
     pub(crate) url: String,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Value,
+    pub(crate) body: Body,
     /// What the user should know; a conversation gets each once.
     pub(crate) notices: Vec<Notice>,
 }
@@ -156,7 +157,9 @@ impl Endpoint {
         // Proxies that compress gather a stream until it is worth compressing.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let mut permit = self.gate.permit(request.model)?;
-        let body = draft.body.to_string().into_bytes();
+        let body = serde_json::to_vec(&draft.body).map_err(|error| {
+            ProviderError::new(ErrorKind::InvalidRequest, format!("no JSON: {error}"))
+        })?;
         let opened = self.open(&draft.url, wire.name(), headers, body).await;
         let (content_type, bytes) = opened.map_err(|mut error| {
             if error.status.is_some() && !error.is_about_load() {

@@ -222,6 +222,6 @@ pub(super) mod testing {
             num_ctx: None,
             facts: Facts::default(),
         };
-        target.body(request).0
+        target.body(request).0.whole()
     }
 }

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::quirks::Quirks;
@@ -13,17 +16,68 @@ use crate::message::{Document, Notice, Part, Reply, ToolId, ToolSpec};
 /// What stands for an image that the model cannot see.
 pub(super) const IMAGE_OMITTED: &str = "[image omitted: the model does not see images]";
 
-/// The tools that go with a request, where any do.
+/// The name of the list of tools, in all wire formats.
+const TOOLS: &str = "tools";
+
+/// The body of a request. Its tools are texts, which are the same from request to request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Body {
+    /// All fields; where there are tools, with an empty list in their place.
+    pub(super) fields: Value,
+    pub(super) tools: Vec<Arc<RawValue>>,
+}
+
+impl Body {
+    /// Returns a body of these fields, but for those that are null. `tools` stands where the field of this name does.
+    pub(super) fn new(mut fields: Value, tools: Vec<Arc<RawValue>>) -> Self {
+        if !tools.is_empty() {
+            set(&mut fields, TOOLS, json!([]));
+        }
+        Self {
+            fields: without_nulls(fields),
+            tools,
+        }
+    }
+
+    /// Returns it as one value.
+    #[cfg(test)]
+    pub(super) fn whole(&self) -> Value {
+        serde_json::to_value(self).unwrap()
+    }
+}
+
+impl Serialize for Body {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.fields.as_object().into_iter().flatten() {
+            match name.as_str() {
+                TOOLS => map.serialize_entry(TOOLS, &self.tools)?,
+                _ => map.serialize_entry(name, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// Writes a value down.
+pub(super) fn raw(value: &Value) -> Arc<RawValue> {
+    // Nothing in a value cannot be written.
+    to_raw_value(value).unwrap_or_default().into()
+}
+
+/// The tools that go with a request; none where none do.
 ///
 /// A server that passes over `tool_choice` can only be kept from calls by showing it no tools.
 pub(super) fn offered_tools(
     request: &Request<'_>,
     quirks: &Quirks,
-    tool: impl FnMut(&ToolSpec) -> Value,
-) -> Option<Value> {
+    tool: impl FnMut(&ToolSpec) -> Arc<RawValue>,
+) -> Vec<Arc<RawValue>> {
     let may_call = request.tool_choice == ToolChoice::Auto || quirks.tool_choice;
-    (quirks.tools && may_call && !request.tools.is_empty())
-        .then(|| request.tools.iter().map(tool).collect())
+    match quirks.tools && may_call {
+        true => request.tools.iter().map(tool).collect(),
+        false => Vec::new(),
+    }
 }
 
 pub(super) fn temperature(request: &Request<'_>, quirks: &Quirks) -> Option<f64> {
@@ -38,14 +92,16 @@ pub(super) fn cache_key<'a>(request: &Request<'a>, quirks: &Quirks) -> Option<&'
 }
 
 /// Describes a tool with its schema in `dialect`, in the form which other formats than Responses and Anthropic share.
-pub(super) fn tool(tool: &ToolSpec, dialect: Dialect, notices: &mut Vec<Notice>) -> Value {
-    let (schema, notice) = schema::of_tool(tool, dialect);
+pub(super) fn tool(tool: &ToolSpec, dialect: Dialect, notices: &mut Vec<Notice>) -> Arc<RawValue> {
+    let (text, notice) = schema::of_tool(tool, dialect, |schema| {
+        let mut function = json!({"name": wire_name(&tool.name), "description": tool.description});
+        set(&mut function, "parameters", schema);
+        let mut described = json!({"type": "function"});
+        set(&mut described, "function", function);
+        described
+    });
     notices.extend(notice);
-    let mut function = json!({"name": wire_name(&tool.name), "description": tool.description});
-    set(&mut function, "parameters", schema);
-    let mut described = json!({"type": "function"});
-    set(&mut described, "function", function);
-    described
+    text
 }
 
 /// Returns the items of a reply that the same provider instance and model made in the same format.

@@ -14,7 +14,10 @@ mod refs;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 pub(crate) use names::wire_name;
 
@@ -76,27 +79,24 @@ pub(crate) fn normalise(schema: &Value, dialect: Dialect) -> Result<Value, Schem
     Ok(normal)
 }
 
-/// Returns the schema to send for a tool: its own, normalised, or one that takes any object where
-/// that cannot be used, with a notice that says so.
-pub(crate) fn of_tool(tool: &ToolSpec, dialect: Dialect) -> (Value, Option<Notice>) {
-    match memo::normalised(&tool.input_schema, dialect) {
-        Ok(schema) => (Value::clone(&schema), None),
-        Err(problem) => {
-            let notice = Notice {
-                severity: Severity::Warning,
-                code: "tool_schema_replaced".to_owned(),
-                message: format!(
-                    "the schema of tool \"{}\" ({}) cannot be sent: {problem}; the model is not told what input it takes",
-                    tool.name, tool.origin
-                ),
-            };
-            (any_object(), Some(notice))
-        }
-    }
-}
-
-fn any_object() -> Value {
-    json!({"type": "object", "properties": {}})
+/// Returns a tool as `dialect` has it. `describe` puts the schema to send into the tool's description there: its own,
+/// normalised, or one that takes any object where that cannot be used, with a notice that says so. It has to make the same of the
+/// same tool: what it made is remembered.
+pub(crate) fn of_tool(
+    tool: &ToolSpec,
+    dialect: Dialect,
+    describe: impl FnOnce(Value) -> Value,
+) -> (Arc<RawValue>, Option<Notice>) {
+    let (text, problem) = memo::written(tool, dialect, describe);
+    let notice = problem.map(|problem| Notice {
+        severity: Severity::Warning,
+        code: "tool_schema_replaced".to_owned(),
+        message: format!(
+            "the schema of tool \"{}\" ({}) cannot be sent: {problem}; the model is not told what input it takes",
+            tool.name, tool.origin
+        ),
+    });
+    (text, notice)
 }
 
 /// Returns what a `$ref` within the same document points to.

@@ -101,7 +101,7 @@ mod tests {
     /// A request for at most so many tokens, with documents and a form or without.
     fn sent(max_tokens: u64, has_documents: bool, has_form: bool) -> Prepared {
         Prepared {
-            body: serde_json::Value::Null,
+            body: crate::provider::request::Body::default(),
             prefix: String::new(),
             max_tokens,
             compacts: false,

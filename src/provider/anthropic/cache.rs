@@ -4,9 +4,13 @@
 //! entry and reads the newest earlier one at most 20 blocks before it (`docs/providers.md`,
 //! "Anthropic: prompt cache").
 
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::provider::json::string;
+use crate::provider::request::{Body, raw};
 
 /// Blocks that a breakpoint looks back for an earlier entry.
 const LOOKBACK: usize = 20;
@@ -18,12 +22,16 @@ const SPARE_DISTANCE: usize = 15;
 /// and between these where a step has more blocks than the lookback.
 ///
 /// Thinking and empty text never get one.
-pub(super) fn mark(body: &mut Value) {
-    let has_system = body.get("system").is_some();
-    let head = body.get_mut(if has_system { "system" } else { "tools" });
-    let head = head.and_then(|head| head.as_array_mut()?.last_mut());
-    head.into_iter().for_each(set);
-    let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+pub(super) fn mark(body: &mut Body) {
+    let Body { fields, tools } = body;
+    let system = fields.get_mut("system");
+    let system = system.and_then(|system| system.as_array_mut()?.last_mut());
+    match (system, tools.last_mut()) {
+        (Some(system), _) => set(system),
+        (None, Some(tool)) => mark_tool(tool),
+        (None, None) => {}
+    }
+    let messages = fields.get_mut("messages").and_then(Value::as_array_mut);
     let mut blocks: Vec<(bool, &mut Value)> = Vec::new();
     // Of each message of the user the last block that can bear one; all of them by their place in the conversation.
     let mut lasts = Vec::new();
@@ -67,6 +75,13 @@ fn can_bear(block: &Value) -> bool {
     }
 }
 
+fn mark_tool(tool: &mut Arc<RawValue>) {
+    if let Ok(mut marked) = serde_json::from_str(tool.get()) {
+        set(&mut marked);
+        *tool = raw(&marked);
+    }
+}
+
 fn set(block: &mut Value) {
     if let Some(block) = block.as_object_mut() {
         block.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
@@ -80,14 +95,13 @@ mod tests {
     use super::*;
 
     /// Writes messages as words: `u` and `a` begin one, each further letter is a block.
-    fn body(system: bool, tools: bool, messages: &[&str]) -> Value {
+    fn body(system: bool, tools: bool, messages: &[&str]) -> Body {
         let mut body = Map::new();
         if system {
             body.insert("system".to_owned(), json!([{"type": "text", "text": "s"}]));
         }
-        if tools {
-            body.insert("tools".to_owned(), json!([{"name": "a"}, {"name": "b"}]));
-        }
+        // Where the tools go.
+        body.insert("tools".to_owned(), Value::Null);
         let marked: Vec<_> = messages
             .iter()
             .map(|word| {
@@ -108,7 +122,9 @@ mod tests {
             })
             .collect();
         body.insert("messages".to_owned(), Value::Array(marked));
-        Value::Object(body)
+        let names = if tools { &["a", "b"][..] } else { &[] };
+        let tools = names.iter().map(|name| raw(&json!({"name": name})));
+        Body::new(Value::Object(body), tools.collect())
     }
 
     fn marked(body: &Value) -> Vec<String> {
@@ -162,7 +178,7 @@ mod tests {
         for (system, tools, messages, expected) in cases {
             let mut body = body(*system, *tools, messages);
             mark(&mut body);
-            assert_eq!(marked(&body), *expected, "{messages:?}");
+            assert_eq!(marked(&body.whole()), *expected, "{messages:?}");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The body of one request.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -14,7 +16,7 @@ use super::thinking::Plan;
 use crate::message::{Message, Notice, Part};
 use crate::provider::notices::{documents_left_out, images_left_out};
 use crate::provider::output;
-use crate::provider::request::{set, without_nulls};
+use crate::provider::request::{Body, raw, set, without_nulls};
 use crate::provider::schema::{self, Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
@@ -40,7 +42,7 @@ impl Setting<'_> {
 /// A body, and what is to be known of it when the answer comes.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    pub(super) body: Value,
+    pub(super) body: Body,
     /// Digest of all that the reply is produced from; empty where nothing depends on it.
     pub(super) prefix: String,
     pub(super) max_tokens: u64,
@@ -67,13 +69,14 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
     let form = request.output.filter(|_| !setting.amends.no_form);
     let by_tool = form.filter(|_| !setting.vendor);
     tools.extend(by_tool.map(|schema| {
-        json!({"name": output::NAME, "description": output::DESCRIPTION, "input_schema": schema})
+        let name = output::NAME;
+        raw(&json!({"name": name, "description": output::DESCRIPTION, "input_schema": schema}))
     }));
     let prefix = capabilities.binds_thinking.then(|| {
         let mut digest = Sha256::new();
         digest.update(request.system.trim());
         // The vendor compares tools as a set.
-        let mut texts: Vec<_> = tools.iter().map(Value::to_string).collect();
+        let mut texts: Vec<_> = tools.iter().map(|tool| tool.get()).collect();
         texts.sort_unstable();
         texts.iter().for_each(|text| digest.update(text));
         digest
@@ -111,10 +114,7 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
     });
     let compacts = request.compact.is_some() || history.begins_compacted;
     set(&mut body, "messages", Value::Array(history.messages));
-    if has_tools {
-        set(&mut body, "tools", Value::Array(tools));
-    }
-    let mut body = without_nulls(body);
+    let mut body = Body::new(body, tools);
     cache::mark(&mut body);
     if !capabilities.images {
         notices.extend(images_left_out(request));
@@ -168,31 +168,35 @@ fn compaction(instructions: &str) -> Value {
 
 /// Lists the tools. A history with calls needs some, so that those called in it stand in where the
 /// request has none.
-fn tools(request: &Request<'_>) -> (Vec<Value>, Vec<Notice>) {
+fn tools(request: &Request<'_>) -> (Vec<Arc<RawValue>>, Vec<Notice>) {
     if request.tools.is_empty() {
         return (called(request.messages), Vec::new());
     }
     let mut notices = Vec::new();
     let tools = request.tools.iter().map(|tool| {
-        let (input_schema, notice) = schema::of_tool(tool, Dialect::Anthropic);
+        let (text, notice) = schema::of_tool(tool, Dialect::Anthropic, |schema| {
+            let description = Some(&tool.description).filter(|text| !text.trim().is_empty());
+            let mut described = json!({"name": wire_name(&tool.name), "description": description});
+            set(&mut described, "input_schema", schema);
+            without_nulls(described)
+        });
         notices.extend(notice);
-        let description = Some(&tool.description).filter(|text| !text.trim().is_empty());
-        let mut described = json!({"name": wire_name(&tool.name), "description": description});
-        set(&mut described, "input_schema", input_schema);
-        without_nulls(described)
+        text
     });
     (tools.collect(), notices)
 }
 
-fn called(messages: &[Message]) -> Vec<Value> {
+fn called(messages: &[Message]) -> Vec<Arc<RawValue>> {
     let calls = messages.iter().filter_map(|message| match message {
         Message::Reply(reply) => Some(&reply.calls),
         Message::User(_) | Message::ToolResult(_) => None,
     });
     let names: BTreeSet<_> = calls.flatten().map(|call| wire_name(&call.name)).collect();
     let tools = names.into_iter().map(|name| {
-        json!({"name": name, "description": "Not available any more.",
-            "input_schema": {"type": "object", "properties": {}}})
+        raw(
+            &json!({"name": name, "description": "Not available any more.",
+            "input_schema": {"type": "object", "properties": {}}}),
+        )
     });
     tools.collect()
 }

@@ -9,7 +9,7 @@ use super::history;
 use crate::message::{Notice, Thinking};
 use crate::provider::output;
 use crate::provider::quirks::{Quirks, ThinkingDialect};
-use crate::provider::request::{cache_key, offered_tools, set, temperature, tool, without_nulls};
+use crate::provider::request::{Body, cache_key, offered_tools, raw, set, temperature, tool};
 use crate::provider::{Request, ToolChoice};
 
 /// Builds the body for the instance `provider`, whose own replies go back as they came. Adds to `notices`.
@@ -18,22 +18,22 @@ pub(in crate::provider) fn body(
     quirks: &Quirks,
     provider: &str,
     notices: &mut Vec<Notice>,
-) -> Value {
+) -> Body {
     let tools = offered_tools(request, quirks, |spec| tool(spec, quirks.schemas, notices));
     let (tools, tool_choice) = match output::by_tool(request, quirks) {
         Some(schema) => {
             let choice = || json!({"type": "function", "function": {"name": output::NAME}});
             (
-                Some(json!([answer_tool(schema)])),
+                vec![raw(&answer_tool(schema))],
                 quirks.tool_choice.then(choice),
             )
         }
         None => {
-            let may_not = tools.is_some() && request.tool_choice == ToolChoice::None;
+            let may_not = !tools.is_empty() && request.tool_choice == ToolChoice::None;
             (tools, may_not.then(|| json!("none")))
         }
     };
-    let has_tools = tools.is_some();
+    let has_tools = !tools.is_empty();
     let form = request.output.filter(|_| quirks.output);
     let thinking = request
         .thinking
@@ -64,8 +64,7 @@ pub(in crate::provider) fn body(
         "messages",
         history::messages(request, quirks, provider),
     );
-    set(&mut body, "tools", tools.unwrap_or_default());
-    without_nulls(body)
+    Body::new(body, tools)
 }
 
 /// Returns the tool by which the model gives its answer.

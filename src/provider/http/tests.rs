@@ -136,7 +136,7 @@ async fn ask(
     let draft = Draft {
         url: url.to_owned(),
         headers: endpoint.key_header(AUTHORIZATION, "Bearer ")?,
-        body: serde_json::json!({"a": 1}),
+        body: Body::new(serde_json::json!({"a": 1}), Vec::new()),
         notices: Vec::new(),
     };
     let request = testing::request(&[], &[]);

@@ -11,7 +11,7 @@ use super::decode::WIRE;
 use super::models::Facts;
 use crate::message::{Effort, Message, Notice, Part, Reply, Thinking, ToolCall, ToolResult};
 use crate::provider::notices::{documents_left_out, images_left_out, no_tools};
-use crate::provider::request::{own_items, result_text, set, split, tool, without_nulls};
+use crate::provider::request::{Body, own_items, result_text, set, split, tool, without_nulls};
 use crate::provider::schema::{Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
@@ -28,15 +28,13 @@ impl Target<'_> {
         self.facts.tools != Some(false) && wants_tools(request)
     }
 
-    pub(super) fn body(&self, request: &Request<'_>) -> (Value, Vec<Notice>) {
+    pub(super) fn body(&self, request: &Request<'_>) -> (Body, Vec<Notice>) {
         let mut notices = Vec::new();
-        let tools: Option<Value> = self.has_tools(request).then(|| {
-            let tools = request.tools.iter();
-            tools
-                .map(|spec| tool(spec, Dialect::Ollama, &mut notices))
-                .collect()
-        });
-        if wants_tools(request) && tools.is_none() {
+        let mut tools = Vec::new();
+        if self.has_tools(request) {
+            let offered = request.tools.iter();
+            tools.extend(offered.map(|spec| tool(spec, Dialect::Ollama, &mut notices)));
+        } else if wants_tools(request) {
             notices.push(no_tools(request.model));
         }
         if self.facts.vision == Some(false) {
@@ -60,8 +58,7 @@ impl Target<'_> {
             })),
         });
         set(&mut body, "messages", Value::Array(self.messages(request)));
-        set(&mut body, "tools", tools.unwrap_or_default());
-        (without_nulls(body), notices)
+        (Body::new(body, tools), notices)
     }
 
     /// A model without the capability answers 400 to any word about thinking but "no".
@@ -146,27 +143,29 @@ fn wants_tools(request: &Request<'_>) -> bool {
 
 /// Estimates how many tokens a body's prompt has, rather too few than too many: runs of white
 /// space count as one character and images not at all.
-pub(super) fn estimate(body: &Value) -> u64 {
-    let messages = body.get("messages").and_then(Value::as_array);
+pub(super) fn estimate(body: &Body) -> u64 {
+    let messages = body.fields.get("messages").and_then(Value::as_array);
     let fields = messages.into_iter().flatten().flat_map(|message| {
         ["content", "thinking", "tool_calls"]
             .into_iter()
             .filter_map(|field| message.get(field))
     });
-    let characters: u64 = fields.chain(body.get("tools")).map(characters).sum();
+    let tools: u64 = body.tools.iter().map(|tool| count(tool.get())).sum();
+    let characters = fields.map(characters).sum::<u64>() + tools;
     // 3.5 characters to a token (`docs/providers.md`, "Ollama: the context trap").
     characters.saturating_mul(2) / 7
 }
 
 fn characters(value: &Value) -> u64 {
-    let count = |text: &str| {
-        let words = text.split_whitespace();
-        words.fold(0_u64, |sum, word| sum + 1 + word.chars().count() as u64)
-    };
     match value {
         Value::String(text) => count(text),
         other => count(&other.to_string()),
     }
+}
+
+fn count(text: &str) -> u64 {
+    let words = text.split_whitespace();
+    words.fold(0_u64, |sum, word| sum + 1 + word.chars().count() as u64)
 }
 
 /// The neutral form, without thinking: that of another model is of no use to this one.

@@ -5,7 +5,9 @@
 //! "Responses: requests").
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::decode::WIRE;
@@ -14,8 +16,8 @@ use crate::provider::json::string;
 use crate::provider::output;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::request::{
-    CallIds, IMAGE_OMITTED, WriteDocument, cache_key, offered_tools, own_items, parts, result_text,
-    set, split, temperature, without_nulls,
+    Body, CallIds, IMAGE_OMITTED, WriteDocument, cache_key, offered_tools, own_items, parts, raw,
+    result_text, set, split, temperature, without_nulls,
 };
 use crate::provider::schema::{self, Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
@@ -26,13 +28,13 @@ pub(in crate::provider) fn body(
     quirks: &Quirks,
     provider: &str,
     notices: &mut Vec<Notice>,
-) -> Value {
+) -> Body {
     let tools = offered_tools(request, quirks, |spec| tool(spec, notices));
-    let may_not_call = tools.is_some() && request.tool_choice == ToolChoice::None;
+    let may_not_call = !tools.is_empty() && request.tool_choice == ToolChoice::None;
     let (tools, tool_choice) = match output::by_tool(request, quirks) {
         Some(schema) => {
             let choice = json!({"type": "function", "name": output::NAME});
-            (Some(json!([answer_tool(schema)])), Some(choice))
+            (vec![raw(&answer_tool(schema))], Some(choice))
         }
         None => (tools, may_not_call.then(|| json!("none"))),
     };
@@ -58,8 +60,7 @@ pub(in crate::provider) fn body(
         "stream_options": plain,
     });
     set(&mut body, "input", input(request, quirks, provider));
-    set(&mut body, "tools", tools.unwrap_or_default());
-    without_nulls(body)
+    Body::new(body, tools)
 }
 
 /// The form of an answer by the wire's own field.
@@ -81,18 +82,20 @@ fn answer_tool(schema: &Value) -> Value {
 }
 
 /// A tool, never strict: schemas of any origin do not keep to the strict subset.
-fn tool(tool: &ToolSpec, notices: &mut Vec<Notice>) -> Value {
-    let (schema, notice) = schema::of_tool(tool, Dialect::Responses);
-    notices.extend(notice);
-    let mut described = json!({
-        "type": "function",
-        "name": wire_name(&tool.name),
-        "description": tool.description,
-        "parameters": null,
-        "strict": false,
+fn tool(tool: &ToolSpec, notices: &mut Vec<Notice>) -> Arc<RawValue> {
+    let (text, notice) = schema::of_tool(tool, Dialect::Responses, |schema| {
+        let mut described = json!({
+            "type": "function",
+            "name": wire_name(&tool.name),
+            "description": tool.description,
+            "parameters": null,
+            "strict": false,
+        });
+        set(&mut described, "parameters", schema);
+        described
     });
-    set(&mut described, "parameters", schema);
-    described
+    notices.extend(notice);
+    text
 }
 
 fn reasoning(request: &Request<'_>, quirks: &Quirks) -> Option<Value> {

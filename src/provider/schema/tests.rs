@@ -282,15 +282,16 @@ fn a_tool_with_a_hopeless_schema_is_offered_without_one() {
         danger_level: DangerLevel::Dangerous,
         origin: "mcp:x".to_owned(),
     };
-    let (schema, notice) = of_tool(&tool, Dialect::Anthropic);
-    assert_eq!(schema, json!({"type": "object", "properties": {}}));
+    let (schema, notice) = of_tool(&tool, Dialect::Anthropic, |schema| schema);
+    assert_eq!(schema.get(), r#"{"type":"object","properties":{}}"#);
     let message = notice.unwrap().message;
     assert!(
         message.contains("mcp__x__y") && message.contains("mcp:x"),
         "{message}"
     );
     tool.input_schema = json!({}).into();
-    assert_eq!(of_tool(&tool, Dialect::Anthropic).1, None);
+    let (_, notice) = of_tool(&tool, Dialect::Anthropic, |schema| schema);
+    assert_eq!(notice, None);
 }
 
 proptest::proptest! {

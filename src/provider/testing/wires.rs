@@ -19,9 +19,9 @@ pub(crate) fn accepted_by_all(messages: &[Message]) {
     let config = super::config(ProviderKind::Chat, "openai", "https://api.openai.com/v1");
     let quirks = Quirks::of(vendor(&config), "gpt-5.6");
     let body = chat::request::body(&request, &quirks, "p", &mut Vec::new());
-    chat(&body["messages"], true);
+    chat(&body.fields["messages"], true);
     let body = responses::request::body(&request, &quirks, "p", &mut Vec::new());
-    responses(&body["input"]);
+    responses(&body.fields["input"]);
 }
 
 /// Fails where a result does not follow its call, in order; ids are there where `has_ids`.

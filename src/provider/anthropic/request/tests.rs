@@ -151,12 +151,12 @@ impl Case {
             serde_json::to_string(&again.body).unwrap(),
             "the same input gives the same bytes"
         );
-        wires::anthropic(&prepared.body);
+        wires::anthropic(&prepared.body.whole());
         prepared
     }
 
     fn body(&self) -> Value {
-        self.prepare().body
+        self.prepare().body.whole()
     }
 
     /// Returns the messages as `role: type type …`.
@@ -317,7 +317,7 @@ fn a_bad_schema_costs_its_tool_the_schema_only() {
     case.tools[0].description = " ".to_owned();
     let prepared = case.prepare();
     assert_eq!(
-        prepared.body["tools"][0],
+        prepared.body.whole()["tools"][0],
         json!({"name": "bash", "input_schema": {"type": "object", "properties": {}}})
     );
     assert_eq!(prepared.notices.len(), 1);

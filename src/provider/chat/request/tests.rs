@@ -14,7 +14,7 @@ fn body(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
     let mut notices = Vec::new();
     let body = super::body(request, quirks, provider, &mut notices);
     assert_eq!(notices, []);
-    body
+    body.whole()
 }
 
 fn quirks(preset: &str) -> Quirks {

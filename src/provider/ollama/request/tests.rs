@@ -26,7 +26,7 @@ fn target(facts: Facts) -> Target<'static> {
 fn built(facts: Facts, request: &Request<'_>) -> Value {
     let (body, notices) = target(facts).body(request);
     assert_eq!(notices, []);
-    body
+    body.whole()
 }
 
 fn request<'a>(messages: &'a [Message], tools: &'a [ToolSpec]) -> Request<'a> {
@@ -163,6 +163,7 @@ fn a_reply_of_another_model_is_rebuilt_without_thinking() {
 #[test]
 fn documents_go_as_text() {
     let (body, notices) = target(KNOWN).body(&request(&[documents()], &[]));
+    let body = body.whole();
     let text = documents_as_text().join("\n");
     assert_eq!(body["messages"][1]["content"], json!(text));
     let codes: Vec<_> = notices.iter().map(|notice| notice.code.as_str()).collect();
@@ -190,6 +191,7 @@ fn images_of_users_and_tools_go_along_where_the_model_sees() {
         ..KNOWN
     };
     let (body, notices) = target(blind).body(&request(&messages, &[]));
+    let body = body.whole();
     assert_eq!(notices.len(), 1);
     assert_eq!(notices[0].code, "images_left_out");
     assert!(!body.to_string().contains(r#""images""#));
@@ -220,6 +222,7 @@ fn tools_are_sent_unless_the_choice_or_the_model_forbids() {
             ..request(&messages, &tools)
         };
         let (body, notices) = target(facts).body(&request);
+        let body = body.whole();
         let codes: Vec<&str> = notices.iter().map(|notice| notice.code.as_str()).collect();
         let expected_codes: &[&str] = if tools_known == Some(false) {
             &["model_no_tools"]
@@ -245,6 +248,7 @@ fn a_schema_is_sent_in_the_words_ollama_keeps() {
     let messages = [user("Hello")];
     let tools = [bounded, broken];
     let (body, notices) = target(KNOWN).body(&request(&messages, &tools));
+    let body = body.whole();
     let parameters = |index: usize| body["tools"][index]["function"]["parameters"].clone();
     let days = &parameters(0)["properties"]["days"];
     assert_eq!(days["type"], json!("integer"));
@@ -336,6 +340,7 @@ fn the_context_is_always_said_and_overflow_is_never_silent() {
             })
         };
         let (body, _) = target.body(&request(&messages, &[]));
+        let body = body.whole();
         assert_eq!(body["options"]["num_ctx"], json!(expected));
         assert_eq!(body["truncate"], json!(false));
         assert_eq!(body["shift"], json!(false));
@@ -371,7 +376,7 @@ fn the_estimate_counts_words_and_no_images_or_indentation() {
             system: "",
             ..request(&messages, &[])
         };
-        estimate(&built(KNOWN, &request))
+        estimate(&target(KNOWN).body(&request).0)
     };
     let words = "word ".repeat(700);
     assert_eq!(estimate_of(vec![Part::text(words.clone())]), 1000);
@@ -382,5 +387,5 @@ fn the_estimate_counts_words_and_no_images_or_indentation() {
     assert_eq!(estimate_of(vec![Part::text(words), picture]), 1000);
     let indented = format!("{}x", " ".repeat(100_000));
     assert_eq!(estimate_of(vec![Part::text(indented)]), 0);
-    assert_eq!(estimate(&json!({})), 0);
+    assert_eq!(estimate(&Body::default()), 0);
 }

@@ -5,7 +5,7 @@ fn content(case: &Case) -> (Value, Vec<String>) {
     let prepared = case.prepare();
     let codes = prepared.notices.into_iter().map(|notice| notice.code);
     (
-        prepared.body["messages"][0]["content"].clone(),
+        prepared.body.whole()["messages"][0]["content"].clone(),
         codes.collect(),
     )
 }
