@@ -11,7 +11,8 @@
 //! daemon ── zygote ── supervisor (subreaper) ── worker -> exec                     fallback, limits, none
 //! ```
 //!
-//! In full mode all three may be there before the command is known (`prepared`).
+//! In full mode all three may be there before the command is known (`prepared`). Where it is not known yet that the program may
+//! begin, the worker has done all but to execute it when it waits for that.
 //!
 //! Read `worker` for the layers, `supervisor` for how the tree ends, `namespaces` for the full mode.
 
@@ -113,6 +114,7 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
     let places = policy.map(|policy| policy.places.clone());
     let received = Opened::receive(places.unwrap_or_default(), &mut descriptors)
         .during(Step::Prepare, "receiving the folders of the command");
+    let gate = task.waits.then(|| descriptors.next()).flatten();
     let mut placeholders = Placeholders::default();
     let mut cleanup = task.cleanup;
     let outcome = received.and_then(|opened| {
@@ -132,6 +134,7 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
             identity: None,
             pod: pod.as_ref(),
             calls: calls.as_ref(),
+            gate: gate.as_ref(),
             control,
             origin,
             groups: &groups,
@@ -178,11 +181,8 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
         control.send(&Notice::Reached(reached));
     }
     // As a rule nothing was put into it, and nobody has to wait for what comes next.
-    let is_tidy = cleanup.remove_empty_tmp();
+    let is_tidy = cleanup.has_empty_tmp();
     control.send(&Notice::Dead { is_tidy });
-    if is_tidy {
-        cleanup.private_tmp = None;
-    }
     // What may still be about to end.
     raw::wait(None, true).map_or_else(drop, drop);
     clean_up(&cleanup);
@@ -206,6 +206,8 @@ struct Launch<'a> {
     pod: Option<&'a Pod>,
     /// Who is told of its calls at which it is stopped.
     calls: Option<&'a OwnedFd>,
+    /// Where the program waits before it runs.
+    gate: Option<&'a OwnedFd>,
     control: &'a Control,
     origin: Origin,
     /// The lists by which its control groups are joined.

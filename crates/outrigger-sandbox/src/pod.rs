@@ -241,10 +241,11 @@ impl Drop for Shared {
 
 /// Has a helper remove a folder of a pod, at once; what is returned waits for it, however long that takes.
 fn remove(helpers: &Helpers, place: PathBuf) -> impl Future<Output = ()> + Send + use<> {
-    let task = Task::cleanup(Cleanup {
+    let cleanup = Cleanup {
         private_tmp: Some(place.clone()),
         ..Cleanup::default()
-    });
+    };
+    let task = Task::new(Work::Cleanup, cleanup);
     let assigned = helpers.assign(&task, Given::default());
     async move {
         let why_not = match assigned {
@@ -299,10 +300,7 @@ impl Namespaces {
             .iter()
             .map(|overlay| (overlay.lower.clone(), overlay.merged.clone()))
             .collect();
-        let task = Task {
-            work: Work::Pod { overlays, outside },
-            cleanup: Cleanup::default(),
-        };
+        let task = Task::new(Work::Pod { overlays, outside }, Cleanup::default());
         let (socket, _) = helpers.assign(&task, Given::default())?;
         let (line, given) = answer(helpers, socket).await?;
         let failed = || SpawnError::Helper(io::ErrorKind::UnexpectedEof.into());
@@ -356,10 +354,7 @@ impl Namespaces {
             return Ok(socket);
         }
         let pod = self.joined();
-        let task = Task {
-            work: Work::Sockets { pod, loopback },
-            cleanup: Cleanup::default(),
-        };
+        let task = Task::new(Work::Sockets { pod, loopback }, Cleanup::default());
         let given = Given {
             pod: Some(self),
             ..Given::default()

@@ -2,8 +2,9 @@
 //!
 //! The helper's standard input is a stream socket. Its first message is one byte that carries descriptors: the
 //! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, two or three of a pod's namespaces, a socket on
-//! which the daemon waits for what tells of stopped calls, and one for each of [`Policy::places`]. Where that was
-//! [`Work::Prepare`], a second one comes with the command's own task and no other descriptor. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
+//! which the daemon waits for what tells of stopped calls, one for each of [`Policy::places`], and the gate where the program
+//! [`waits`](Task::waits) at one. Where that was [`Work::Prepare`], a second one comes with the command's own task and no other
+//! descriptor but the gate. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
 //! whether the daemon asked for it or died. The helper answers with one [`Notice`] per line.
 
 use std::path::PathBuf;
@@ -25,9 +26,9 @@ pub(super) const MAX_NOTICE_BYTES: usize = 64 * 1024;
 /// Most places below held folders that a command may be given: the roots, and what an operator names for a server.
 pub(super) const MAX_PLACES: usize = 64;
 
-/// Most descriptors of the first message: the task, the input, three of a pod, the socket and the places. The kernel takes
-/// 253.
-pub(super) const MAX_DESCRIPTORS: usize = 6 + MAX_PLACES;
+/// Most descriptors of the first message: the task, the input, three of a pod, the socket, the places and the gate. The kernel
+/// takes 253.
+pub(super) const MAX_DESCRIPTORS: usize = 7 + MAX_PLACES;
 
 /// Directories that are empty file systems of the command's own in full mode, which it may write to. So is the home.
 pub(super) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -37,6 +38,9 @@ pub(super) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 pub(super) struct Task {
     pub(super) work: Work,
     pub(super) cleanup: Cleanup,
+    /// Whether the program waits at a gate: a pipe of which the daemon has the other end. A byte lets it through; where the pipe
+    /// ends without one, it never runs.
+    pub(super) waits: bool,
 }
 
 /// What a helper is for.
@@ -60,10 +64,12 @@ pub(super) enum Work {
 }
 
 impl Task {
-    pub(super) fn cleanup(cleanup: Cleanup) -> Self {
+    /// Returns a task whose program, where it has one, waits for nobody.
+    pub(super) fn new(work: Work, cleanup: Cleanup) -> Self {
         Self {
-            work: Work::Cleanup,
+            work,
             cleanup,
+            waits: false,
         }
     }
 
@@ -96,10 +102,16 @@ pub(super) struct Cleanup {
 }
 
 impl Cleanup {
-    /// Removes the temporary directory where nothing was put into it; returns whether there is none.
-    pub(super) fn remove_empty_tmp(&self) -> bool {
+    /// Removes the temporary directory where nothing was put into it.
+    pub(super) fn remove_empty_tmp(&self) {
         let tmp = self.private_tmp.as_ref();
-        tmp.is_none_or(|path| std::fs::remove_dir(path).is_ok())
+        tmp.map_or(Ok(()), std::fs::remove_dir).unwrap_or_default();
+    }
+
+    /// Returns whether nothing was put into the temporary directory, or there is none.
+    pub(super) fn has_empty_tmp(&self) -> bool {
+        let tmp = self.private_tmp.as_ref();
+        tmp.is_none_or(|path| std::fs::read_dir(path).is_ok_and(|mut it| it.next().is_none()))
     }
 }
 

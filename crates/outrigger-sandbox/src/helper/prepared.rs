@@ -10,7 +10,7 @@
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::process::Pid;
@@ -58,8 +58,10 @@ impl Prepared {
 
     /// Has them run the command. Returns when nothing of it is left.
     pub(super) fn run(self, order: &Order, groups: &[File]) -> Result<(), SetupError> {
+        let own = order.given.iter().map(AsFd::as_fd);
+        let given: Vec<_> = own.chain(groups.iter().map(AsFd::as_fd)).collect();
         order
-            .hand_on(&self.orders, groups)
+            .hand_on(&self.orders, &given)
             .during(Step::Prepare, HANDING_OVER)?;
         namespaces::until_nothing_is_left(self.init, self.left)
     }

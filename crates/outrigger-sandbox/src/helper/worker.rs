@@ -5,10 +5,12 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
@@ -53,6 +55,7 @@ impl Above {
 pub(super) fn become_program(launch: Launch<'_>, above: Above, mut status: File) {
     let mut send = |notice: Notice| status.write_all(&line(&notice)).unwrap_or_default();
     let failure = match confine(launch, above) {
+        Ok(_) if !is_let_through(launch.gate) => return,
         Ok(layers) => {
             send(Notice::Confined(layers));
             execute(launch.policy)
@@ -76,7 +79,9 @@ pub(super) fn become_some_program(
             return Ok(None);
         };
         let task = order.task()?;
-        let groups: Vec<_> = order.given.into_iter().map(File::from).collect();
+        let mut given = order.given.into_iter();
+        let gate = task.waits.then(|| given.next()).flatten();
+        let groups: Vec<_> = given.map(File::from).collect();
         let Some(policy) = task.policy() else {
             return Ok(None);
         };
@@ -85,6 +90,9 @@ pub(super) fn become_some_program(
         limits::apply(&policy.command.limits, policy.mode)
             .during(Step::Limits, "setting resource limits")?;
         give_up_capabilities().during(Step::Capabilities, "dropping capabilities")?;
+        if !is_let_through(gate.as_ref()) {
+            return Ok(None);
+        }
         status
             .write_all(&line(&Notice::Confined(layers)))
             .unwrap_or_default();
@@ -95,6 +103,15 @@ pub(super) fn become_some_program(
             .write_all(&line(&Notice::Failed(failure)))
             .unwrap_or_default();
     }
+}
+
+/// Waits at the gate, where there is one. False where the daemon wants the program to run no more, or is gone.
+///
+/// Nothing is said through the status before: the supervisor waits for the end of that, and would hear nothing else.
+fn is_let_through(gate: Option<&OwnedFd>) -> bool {
+    let mut word = [0];
+    let mut read = |gate| retry_on_intr(|| rustix::io::read(gate, &mut word));
+    gate.is_none_or(|gate| read(gate) == Ok(1))
 }
 
 /// Puts on what can be before there is a command. Capabilities are given up with the rest of it: until then they let this

@@ -13,13 +13,14 @@ pub(crate) mod ready;
 mod users;
 
 use std::fs::DirBuilder;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use futures::future::try_join_all;
 use rustix::net::Shutdown;
 use tokio::net::UnixStream;
@@ -52,6 +53,9 @@ use crate::{
 };
 
 pub(super) type StdinPipe = pipe::Sender;
+
+/// Lets a program through its gate. Which byte it is does not matter.
+const BEGIN: u8 = b'B';
 
 /// The way to a helper, and the task that attends to it.
 #[derive(Debug)]
@@ -179,9 +183,14 @@ async fn start(
     policy.pins = protection.pins;
     policy.command.hidden.extend_from_slice(&closed);
     // What was made so far goes with its owners, also where nobody waits for this any more.
-    if !may_begin.await {
-        return Err(SpawnError::Unwanted);
-    }
+    let mut may_begin = pin!(may_begin);
+    let gate = match may_begin.as_mut().now_or_never() {
+        Some(true) => None,
+        Some(false) => return Err(SpawnError::Unwanted),
+        // Until it is known that it may, all is done but to execute it.
+        None => Some(io::pipe().map_err(SpawnError::Helper)?),
+    };
+    let (waits_at, gate) = gate.unzip();
     let watch = watch(shared, command, mode).await;
     if group.bounds_memory {
         // It would count what is only reserved, and each process by itself.
@@ -198,11 +207,16 @@ async fn start(
         false => None,
     };
     let ready = ready.and_then(|ready| ready.for_command(&policy, &places));
-    let task = Task {
-        work: Work::Command(Box::new(policy)),
-        cleanup,
+    let mut task = Task::new(Work::Command(Box::new(policy)), cleanup);
+    task.waits = waits_at.is_some();
+    let given = Given {
+        pod: namespaces,
+        calls: None,
+        places: &places,
+        gate: waits_at.as_ref(),
     };
-    let assigned = assign(helpers, ready, &task, namespaces, &places);
+    let assigned = assign(helpers, ready, &task, given);
+    drop(waits_at);
     let cleanup = task.cleanup;
     let (socket, pipes, calls) = match assigned {
         Ok(assigned) => assigned,
@@ -217,7 +231,7 @@ async fn start(
     let attending = namespaces
         .zip(calls)
         .map(|(namespaces, socket)| namespaces.gateway().attend(socket, attended));
-    let (tree, started) = attend::begin(
+    let (tree, started, waits) = attend::begin(
         socket,
         cleanup,
         &shared.state.helpers,
@@ -233,6 +247,17 @@ async fn start(
         layers: Layers::default(),
         tree,
     };
+    if let Some(mut gate) = gate {
+        if !may_begin.await {
+            drop(gate);
+            process.kill();
+            process.wait().await;
+            return Err(SpawnError::Unwanted);
+        }
+        // A program that is gone says so itself.
+        gate.write_all(&[BEGIN]).unwrap_or_default();
+    }
+    drop(waits);
     match started.await {
         Ok(Ok(layers)) => {
             process.layers = layers;
@@ -253,20 +278,18 @@ fn assign(
     helpers: &Helpers,
     ready: Option<(Waiting, Option<BlockingStream>)>,
     task: &Task,
-    namespaces: Option<&Namespaces>,
-    places: &[(PathBuf, OwnedFd)],
+    given: Given<'_>,
 ) -> Result<(UnixStream, Pipes, Option<BlockingStream>), SpawnError> {
     if let Some((helper, calls)) = ready {
-        let assigned = helpers.assign_ready(helper, task);
+        let assigned = helpers.assign_ready(helper, task, given.gate);
         return assigned.map(|(socket, pipes)| (socket, pipes, calls));
     }
     let stops = task.policy().is_some_and(|policy| !policy.stops.is_empty());
     let calls = stops.then(BlockingStream::pair).transpose();
     let (ours, theirs) = calls.map_err(SpawnError::Helper)?.unzip();
     let given = Given {
-        pod: namespaces,
         calls: theirs.as_ref(),
-        places,
+        ..given
     };
     let (socket, pipes) = helpers.assign(task, given)?;
     Ok((socket, pipes, ours))

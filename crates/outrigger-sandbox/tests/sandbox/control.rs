@@ -525,6 +525,69 @@ async fn nothing_runs_before_it_may() {
     });
 }
 
+/// What becomes of a program that waits at its gate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Gate {
+    Opened,
+    Refused,
+    /// Nobody waits for the program any more.
+    Forgotten,
+}
+
+#[tokio::test]
+async fn what_waits_at_its_gate_runs_only_where_that_is_opened() {
+    let world = World::new();
+    for mode in MODES {
+        let sandbox = world.sandbox(mode);
+        let pod = sandbox.pod();
+        let made = world.project().join(format!("made-{mode}"));
+        let mut command = world.bash(&format!("touch made-{mode}"));
+        command.pod = Some(pod.clone());
+        let other = world.bash("true");
+        // A program that runs from its start to its end takes longer than this one's way to its gate.
+        let meanwhile = async || {
+            let mut process = sandbox.spawn(&other).await.unwrap();
+            process.wait().await;
+            assert!(!made.exists(), "{mode}");
+        };
+        // Without something that was made ready for it, and with, in full mode.
+        for gate in [Gate::Refused, Gate::Forgotten, Gate::Opened].repeat(2) {
+            let may_begin = async {
+                meanwhile().await;
+                match gate {
+                    Gate::Opened => true,
+                    Gate::Refused => false,
+                    Gate::Forgotten => std::future::pending().await,
+                }
+            };
+            let spawned = sandbox.spawn_when(&command, may_begin.boxed_local().shared());
+            let spawned = tokio::select! {
+                biased;
+                spawned = spawned => Some(spawned),
+                () = async { meanwhile().await; meanwhile().await }, if gate == Gate::Forgotten => None,
+            };
+            match (gate, spawned) {
+                (Gate::Opened, Some(Ok(mut process))) => {
+                    process.wait().await;
+                    assert!(made.exists(), "{mode}");
+                    fs::remove_file(&made).unwrap();
+                    if mode == Mode::Full {
+                        ready(&pod).await;
+                    }
+                }
+                (Gate::Refused, Some(Err(SpawnError::Unwanted))) | (Gate::Forgotten, None) => {
+                    meanwhile().await;
+                }
+                (gate, spawned) => panic!("{mode}: {gate:?} came to {spawned:?}"),
+            }
+        }
+        drop((command, pod));
+    }
+    eventually("the end of all that waited", || {
+        is_empty(&world.temporary())
+    });
+}
+
 #[tokio::test]
 async fn without_a_helper_nothing_starts_and_the_report_says_so() {
     let world = World::new();

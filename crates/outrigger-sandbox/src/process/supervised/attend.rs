@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -25,7 +25,7 @@ use super::ready::Plan;
 use super::{Exit, Reached, Restored, SpawnError, Tree};
 use crate::git::watch::Watch;
 use crate::layers::{Layers, SetupError, Step};
-use crate::policy::{Cleanup, MAX_NOTICE_BYTES, Notice, Task};
+use crate::policy::{Cleanup, MAX_NOTICE_BYTES, Notice, Task, Work};
 use crate::{Overfull, Pod, quota};
 
 /// How long the helper may take to start a program: milliseconds usually, more on a machine out of memory.
@@ -66,9 +66,13 @@ struct Running {
     /// The process group of the program, where its number is the same for the daemon.
     group: Option<Pid>,
     is_dead: bool,
-    /// Whether its temporary directory is gone.
+    /// Whether its temporary directory is empty, and about to be removed.
     is_tidy: bool,
 }
+
+/// As long as it is there, the program may wait at its gate: only then its time to start begins.
+#[derive(Debug)]
+pub(super) struct Waits(#[expect(dead_code, reason = "dropping it says it")] oneshot::Sender<()>);
 
 /// Has a task attend to a helper; what is returned second says whether the program runs.
 pub(super) fn begin(
@@ -79,7 +83,7 @@ pub(super) fn begin(
     quota: Option<quota::Watch>,
     surroundings: (Option<Pod>, Option<DropGuard>),
     next: Option<Plan>,
-) -> (Tree, oneshot::Receiver<Result<Layers, SpawnError>>) {
+) -> (Tree, oneshot::Receiver<Result<Layers, SpawnError>>, Waits) {
     let (notices, requests) = socket.into_split();
     let running = Running {
         helper: None,
@@ -101,8 +105,9 @@ pub(super) fn begin(
         known: running.known.subscribe(),
     };
     let (sender, started) = oneshot::channel();
-    tokio::spawn(running.attend(sender, tree.killed.clone()));
-    (tree, started)
+    let (waits, gate_opened) = oneshot::channel();
+    tokio::spawn(running.attend(sender, tree.killed.clone(), gate_opened));
+    (tree, started, Waits(waits))
 }
 
 impl Running {
@@ -110,9 +115,17 @@ impl Running {
         mut self,
         started: oneshot::Sender<Result<Layers, SpawnError>>,
         killed: CancellationToken,
+        gate_opened: oneshot::Receiver<()>,
     ) {
-        let outcome = timeout(START_PATIENCE, self.started()).await;
-        drop(started.send(outcome.unwrap_or_else(|_| Err(gone(io::ErrorKind::TimedOut)))));
+        let too_long = async {
+            gate_opened.await.unwrap_or_default();
+            sleep(START_PATIENCE).await;
+        };
+        let outcome = tokio::select! {
+            outcome = self.started() => outcome,
+            () = too_long => Err(gone(io::ErrorKind::TimedOut)),
+        };
+        drop(started.send(outcome));
         let mut quota = self.quota.take();
         let exceeded = async {
             match &mut quota {
@@ -230,7 +243,7 @@ impl Running {
     async fn tidy_up(mut self, is_dead: bool) {
         self.helper_ended().await;
         let is_there = |path: &std::path::PathBuf| path.symlink_metadata().is_ok();
-        let is_tidy = self.is_tidy || !self.cleanup.private_tmp.as_ref().is_some_and(is_there);
+        let is_tidy = !self.cleanup.private_tmp.as_ref().is_some_and(is_there);
         if is_dead && is_tidy {
             return;
         }
@@ -241,7 +254,7 @@ impl Running {
 
     async fn run_cleanup(self) -> Result<(), SpawnError> {
         self.cleanup.remove_empty_tmp();
-        let task = Task::cleanup(self.cleanup);
+        let task = Task::new(Work::Cleanup, self.cleanup);
         let (socket, _) = self.helpers.assign(&task, Given::default())?;
         helpers::ended(socket).await
     }

@@ -52,6 +52,8 @@ pub(crate) struct Given<'a> {
     /// Where the daemon waits for what tells it of the command's stopped calls.
     pub(crate) calls: Option<&'a BlockingStream>,
     pub(crate) places: &'a [(PathBuf, OwnedFd)],
+    /// Where the program waits.
+    pub(crate) gate: Option<&'a PipeReader>,
 }
 
 impl<'a> Given<'a> {
@@ -60,7 +62,8 @@ impl<'a> Given<'a> {
         let pod = self.pod.into_iter().flat_map(Namespaces::descriptors);
         let calls = self.calls.into_iter().map(AsFd::as_fd);
         let places = self.places.iter().map(|(_, place)| place.as_fd());
-        pod.chain(calls).chain(places)
+        let gate = self.gate.into_iter().map(AsFd::as_fd);
+        pod.chain(calls).chain(places).chain(gate)
     }
 }
 
@@ -119,9 +122,12 @@ impl Helpers {
         &self,
         ready: Waiting,
         task: &Task,
+        gate: Option<&PipeReader>,
     ) -> Result<(UnixStream, Pipes), SpawnError> {
         let memory = written(task)?;
-        descriptors::send(&ready.socket, &[memory.as_fd()])
+        let gate = gate.into_iter().map(AsFd::as_fd);
+        let message: Vec<_> = [memory.as_fd()].into_iter().chain(gate).collect();
+        descriptors::send(&ready.socket, &message)
             .map_err(|error| SpawnError::refused(Step::Prepare, error))?;
         ready.taken(true).map_err(SpawnError::Helper)
     }

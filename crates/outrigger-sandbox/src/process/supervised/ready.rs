@@ -130,14 +130,12 @@ impl Plan {
                 false => Some(BlockingStream::pair().ok()?),
             };
             let (ours, theirs) = calls.unzip();
-            let task = Task {
-                work: Work::Prepare(Box::new(policy)),
-                cleanup: Cleanup::default(),
-            };
+            let task = Task::new(Work::Prepare(Box::new(policy)), Cleanup::default());
             let given = Given {
                 pod: Some(namespaces),
                 calls: theirs.as_ref(),
                 places: &self.places,
+                gate: None,
             };
             let helper = self.helpers.make_ready(&task, given).ok()?;
             Some((helper, ours, made_from))
