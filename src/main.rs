@@ -60,7 +60,10 @@ fn main() -> ExitCode {
         Err(unread) => return misused(&unread),
     };
     match arguments.into_command() {
-        Command::Serve(arguments) => told(Fatal::tell, |log| serve(&arguments, block, zygote, log)),
+        Command::Serve(arguments) => {
+            let tell = |fatal: &Fatal| fatal.tell(is_for_person(&arguments));
+            told(tell, |log| serve(&arguments, block, zygote, log))
+        }
         // stdout is the protocol's.
         Command::Acp(arguments) => {
             let tell = |fatal: &Fatal| complain(&fatal.text());
@@ -103,7 +106,7 @@ fn misused(Unread { error, is_serve }: &Unread) -> ExitCode {
         let lines = text.lines().take_while(|line| !line.is_empty());
         let message = lines.map(str::trim).collect::<Vec<_>>().join(" ");
         let hint = "`outrigger --help` lists the commands, and the arguments of the daemon";
-        Fatal::configuration(message.trim_start_matches("error: "), hint).tell();
+        Fatal::configuration(message.trim_start_matches("error: "), hint).tell(false);
     }
     error.exit()
 }
@@ -145,6 +148,14 @@ fn begin(
     Ok((loaded, ended))
 }
 
+/// Whether a person reads stdout, and not a program.
+fn is_for_person(arguments: &ServeArguments) -> bool {
+    match arguments.ready {
+        Some(form) => form == ReadyForm::Text,
+        None => std::io::stdout().is_terminal(),
+    }
+}
+
 fn serve(
     arguments: &ServeArguments,
     block: EnvironmentBlock,
@@ -164,10 +175,7 @@ fn serve(
     let options = Options {
         token: stdin_token.or(loaded.token),
         ready_file: arguments.ready_file.clone(),
-        is_for_person: match arguments.ready {
-            Some(form) => form == ReadyForm::Text,
-            None => std::io::stdout().is_terminal(),
-        },
+        is_for_person: is_for_person(arguments),
         parent_pid: arguments.parent_pid,
         stdin_closed,
         require_sandbox: arguments.require_sandbox.map(|least| match least {

@@ -192,10 +192,9 @@ impl Fatal {
         Self::new("failed", message.into(), hint, exit::FAILED)
     }
 
-    /// Tells it once: a program that waits for the line gets one, with the log beside it, and a person on a terminal
-    /// a text, beside the log where that goes elsewhere.
-    pub fn tell(&self) {
-        let is_for_person = std::io::stdout().is_terminal();
+    /// Tells it once: a program that waits for the line gets one, with the log beside it, and a person a text, beside the log
+    /// where that goes elsewhere.
+    pub fn tell(&self, is_for_person: bool) {
         // Where nobody reads it there is nobody to tell.
         if is_for_person && std::io::stderr().is_terminal() {
             return complain(&self.text());

@@ -487,6 +487,19 @@ fn each_reason_not_to_start_has_its_exit_code_and_line() {
 }
 
 #[test]
+fn whoever_asks_for_a_text_is_told_in_one_why_the_daemon_does_not_start() {
+    let output = Command::new(env!("CARGO_BIN_EXE_outrigger"))
+        .args(["serve", "--ready", "text", "--config", "/no/such/file.toml"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.starts_with("outrigger: "), "{text}");
+    assert!(text.contains("/no/such/file.toml"), "{text}");
+}
+
+#[test]
 fn bad_arguments_are_said_in_a_line_too() {
     for (arguments, part) in [
         (&["--nope"][..], "--nope"),
