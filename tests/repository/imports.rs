@@ -324,7 +324,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "protocol",
             "provider",
             "ready",
-            "runtime",
             "sandbox",
             "server",
             "session",

@@ -10,13 +10,12 @@ pub(crate) mod helpers;
 mod places;
 mod policy;
 pub(crate) mod ready;
+mod temporary;
 mod users;
 
-use std::fs::DirBuilder;
 use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream as BlockingStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -35,6 +34,7 @@ use self::groups::make_group;
 use self::helpers::{Given, Helpers, Pipes, Waiting};
 use self::policy::{about_names, policy, resolve, share};
 use self::ready::{Plan, Ready};
+use self::temporary::{UnusedTmp, private_tmp};
 pub(crate) use self::users::try_users;
 use super::{Exit, Process, Purpose, Reached, Restored, SpawnError};
 use crate::cgroup::Groups;
@@ -47,7 +47,7 @@ use crate::ids::Table;
 use crate::layers::{Layers, Step};
 use crate::outgoing::Attended;
 use crate::pod::{self, Namespaces, PodSettings};
-use crate::policy::{Cleanup, PRIVATE, TERMINATE, Task, Work};
+use crate::policy::{Cleanup, TERMINATE, Task, Work};
 use crate::{
     Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Settings, Shared, cgroup, quota,
 };
@@ -152,7 +152,7 @@ async fn start(
         Some(_) => None,
         None => private_tmp(shared, command, mode).map_err(SpawnError::Helper)?,
     };
-    let unused_tmp = UnusedTmp(private_tmp.clone().filter(|_| mode < Mode::Full));
+    let unused_tmp = UnusedTmp::new(private_tmp.clone(), mode);
     let mut policy = policy(shared, command, mode, private_tmp);
     policy.outside = outside;
     resolve(&mut policy, names);
@@ -314,50 +314,6 @@ fn attended(shared: &Shared, command: &Command, network: &Network) -> Attended {
         },
         listening: command.listening.clone(),
     }
-}
-
-/// The temporary directory of a command that does not run yet, removed when it is dropped. There is none in full mode, whose
-/// is in a file system of the command's own.
-struct UnusedTmp(Option<PathBuf>);
-
-impl UnusedTmp {
-    /// Returns what its helper removes from now on.
-    fn into_used(mut self) -> Option<PathBuf> {
-        self.0.take()
-    }
-}
-
-impl Drop for UnusedTmp {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            std::fs::remove_dir(path).unwrap_or_default();
-        }
-    }
-}
-
-/// Returns the command's temporary directory, made unless it is to be in a file system of the command's own.
-fn private_tmp(shared: &Shared, command: &Command, mode: Mode) -> io::Result<Option<PathBuf>> {
-    let given = || command.read_write.iter().chain(&command.read_only);
-    let is_own = |place: &&Path| !given().any(|given| place.starts_with(given));
-    let parent = match mode {
-        // The first that is not the system's, as for an MCP server which was given `/tmp`.
-        Mode::Full => PRIVATE.iter().map(Path::new).find(is_own),
-        _ => Some(shared.settings.temporary.as_path()),
-    };
-    let Some(parent) = parent.filter(|_| command.private_tmp) else {
-        return Ok(None);
-    };
-    let number = getrandom::u64().map_err(io::Error::other)?;
-    let path = parent.join(format!("outrigger-{number:016x}"));
-    if mode < Mode::Full {
-        // Fails if it exists: nobody can have put one there for us.
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| {
-            let hint = "TMPDIR has to name a folder that is there and can be written";
-            io::Error::new(error.kind(), format!("{}: {error}; {hint}", path.display()))
-        })?;
-    }
-    Ok(Some(path))
 }
 
 /// Returns what the user's settings of git name in each root, and what protects the repositories there.
