@@ -106,8 +106,8 @@ pub struct Options {
 ///
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, mut options: Options) -> Result<Outcome, Fatal> {
-    let bound = bind(config.server.address(), options.token.is_some())?;
     let mut signals = catch_signals()?;
+    let bound = bind(config.server.address(), options.token.is_some())?;
     let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take()).await;
     let confined = sandboxes.confined.clone();
     let start = serve(config, &mut options, (bound, sandboxes));
@@ -233,9 +233,9 @@ async fn assemble(
     if let Ok(roots) = &roots {
         folders::keep_apart_temporary(roots)?;
     }
-    for warning in folders::unwritable(roots.as_deref().ok()) {
+    let mut warnings = folders::unwritable(roots.as_deref().ok());
+    for warning in &warnings {
         tracing::warn!("{warning}");
-        options.warnings.push(warning);
     }
     let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
     let store = files::store(
@@ -245,14 +245,14 @@ async fn assemble(
     )
     .await?;
     if let (Err(why), true) = (&store, config.store.is_some()) {
-        options
-            .warnings
-            .push(format!("sessions are not kept: {why}"));
+        warnings.push(format!("sessions are not kept: {why}"));
     }
     if let Some(warning) = store.as_ref().ok().and_then(files::begun_anew) {
         tracing::error!("{warning}");
-        options.warnings.push(warning);
+        warnings.push(warning);
     }
+    // Before those of the configuration: not all of many are shown.
+    options.warnings.splice(0..0, warnings);
     let kept = (audit.clone(), store);
     let confined = sandboxes.confined.clone();
     let daemon = build(&config, options, roots.clone(), sandboxes, token, kept);
@@ -346,7 +346,7 @@ impl Built {
         };
         daemon.draining.cancel();
         let end = async {
-            drain(&daemon, why, &close, moments).await;
+            drain(&daemon, why, &options.stdin_closed, &close, moments).await;
             // Of all that ran, the drain too.
             if let Some(exporting) = exporting {
                 exporting.finish(moments).await;

@@ -84,13 +84,15 @@ impl Signals {
         why
     }
 
-    /// Waits for the second one that asks for the end. One that came beside the end of stdin, or of the watched process, is the
-    /// first: it is of a frontend that does both.
+    /// Waits for the second one that asks for the end, or for one after which the system leaves no time. Where something else
+    /// began the end, the first signal after it is the first: a frontend ends stdin and sends a signal.
     pub async fn second(&mut self) {
         while self.asked < 2 {
-            // A closed terminal may send two.
-            if self.next().await != Caught::Hangup {
-                self.asked += 1;
+            match self.next().await {
+                Caught::End => self.asked += 1,
+                Caught::Hurry => return,
+                // A closed terminal may send two.
+                Caught::Hangup => {}
             }
         }
     }

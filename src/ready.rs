@@ -52,7 +52,8 @@ pub struct ReadyLine {
     /// The console page, where it is served; with the token in its fragment where one was made up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub console: Option<String>,
-    /// What the configuration has that does nothing, or not what it seems to; the log has it, too.
+    /// What the start found that cannot be used, and what the configuration has that does nothing, or not what it seems to; the
+    /// log has it, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -85,7 +86,7 @@ impl ReadyLine {
         }
     }
 
-    /// The same line with what the configuration's check warns of, without secrets.
+    /// The same line with what there is to warn of, without secrets.
     #[must_use]
     pub fn warning(mut self, warnings: &[String], redact: impl Fn(&str) -> String) -> Self {
         let short = |warning: &String| {
@@ -195,8 +196,9 @@ impl Fatal {
     /// Tells it once: a program that waits for the line gets one, with the log beside it, and a person a text, beside the log
     /// where that goes elsewhere.
     pub fn tell(&self, is_for_person: bool) {
+        let are_terminals = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
         // Where nobody reads it there is nobody to tell.
-        if is_for_person && std::io::stderr().is_terminal() {
+        if is_for_person && are_terminals {
             return complain(&self.text());
         }
         tracing::error!(code = self.code, hint = self.hint, "{self}");

@@ -74,6 +74,7 @@ async fn examine(machine: &Machine) -> Vec<Finding> {
     [
         configuration(machine),
         place::project(machine),
+        place::temporary(),
         sandbox,
         store,
         users,

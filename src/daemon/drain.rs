@@ -44,14 +44,24 @@ pub(super) async fn drained(daemon: &Daemon) {
 pub(super) async fn drain(
     daemon: &Daemon,
     why: Ending,
+    stdin_closed: &CancellationToken,
     close: &CancellationToken,
     moments: Duration,
 ) {
     let grace = daemon.services.config().shutdown_grace;
     let exchanges = &daemon.services.exchanges;
     exchanges.close();
-    if why.leaves_time() && tokio::time::timeout(grace, exchanges.wait()).await.is_err() {
-        tracing::info!(left = exchanges.len(), "exchanges are cancelled");
+    if why.leaves_time() {
+        tokio::select! {
+            () = exchanges.wait() => {}
+            () = tokio::time::sleep(grace) => {}
+            // Nobody waits for an answer any more.
+            () = stdin_closed.cancelled() => {}
+        }
+        let left = exchanges.len();
+        if left > 0 {
+            tracing::info!(left, "exchanges are cancelled");
+        }
     }
     sandbox::output::hurry();
     daemon.stop.cancel();

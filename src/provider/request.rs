@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::quirks::Quirks;
-use super::schema::{self, Dialect, wire_name};
+use super::schema::{self, Dialect};
 use super::{Request, ToolChoice};
 use crate::message::{Document, Notice, Part, Reply, ToolId, ToolSpec};
 
@@ -51,7 +51,7 @@ impl Serialize for Body {
         let mut map = serializer.serialize_map(None)?;
         for (name, value) in self.fields.as_object().into_iter().flatten() {
             match name.as_str() {
-                TOOLS => map.serialize_entry(TOOLS, &self.tools)?,
+                TOOLS if !self.tools.is_empty() => map.serialize_entry(TOOLS, &self.tools)?,
                 _ => map.serialize_entry(name, value)?,
             }
         }
@@ -91,15 +91,9 @@ pub(super) fn cache_key<'a>(request: &Request<'a>, quirks: &Quirks) -> Option<&'
     (quirks.prompt_cache_key && !request.cache_key.is_empty()).then_some(request.cache_key)
 }
 
-/// Describes a tool with its schema in `dialect`, in the form which other formats than Responses and Anthropic share.
+/// Returns a tool as `dialect` has it; adds to `notices`.
 pub(super) fn tool(tool: &ToolSpec, dialect: Dialect, notices: &mut Vec<Notice>) -> Arc<RawValue> {
-    let (text, notice) = schema::of_tool(tool, dialect, |schema| {
-        let mut function = json!({"name": wire_name(&tool.name), "description": tool.description});
-        set(&mut function, "parameters", schema);
-        let mut described = json!({"type": "function"});
-        set(&mut described, "function", function);
-        described
-    });
+    let (text, notice) = schema::of_tool(tool, dialect);
     notices.extend(notice);
     text
 }

@@ -16,12 +16,13 @@ mod tests;
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 pub(crate) use names::wire_name;
 
 use crate::message::{Notice, Severity, ToolSpec};
+use crate::provider::request::{set, without_nulls};
 
 /// Most schemas nested in one tool's, those that `$ref` brings in again included. The largest known of
 /// real servers have some hundreds.
@@ -79,15 +80,10 @@ pub(crate) fn normalise(schema: &Value, dialect: Dialect) -> Result<Value, Schem
     Ok(normal)
 }
 
-/// Returns a tool as `dialect` has it. `describe` puts the schema to send into the tool's description there: its own,
-/// normalised, or one that takes any object where that cannot be used, with a notice that says so. It has to make the same of the
-/// same tool: what it made is remembered.
-pub(crate) fn of_tool(
-    tool: &ToolSpec,
-    dialect: Dialect,
-    describe: impl FnOnce(Value) -> Value,
-) -> (Arc<RawValue>, Option<Notice>) {
-    let (text, problem) = memo::written(tool, dialect, describe);
+/// Returns a tool as `dialect` has it: with its own schema, normalised, or with one that takes any object where that cannot be
+/// used, and a notice that says so.
+pub(crate) fn of_tool(tool: &ToolSpec, dialect: Dialect) -> (Arc<RawValue>, Option<Notice>) {
+    let (text, problem) = memo::written(tool, dialect);
     let notice = problem.map(|problem| Notice {
         severity: Severity::Warning,
         code: "tool_schema_replaced".to_owned(),
@@ -97,6 +93,37 @@ pub(crate) fn of_tool(
         ),
     });
     (text, notice)
+}
+
+/// Describes a tool with this schema. Never strict: schemas of any origin do not keep to the strict subset.
+fn describe(tool: &ToolSpec, dialect: Dialect, schema: Value) -> Value {
+    let (name, description) = (wire_name(&tool.name), &tool.description);
+    match dialect {
+        Dialect::Anthropic => {
+            let description = Some(description).filter(|text| !text.trim().is_empty());
+            let mut described = json!({"name": name, "description": description});
+            set(&mut described, "input_schema", schema);
+            without_nulls(described)
+        }
+        Dialect::Responses => {
+            let mut described = json!({
+                "type": "function",
+                "name": name,
+                "description": description,
+                "parameters": null,
+                "strict": false,
+            });
+            set(&mut described, "parameters", schema);
+            described
+        }
+        Dialect::Chat | Dialect::Ollama | Dialect::Gemini => {
+            let mut function = json!({"name": name, "description": description});
+            set(&mut function, "parameters", schema);
+            let mut described = json!({"type": "function"});
+            set(&mut described, "function", function);
+            described
+        }
+    }
 }
 
 /// Returns what a `$ref` within the same document points to.

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
+use serde_json::{Map, Value};
 
 use super::Shared;
 use super::auth::Denied;
@@ -132,10 +134,11 @@ async fn drain(
     State(shared): State<Arc<Shared>>,
     Extension(grant): Extension<Arc<Grant>>,
     // Whatever its Content-Type: `curl -d` says that it is a form.
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Denied> {
     may_operate(&grant)?;
     let usual = shared.daemon.services.config().shutdown_grace;
+    let body = body.map_err(|problem| no_body(problem.status(), &problem.body_text()))?;
     let wanted = drain_wanted(&body)?;
     let within = wanted
         .within_ms
@@ -154,13 +157,21 @@ fn drain_wanted(body: &[u8]) -> Result<DrainWanted, Denied> {
     if body.is_empty() {
         return Ok(DrainWanted::default());
     }
-    serde_json::from_slice(body).map_err(|problem| Denied {
-        status: StatusCode::BAD_REQUEST,
+    // A list would be read as the fields in their order.
+    serde_json::from_slice::<Map<String, Value>>(body)
+        .and_then(|fields| serde_json::from_value(Value::Object(fields)))
+        .map_err(|problem| no_body(StatusCode::BAD_REQUEST, &problem.to_string()))
+}
+
+/// Returns the answer to a request to drain whose body is none.
+fn no_body(status: StatusCode, problem: &str) -> Denied {
+    Denied {
+        status,
         code: "invalid_body",
         message: format!(
             "the body is {{\"withinMs\": MILLISECONDS}}, or empty for shutdown.grace; nothing was begun: {problem}"
         ),
-    })
+    }
 }
 
 /// Adds sessions up by their users.

@@ -65,7 +65,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/ws", get(upgrade))
         .route("/acp", get(upgrade_to_acp))
         .route("/metrics", get(figures));
-    let with_token = admin::add_to(routes).layer(middleware::from_fn_with_state(
+    let routes = admin::add_to(routes).method_not_allowed_fallback(another_method);
+    let with_token = routes.layer(middleware::from_fn_with_state(
         Arc::clone(&shared),
         need_token,
     ));
@@ -74,18 +75,18 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route(mcp::CALLBACK, get(callback::callback))
         .route("/schema.json", get(protocol_schema))
         .route("/asyncapi.json", get(protocol_asyncapi))
-        .fallback(nothing_here)
-        .method_not_allowed_fallback(another_method);
+        .fallback(nothing_here);
     let from_here = match with_console {
         true => console::add_to(routes),
         false => routes,
     };
     from_here
+        .method_not_allowed_fallback(another_method)
         .layer(middleware::from_fn_with_state(
             Arc::clone(&shared),
             need_source,
         ))
-        .route("/healthz", get(|| async { "ok" }))
+        .route("/healthz", get(|| async { "ok" }).fallback(another_method))
         .layer((
             SetResponseHeaderLayer::if_not_present(
                 CACHE_CONTROL,
@@ -144,7 +145,7 @@ async fn nothing_here() -> Response {
 
 /// The header `Allow` is added by the router.
 async fn another_method() -> Response {
-    let message = "not with this method; the header `Allow` names those that are";
+    let message = "this method is not allowed here; the header `Allow` names those that are";
     refused(
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",

@@ -129,6 +129,7 @@ async fn how_long_a_drain_may_take_is_read_whatever_the_body_is_called() {
     };
     for wrong in [
         "{}}",
+        "[700]",
         r#"{"within": 5}"#,
         r#"{"withinMs": "5"}"#,
         r#"{"withinMs": -1}"#,

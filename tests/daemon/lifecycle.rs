@@ -98,6 +98,8 @@ async fn only_the_right_token_host_and_origin_get_in() {
         ("GET /ws?text=1&text=0", 400, "invalid_parameter"),
         ("POST /readyz", 405, "method_not_allowed"),
         ("DELETE /admin/drain", 405, "method_not_allowed"),
+        ("POST /healthz", 405, "method_not_allowed"),
+        ("POST /", 405, "method_not_allowed"),
         ("GET /nothing", 404, "not_found"),
     ] {
         let (got, answer) = http(&daemon, &format!("{line} HTTP/1.1\r\n{sent}")).await;
@@ -108,6 +110,8 @@ async fn only_the_right_token_host_and_origin_get_in() {
         let has_methods = answer.to_lowercase().contains("\r\nallow: ");
         assert_eq!(has_methods, status == 405, "{line}: {answer}");
     }
+    let (got, _) = http(&daemon, "DELETE /admin/drain HTTP/1.1\r\nHost: localhost").await;
+    assert_eq!(got, 401, "without a token");
     // The three ways to bring a token, over real handshakes.
     for (query, header) in [
         (String::new(), format!("Authorization: Bearer {token}")),

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! In full mode all three may be there before the command is known (`prepared`). Where it is not known yet that the program may
-//! begin, the worker has done all but to execute it when it waits for that.
+//! begin, the worker does all but the execution, and then waits at a pipe of the daemon's, its gate.
 //!
 //! Read `worker` for the layers, `supervisor` for how the tree ends, `namespaces` for the full mode.
 

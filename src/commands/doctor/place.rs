@@ -70,15 +70,7 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
         user_ids: machine.loaded.config.user_ids,
         ..sandbox::Settings::new(machine.sources.home.clone())
     };
-    let settings = settings.off_memory();
-    let temporary = &settings.temporary;
-    if let Some(why) = process::unwritable(temporary) {
-        let (shown, state) = (temporary.display(), State::Failed);
-        let text = format!("temporary files cannot be made in {shown} ({why}): commands will fail");
-        let advice = "set TMPDIR to a folder that is there and that the daemon may write";
-        return vec![found(state, &text).advise(advice)];
-    }
-    let sandbox = Sandbox::new(settings);
+    let sandbox = Sandbox::new(settings.off_memory());
     let report = sandbox.report().await;
     let layers = layers::layers(&report, &Facts::find());
     let caches = match report.mode {
@@ -87,6 +79,18 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
     };
     let user_ids = user_ids::user_ids(machine, &sandbox).await;
     [vec![mode(&report)], layers, caches, user_ids].concat()
+}
+
+/// Whether commands can have temporary files, where not.
+pub(super) fn temporary() -> Vec<Finding> {
+    let folder = sandbox::Settings::new(None).off_memory().temporary;
+    let found = process::unwritable(&folder).map(|why| {
+        let shown = folder.display();
+        let text = format!("{shown} cannot be written ({why}): commands will fail");
+        Finding::new("temporary", State::Failed, text)
+            .advise("set TMPDIR to a folder that is there and that the daemon may write")
+    });
+    found.into_iter().collect()
 }
 
 /// What confines commands, in all.

@@ -5,21 +5,19 @@
 //! "Responses: requests").
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::decode::WIRE;
-use crate::message::{Document, Message, Notice, PDF, Part, Reply, ToolId, ToolResult, ToolSpec};
+use crate::message::{Document, Message, Notice, PDF, Part, Reply, ToolId, ToolResult};
 use crate::provider::json::string;
 use crate::provider::output;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::request::{
     Body, CallIds, IMAGE_OMITTED, WriteDocument, cache_key, offered_tools, own_items, parts, raw,
-    result_text, set, split, temperature, without_nulls,
+    result_text, set, split, temperature, tool, without_nulls,
 };
-use crate::provider::schema::{self, Dialect, wire_name};
+use crate::provider::schema::{Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 /// Builds the body for the instance `provider`, whose own replies go back as they came. Adds to `notices`.
@@ -29,7 +27,9 @@ pub(in crate::provider) fn body(
     provider: &str,
     notices: &mut Vec<Notice>,
 ) -> Body {
-    let tools = offered_tools(request, quirks, |spec| tool(spec, notices));
+    let tools = offered_tools(request, quirks, |spec| {
+        tool(spec, Dialect::Responses, notices)
+    });
     let may_not_call = !tools.is_empty() && request.tool_choice == ToolChoice::None;
     let (tools, tool_choice) = match output::by_tool(request, quirks) {
         Some(schema) => {
@@ -79,23 +79,6 @@ fn answer_tool(schema: &Value) -> Value {
         "parameters": schema,
         "strict": false,
     })
-}
-
-/// A tool, never strict: schemas of any origin do not keep to the strict subset.
-fn tool(tool: &ToolSpec, notices: &mut Vec<Notice>) -> Arc<RawValue> {
-    let (text, notice) = schema::of_tool(tool, Dialect::Responses, |schema| {
-        let mut described = json!({
-            "type": "function",
-            "name": wire_name(&tool.name),
-            "description": tool.description,
-            "parameters": null,
-            "strict": false,
-        });
-        set(&mut described, "parameters", schema);
-        described
-    });
-    notices.extend(notice);
-    text
 }
 
 fn reasoning(request: &Request<'_>, quirks: &Quirks) -> Option<Value> {

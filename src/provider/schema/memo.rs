@@ -8,11 +8,11 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{Dialect, SchemaProblem, normalise};
+use super::{Dialect, SchemaProblem, describe, normalise};
 use crate::message::ToolSpec;
 use crate::provider::request::raw;
 
-/// Most tools that are remembered, each for each wire format: those of a dozen servers.
+/// Most tools that are remembered, each for each wire format: those of a dozen servers, some KB each.
 const MAX_KNOWN: usize = 1024;
 
 static KNOWN: LazyLock<Mutex<HashMap<Key, Written>>> = LazyLock::new(Mutex::default);
@@ -29,12 +29,8 @@ struct Written {
     problem: Option<SchemaProblem>,
 }
 
-/// Returns a tool with its schema in `dialect`, written down once, and why that schema is none of its own.
-pub(super) fn written(
-    tool: &ToolSpec,
-    dialect: Dialect,
-    describe: impl FnOnce(Value) -> Value,
-) -> (Arc<RawValue>, Option<SchemaProblem>) {
+/// Returns a tool as `dialect` has it, written down once, and why its schema is none of its own.
+pub(super) fn written(tool: &ToolSpec, dialect: Dialect) -> (Arc<RawValue>, Option<SchemaProblem>) {
     let key = (Arc::as_ptr(&tool.input_schema).addr(), dialect);
     if let Some(known) = KNOWN.lock().get(&key)
         && (&known.name, &known.description) == (&tool.name, &tool.description)
@@ -45,12 +41,12 @@ pub(super) fn written(
         Ok(schema) => (schema, None),
         Err(problem) => (json!({"type": "object", "properties": {}}), Some(problem)),
     };
-    let text = raw(&describe(schema));
+    let text = raw(&describe(tool, dialect, schema));
     let mut known = KNOWN.lock();
     if known.len() >= MAX_KNOWN {
         known.retain(|_, written| written.schema.strong_count() > 0);
     }
-    if known.len() < MAX_KNOWN {
+    if known.len() < MAX_KNOWN || known.contains_key(&key) {
         let written = Written {
             schema: Arc::downgrade(&tool.input_schema),
             name: tool.name.clone(),
@@ -70,11 +66,6 @@ mod tests {
     use super::*;
     use crate::provider::testing::tools;
 
-    /// Returns a tool of this schema, written as the schema alone.
-    fn schema_of(tool: &ToolSpec, dialect: Dialect) -> (Arc<RawValue>, Option<SchemaProblem>) {
-        written(tool, dialect, |schema| schema)
-    }
-
     fn with_schema(schema: Value) -> ToolSpec {
         ToolSpec {
             input_schema: Arc::new(schema),
@@ -88,10 +79,11 @@ mod tests {
             json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "string"}}}),
         );
         for dialect in [Dialect::Anthropic, Dialect::Gemini] {
-            let (first, _) = schema_of(&known, dialect);
+            let (first, _) = written(&known, dialect);
             let normal = normalise(&known.input_schema, dialect).unwrap();
-            assert_eq!(first.get(), normal.to_string());
-            assert!(Arc::ptr_eq(&first, &schema_of(&known, dialect).0));
+            let described = describe(&known, dialect, normal);
+            assert_eq!(first.get(), described.to_string());
+            assert!(Arc::ptr_eq(&first, &written(&known, dialect).0));
         }
         // The same schema under another name, and with other words.
         for other in [
@@ -100,28 +92,27 @@ mod tests {
                 ..known.clone()
             },
             ToolSpec {
-                description: "other".to_owned(),
+                description: "another".to_owned(),
                 ..known
             },
         ] {
-            let name = json!([other.name, other.description]);
-            let (text, _) = written(&other, Dialect::Anthropic, |_| name.clone());
-            assert_eq!(text.get(), name.to_string());
+            let (text, _) = written(&other, Dialect::Anthropic);
+            assert!(text.get().contains("other"), "{text}");
+            assert!(Arc::ptr_eq(&text, &written(&other, Dialect::Anthropic).0));
         }
         for number in 0..3 * MAX_KNOWN {
             let tool =
                 with_schema(json!({"type": "object", "properties": {format!("p{number}"): {}}}));
-            assert_eq!(
-                schema_of(&tool, Dialect::Chat).0.get(),
-                normalise(&tool.input_schema, Dialect::Chat)
-                    .unwrap()
-                    .to_string()
-            );
+            let normal = normalise(&tool.input_schema, Dialect::Chat).unwrap();
+            let described = describe(&tool, Dialect::Chat, normal);
+            let (text, _) = written(&tool, Dialect::Chat);
+            assert_eq!(text.get(), described.to_string());
         }
+        assert!(KNOWN.lock().len() <= MAX_KNOWN);
         let none = with_schema(json!({"type": "string"}));
         for _ in 0..2 {
-            let (text, problem) = schema_of(&none, Dialect::Chat);
-            assert_eq!(text.get(), r#"{"type":"object","properties":{}}"#);
+            let (text, problem) = written(&none, Dialect::Chat);
+            assert!(text.get().contains(r#"{"type":"object","properties":{}}"#));
             assert_eq!(problem, Some(SchemaProblem::NotAnObject));
         }
     }

@@ -282,15 +282,16 @@ fn a_tool_with_a_hopeless_schema_is_offered_without_one() {
         danger_level: DangerLevel::Dangerous,
         origin: "mcp:x".to_owned(),
     };
-    let (schema, notice) = of_tool(&tool, Dialect::Anthropic, |schema| schema);
-    assert_eq!(schema.get(), r#"{"type":"object","properties":{}}"#);
+    let (text, notice) = of_tool(&tool, Dialect::Anthropic);
+    let schema = r#""input_schema":{"type":"object","properties":{}}"#;
+    assert!(text.get().contains(schema), "{text}");
     let message = notice.unwrap().message;
     assert!(
         message.contains("mcp__x__y") && message.contains("mcp:x"),
         "{message}"
     );
     tool.input_schema = json!({}).into();
-    let (_, notice) = of_tool(&tool, Dialect::Anthropic, |schema| schema);
+    let (_, notice) = of_tool(&tool, Dialect::Anthropic);
     assert_eq!(notice, None);
 }
 

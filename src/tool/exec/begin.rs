@@ -72,20 +72,29 @@ impl Exec {
         }
         // It begins when it is known that it does, and all is looked at that it may change.
         let (tell, may_begin) = oneshot::channel();
+        let (tell_seen, seen) = oneshot::channel();
         let wait = async {
-            let (before, (known, is_fresh)) = tokio::join!(self.before(changes), known(run));
+            let before = async {
+                let before = self.before(changes).await;
+                tell_seen.send(()).unwrap_or_default();
+                before
+            };
+            let (before, (known, is_fresh)) = tokio::join!(before, known(run));
             tell.send(known.is_ok() && is_fresh).unwrap_or_default();
             (before, known)
         };
         let may_begin = may_begin.map(|told| told.unwrap_or(false)).shared();
-        let first = self.attempt(command, mode, asks, may_begin, run);
+        let seen = seen.map(drop).shared();
+        let first = self.attempt(command, mode, asks, (seen.clone(), may_begin), run);
         let ((before, known), mut started) = tokio::join!(wait, first);
         if let Err(unrun) = known {
             return Err(Box::new((*unrun, None)));
         }
         if matches!(started, Err(NotStarted::Stale)) {
             let at_once = std::future::ready(true);
-            started = self.attempt(command, mode, asks, at_once, run).await;
+            started = self
+                .attempt(command, mode, asks, (seen, at_once), run)
+                .await;
         }
         let failed = match started {
             Ok((process, questions)) => {
@@ -102,16 +111,17 @@ impl Exec {
         Err(Box::new((Output::error(failed), before.tree)))
     }
 
-    /// Looks for what is to be hidden from a program, and starts it once it may begin.
+    /// Looks for what is to be hidden from a program, and starts it once it may begin. From when `seen` is over, it is prepared,
+    /// for which names that git reads are taken in the project.
     async fn attempt(
         &self,
         command: &mut Command,
         mode: Mode,
         asks: bool,
-        may_begin: impl Future<Output = bool> + Clone,
+        (seen, may_begin): (impl Future<Output = ()>, impl Future<Output = bool> + Clone),
         run: &Run<'_>,
     ) -> Result<(Process, mpsc::Receiver<HostQuestion>), NotStarted> {
-        let covered = self.cover(command, mode).await;
+        let (covered, ()) = tokio::join!(self.cover(command, mode), seen);
         covered.map_err(NotStarted::Failed)?;
         if command.git >= GitAccess::Create {
             // It is nothing but git, which sees what it tracks, and no home in which a command may have left settings.

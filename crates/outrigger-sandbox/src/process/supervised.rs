@@ -187,6 +187,11 @@ async fn start(
     let gate = match may_begin.as_mut().now_or_never() {
         Some(true) => None,
         Some(false) => return Err(SpawnError::Unwanted),
+        // What changes in a repository from here on is put back at the end.
+        None if is_watched(command, mode) => match may_begin.as_mut().await {
+            true => None,
+            false => return Err(SpawnError::Unwanted),
+        },
         // Until it is known that it may, all is done but to execute it.
         None => Some(io::pipe().map_err(SpawnError::Helper)?),
     };
@@ -366,12 +371,14 @@ async fn protection(
 /// the user changes it meanwhile.
 async fn watch(shared: &Shared, command: &Command, mode: Mode) -> Watch {
     let watches = &shared.state.watches;
-    match mode {
-        Mode::Fallback | Mode::Limits if command.git != GitAccess::ExistingReadOnly => {
-            watches.begin(&command.read_write, &command.held).await
-        }
-        _ => Watch::default(),
+    match is_watched(command, mode) {
+        true => watches.begin(&command.read_write, &command.held).await,
+        false => Watch::default(),
     }
+}
+
+fn is_watched(command: &Command, mode: Mode) -> bool {
+    matches!(mode, Mode::Fallback | Mode::Limits) && command.git != GitAccess::ExistingReadOnly
 }
 
 /// Returns a new pod of a user's, or of the daemon's own.

@@ -70,11 +70,11 @@ struct Running {
     is_tidy: bool,
 }
 
-/// As long as it is there, the program may wait at its gate: only then its time to start begins.
+/// Held while the program may wait at its gate. The time that it has to start begins when this is dropped.
 #[derive(Debug)]
 pub(super) struct Waits(#[expect(dead_code, reason = "dropping it says it")] oneshot::Sender<()>);
 
-/// Has a task attend to a helper; what is returned second says whether the program runs.
+/// Has a task attend to a helper. Returns the way to it, what says whether the program runs, and what is held while it waits.
 pub(super) fn begin(
     socket: UnixStream,
     cleanup: Cleanup,
