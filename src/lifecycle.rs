@@ -46,7 +46,8 @@ impl Ending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caught {
     End,
-    /// SIGHUP: the terminal is gone, or somebody wants the configuration to be read again. Windows has no such event.
+    /// SIGHUP: the terminal is gone, or somebody wants the configuration to be read again.
+    #[cfg_attr(windows, expect(dead_code, reason = "Windows has no such event"))]
     Hangup,
     /// The console's window is closed, or the session or the machine ends.
     #[cfg_attr(unix, expect(dead_code, reason = "Unix has no such event"))]
