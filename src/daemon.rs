@@ -174,11 +174,11 @@ async fn serve(
 ///
 /// [`Fatal`] where it cannot start.
 pub async fn run_agent(config: Config, mut options: Options) -> Result<Outcome, Fatal> {
+    // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
+    let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
     let mut signals = catch_signals()?;
     let sandboxes = Sandboxes::new(&config, options.home.as_deref(), options.zygote.take()).await;
     let confined = sandboxes.confined.clone();
-    // Nobody is let in by it, and nothing listens; what the daemon is built of wants one.
-    let (token, _) = token(None, SocketAddr::from(([127, 0, 0, 1], 0)))?;
     let start = assemble(config, &mut options, sandboxes, (&token, None));
     let Some(built) = started(start, &mut signals, &confined).await? else {
         return Ok(Outcome::Kept);
@@ -230,10 +230,11 @@ async fn assemble(
 ) -> Result<Built, Fatal> {
     options.redactor.add(token.expose_secret());
     let roots = folders::roots(&config, options.home.as_deref());
+    let temporary = sandbox::Settings::new(None).off_memory().temporary;
     if let Ok(roots) = &roots {
-        folders::keep_apart_temporary(roots)?;
+        folders::keep_apart_temporary(&temporary, roots)?;
     }
-    let mut warnings = folders::unwritable(roots.as_deref().ok());
+    let mut warnings = folders::unwritable(&temporary, roots.as_deref().ok());
     for warning in &warnings {
         tracing::warn!("{warning}");
     }

@@ -200,6 +200,9 @@ fn secret_values(
     found
 }
 
+/// What to do where temporary files cannot be made.
+pub const SET_TMPDIR: &str = "set TMPDIR to a folder that is there and that the daemon may write";
+
 /// Why this process cannot make files in a folder; `None` where it can.
 ///
 /// The system is asked, nothing is tried: no file is to be left behind in somebody's project.

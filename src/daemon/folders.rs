@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::{Config, central};
-use crate::process;
+use crate::process::{self, SET_TMPDIR};
 use crate::ready::Fatal;
-use crate::sandbox;
 use crate::sandbox::paths::{Reach, RootName, Roots};
 
 /// Opens the folders of the daemon's own project; says why there is none.
@@ -27,8 +26,7 @@ pub(super) fn roots(config: &Config, home: Option<&Path>) -> Result<Arc<Roots>, 
 }
 
 /// Refuses temporary files in a root: there the commands of a conversation would reach the homes of others.
-pub(super) fn keep_apart_temporary(roots: &Roots) -> Result<(), Fatal> {
-    let temporary = sandbox::Settings::new(None).off_memory().temporary;
+pub(super) fn keep_apart_temporary(temporary: &Path, roots: &Roots) -> Result<(), Fatal> {
     let own = [RootName::Project, RootName::Central];
     if own
         .iter()
@@ -46,11 +44,10 @@ pub(super) fn keep_apart_temporary(roots: &Roots) -> Result<(), Fatal> {
 }
 
 /// Returns what would show only when a tool fails: which folders cannot be written.
-pub(super) fn unwritable(roots: Option<&Roots>) -> Vec<String> {
-    let temporary = sandbox::Settings::new(None).off_memory().temporary;
-    let temporary = process::unwritable(&temporary).map(|why| {
+pub(super) fn unwritable(temporary: &Path, roots: Option<&Roots>) -> Vec<String> {
+    let temporary = process::unwritable(temporary).map(|why| {
         format!(
-            "temporary files cannot be made in {} ({why}): commands will fail; set TMPDIR to a folder that is there and that the daemon may write",
+            "temporary files cannot be made in {} ({why}): commands will fail; {SET_TMPDIR}",
             temporary.display()
         )
     });

@@ -9,9 +9,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::quirks::Quirks;
-use super::schema::{self, Dialect};
 use super::{Request, ToolChoice};
-use crate::message::{Document, Notice, Part, Reply, ToolId, ToolSpec};
+use crate::message::{Document, Part, Reply, ToolId, ToolSpec};
 
 /// What stands for an image that the model cannot see.
 pub(super) const IMAGE_OMITTED: &str = "[image omitted: the model does not see images]";
@@ -89,13 +88,6 @@ pub(super) fn temperature(request: &Request<'_>, quirks: &Quirks) -> Option<f64>
 
 pub(super) fn cache_key<'a>(request: &Request<'a>, quirks: &Quirks) -> Option<&'a str> {
     (quirks.prompt_cache_key && !request.cache_key.is_empty()).then_some(request.cache_key)
-}
-
-/// Returns a tool as `dialect` has it; adds to `notices`.
-pub(super) fn tool(tool: &ToolSpec, dialect: Dialect, notices: &mut Vec<Notice>) -> Arc<RawValue> {
-    let (text, notice) = schema::of_tool(tool, dialect);
-    notices.extend(notice);
-    text
 }
 
 /// Returns the items of a reply that the same provider instance and model made in the same format.

@@ -81,18 +81,22 @@ pub(crate) fn normalise(schema: &Value, dialect: Dialect) -> Result<Value, Schem
 }
 
 /// Returns a tool as `dialect` has it: with its own schema, normalised, or with one that takes any object where that cannot be
-/// used, and a notice that says so.
-pub(crate) fn of_tool(tool: &ToolSpec, dialect: Dialect) -> (Arc<RawValue>, Option<Notice>) {
+/// used, which is added to `notices`.
+pub(crate) fn of_tool(
+    tool: &ToolSpec,
+    dialect: Dialect,
+    notices: &mut Vec<Notice>,
+) -> Arc<RawValue> {
     let (text, problem) = memo::written(tool, dialect);
-    let notice = problem.map(|problem| Notice {
+    notices.extend(problem.map(|problem| Notice {
         severity: Severity::Warning,
         code: "tool_schema_replaced".to_owned(),
         message: format!(
             "the schema of tool \"{}\" ({}) cannot be sent: {problem}; the model is not told what input it takes",
             tool.name, tool.origin
         ),
-    });
-    (text, notice)
+    }));
+    text
 }
 
 /// Describes a tool with this schema. Never strict: schemas of any origin do not keep to the strict subset.

@@ -12,7 +12,7 @@ use super::layers::{self, Facts};
 use super::user_ids;
 use crate::commands::{ProgramSearch, healthcheck};
 use crate::config::{McpTransport, SandboxPolicy};
-use crate::process;
+use crate::process::{self, SET_TMPDIR};
 use crate::sandbox::programs::find;
 use crate::sandbox::{self, Mode, Sandbox, SandboxReport, caches};
 
@@ -87,8 +87,7 @@ pub(super) fn temporary() -> Vec<Finding> {
     let found = process::unwritable(&folder).map(|why| {
         let shown = folder.display();
         let text = format!("{shown} cannot be written ({why}): commands will fail");
-        Finding::new("temporary", State::Failed, text)
-            .advise("set TMPDIR to a folder that is there and that the daemon may write")
+        Finding::new("temporary", State::Failed, text).advise(SET_TMPDIR)
     });
     found.into_iter().collect()
 }

@@ -16,8 +16,8 @@ use super::thinking::Plan;
 use crate::message::{Message, Notice, Part};
 use crate::provider::notices::{documents_left_out, images_left_out};
 use crate::provider::output;
-use crate::provider::request::{Body, raw, set, tool, without_nulls};
-use crate::provider::schema::{Dialect, wire_name};
+use crate::provider::request::{Body, raw, set, without_nulls};
+use crate::provider::schema::{self, Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 /// All that a body is made from besides the request itself.
@@ -173,7 +173,7 @@ fn tools(request: &Request<'_>) -> (Vec<Arc<RawValue>>, Vec<Notice>) {
         return (called(request.messages), Vec::new());
     }
     let mut notices = Vec::new();
-    let described = |it| tool(it, Dialect::Anthropic, &mut notices);
+    let described = |it| schema::of_tool(it, Dialect::Anthropic, &mut notices);
     let tools = request.tools.iter().map(described).collect();
     (tools, notices)
 }

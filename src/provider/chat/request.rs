@@ -9,7 +9,8 @@ use super::history;
 use crate::message::{Notice, Thinking};
 use crate::provider::output;
 use crate::provider::quirks::{Quirks, ThinkingDialect};
-use crate::provider::request::{Body, cache_key, offered_tools, raw, set, temperature, tool};
+use crate::provider::request::{Body, cache_key, offered_tools, raw, set, temperature};
+use crate::provider::schema;
 use crate::provider::{Request, ToolChoice};
 
 /// Builds the body for the instance `provider`, whose own replies go back as they came. Adds to `notices`.
@@ -19,7 +20,9 @@ pub(in crate::provider) fn body(
     provider: &str,
     notices: &mut Vec<Notice>,
 ) -> Body {
-    let tools = offered_tools(request, quirks, |spec| tool(spec, quirks.schemas, notices));
+    let tools = offered_tools(request, quirks, |spec| {
+        schema::of_tool(spec, quirks.schemas, notices)
+    });
     let (tools, tool_choice) = match output::by_tool(request, quirks) {
         Some(schema) => {
             let choice = || json!({"type": "function", "function": {"name": output::NAME}});

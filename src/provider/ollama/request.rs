@@ -11,8 +11,8 @@ use super::decode::WIRE;
 use super::models::Facts;
 use crate::message::{Effort, Message, Notice, Part, Reply, Thinking, ToolCall, ToolResult};
 use crate::provider::notices::{documents_left_out, images_left_out, no_tools};
-use crate::provider::request::{Body, own_items, result_text, set, split, tool, without_nulls};
-use crate::provider::schema::{Dialect, wire_name};
+use crate::provider::request::{Body, own_items, result_text, set, split, without_nulls};
+use crate::provider::schema::{self, Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Target<'_> {
         let mut tools = Vec::new();
         if self.has_tools(request) {
             let offered = request.tools.iter();
-            tools.extend(offered.map(|spec| tool(spec, Dialect::Ollama, &mut notices)));
+            tools.extend(offered.map(|spec| schema::of_tool(spec, Dialect::Ollama, &mut notices)));
         } else if wants_tools(request) {
             notices.push(no_tools(request.model));
         }

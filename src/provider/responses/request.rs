@@ -15,9 +15,9 @@ use crate::provider::output;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::request::{
     Body, CallIds, IMAGE_OMITTED, WriteDocument, cache_key, offered_tools, own_items, parts, raw,
-    result_text, set, split, temperature, tool, without_nulls,
+    result_text, set, split, temperature, without_nulls,
 };
-use crate::provider::schema::{Dialect, wire_name};
+use crate::provider::schema::{self, Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 /// Builds the body for the instance `provider`, whose own replies go back as they came. Adds to `notices`.
@@ -28,7 +28,7 @@ pub(in crate::provider) fn body(
     notices: &mut Vec<Notice>,
 ) -> Body {
     let tools = offered_tools(request, quirks, |spec| {
-        tool(spec, Dialect::Responses, notices)
+        schema::of_tool(spec, Dialect::Responses, notices)
     });
     let may_not_call = !tools.is_empty() && request.tool_choice == ToolChoice::None;
     let (tools, tool_choice) = match output::by_tool(request, quirks) {

@@ -282,17 +282,18 @@ fn a_tool_with_a_hopeless_schema_is_offered_without_one() {
         danger_level: DangerLevel::Dangerous,
         origin: "mcp:x".to_owned(),
     };
-    let (text, notice) = of_tool(&tool, Dialect::Anthropic);
+    let mut notices = Vec::new();
+    let text = of_tool(&tool, Dialect::Anthropic, &mut notices);
     let schema = r#""input_schema":{"type":"object","properties":{}}"#;
     assert!(text.get().contains(schema), "{text}");
-    let message = notice.unwrap().message;
+    let message = notices.remove(0).message;
     assert!(
         message.contains("mcp__x__y") && message.contains("mcp:x"),
         "{message}"
     );
     tool.input_schema = json!({}).into();
-    let (_, notice) = of_tool(&tool, Dialect::Anthropic);
-    assert_eq!(notice, None);
+    of_tool(&tool, Dialect::Anthropic, &mut notices);
+    assert_eq!(notices, []);
 }
 
 proptest::proptest! {

@@ -70,11 +70,8 @@ struct Running {
     is_tidy: bool,
 }
 
-/// Held while the program may wait at its gate. The time that it has to start begins when this is dropped.
-#[derive(Debug)]
-pub(super) struct Waits(#[expect(dead_code, reason = "dropping it says it")] oneshot::Sender<()>);
-
-/// Has a task attend to a helper. Returns the way to it, what says whether the program runs, and what is held while it waits.
+/// Has a task attend to a helper. Returns the way to it, what says whether the program runs, and a guard that is held while the
+/// program waits at its gate: the time that it has to start begins when that is dropped.
 pub(super) fn begin(
     socket: UnixStream,
     cleanup: Cleanup,
@@ -83,7 +80,11 @@ pub(super) fn begin(
     quota: Option<quota::Watch>,
     surroundings: (Option<Pod>, Option<DropGuard>),
     next: Option<Plan>,
-) -> (Tree, oneshot::Receiver<Result<Layers, SpawnError>>, Waits) {
+) -> (
+    Tree,
+    oneshot::Receiver<Result<Layers, SpawnError>>,
+    DropGuard,
+) {
     let (notices, requests) = socket.into_split();
     let running = Running {
         helper: None,
@@ -105,9 +106,10 @@ pub(super) fn begin(
         known: running.known.subscribe(),
     };
     let (sender, started) = oneshot::channel();
-    let (waits, gate_opened) = oneshot::channel();
+    let gate_opened = CancellationToken::new();
+    let waits = gate_opened.clone().drop_guard();
     tokio::spawn(running.attend(sender, tree.killed.clone(), gate_opened));
-    (tree, started, Waits(waits))
+    (tree, started, waits)
 }
 
 impl Running {
@@ -115,10 +117,10 @@ impl Running {
         mut self,
         started: oneshot::Sender<Result<Layers, SpawnError>>,
         killed: CancellationToken,
-        gate_opened: oneshot::Receiver<()>,
+        gate_opened: CancellationToken,
     ) {
         let too_long = async {
-            gate_opened.await.unwrap_or_default();
+            gate_opened.cancelled().await;
             sleep(START_PATIENCE).await;
         };
         let outcome = tokio::select! {
