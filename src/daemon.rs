@@ -298,10 +298,6 @@ impl Built {
             confined,
             exporting,
         } = self;
-        // Off the way to ready: it opens the file of sessions, unless somebody had something to write there already.
-        if let (Some(store), Some(config)) = (&daemon.store, &daemon.services.config().store) {
-            files::limit(store, config, &daemon.notices, &daemon.updates);
-        }
         // Off the way to ready: each takes as long as it takes.
         daemon.mcp.start(&daemon.services.config().mcp.servers);
         // Off the way to ready: an Ollama that nobody configured.
@@ -315,9 +311,16 @@ impl Built {
         if let Ok(roots) = roots {
             daemon.tasks.spawn_blocking(move || roots.sweep());
         }
-        // Not among the tasks that are waited for: they end with the process, and the next start removes what is left.
+        // Not among the tasks that are waited for: they end with the process, and the next start does what is left.
+        let limited = Arc::clone(&daemon);
         tokio::spawn(async move {
             confined.report().await;
+            // Off the way of the first session, which waits for the report: it opens the file of sessions, unless somebody had
+            // something to write there already.
+            if let (Some(store), Some(config)) = (&limited.store, &limited.services.config().store)
+            {
+                files::limit(store, config, &limited.notices, &limited.updates);
+            }
             confined.sweep().await;
         });
         tokio::spawn(sandbox::take_in_orphans());

@@ -173,6 +173,14 @@ pub enum Network {
     Host(Ports),
 }
 
+impl Network {
+    /// Returns whether it is a namespace of the command's or its pod's, where there are namespaces.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_own(&self) -> bool {
+        !matches!(self, Self::Host(_))
+    }
+}
+
 /// TCP ports that a command may connect to. The daemon's own is always taken out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ports {

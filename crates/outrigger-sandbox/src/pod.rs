@@ -212,11 +212,15 @@ impl Pod {
         outside: Option<Outside>,
     ) -> Result<&Namespaces, SpawnError> {
         let make = || async {
-            let folders = self.made().await?;
-            let caches = self.0.settings.caches.iter().enumerate();
-            let overlays =
-                caches.map(|(number, cache)| Folders::overlay(&folders.place, number, cache));
-            Namespaces::make(&self.0.helpers, overlays.collect(), outside).await
+            let caches = &self.0.settings.caches;
+            let mut overlays = Vec::new();
+            // They alone lie in the folders.
+            if !caches.is_empty() {
+                let place = &self.made().await?.place;
+                let caches = caches.iter().enumerate();
+                overlays.extend(caches.map(|(number, it)| Folders::overlay(place, number, it)));
+            }
+            Namespaces::make(&self.0.helpers, overlays, outside).await
         };
         self.0.namespaces.get_or_try_init(make).await
     }

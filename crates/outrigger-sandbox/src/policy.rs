@@ -15,7 +15,7 @@ use super::git::Placeholder;
 use super::ids::IdRange;
 use super::layers::{Layers, SetupError};
 use super::process::Reached;
-use super::{Command, Exit, Mode, Network};
+use super::{Command, Exit, Mode};
 
 /// Asks the helper to send SIGTERM to every process of the command.
 pub(super) const TERMINATE: u8 = b'T';
@@ -242,7 +242,7 @@ pub(super) struct Policy {
 impl Policy {
     /// Returns whether the command's network is a namespace of its own, with a loopback and no way out.
     pub(super) fn has_own_network(&self) -> bool {
-        self.mode == Mode::Full && !matches!(self.command.network, Network::Host(_))
+        self.mode == Mode::Full && self.command.network.is_own()
     }
 
     /// Returns what a helper can make ready before it knows the command: of two commands for which this is the same, the

@@ -136,17 +136,28 @@ async fn start(
         }
     };
     let outside = users::outside(shared, command, mode, purpose)?;
-    // Each of them waits for a thread that looks at files.
-    let (closed, places, repositories, folders, group, names, ready) = tokio::join!(
+    let namespaces = async {
+        match pod {
+            Some(pod) if mode == Mode::Full && command.network.is_own() => {
+                // In a box, for the compiler: it counts how deep futures are within each other.
+                Box::pin(pod.namespaces(outside)).await.map(Some)
+            }
+            _ => Ok(None),
+        }
+    };
+    // Each of them waits for a thread that looks at files, or for a helper.
+    let (closed, places, repositories, folders, namespaces, group, names, ready) = tokio::join!(
         closed,
         places::open(command),
         repositories(shared, command, mode),
         folders,
+        namespaces,
         make_group(shared, command, is_run && mode > Mode::None),
         about_names(&command.network),
         current(ready),
     );
     let (places, (references, protection), folders) = (places?, repositories?, folders?);
+    let namespaces = namespaces?;
     let (folders, quota) = folders.unzip();
     let private_tmp = match folders {
         Some(_) => None,
@@ -159,10 +170,6 @@ async fn start(
     if let Some(folders) = folders {
         share(&mut policy, folders);
     }
-    let namespaces = match pod {
-        Some(pod) if policy.has_own_network() => Some(pod.namespaces(outside).await?),
-        _ => None,
-    };
     policy.joins = namespaces.map(Namespaces::joined);
     policy.caches = namespaces.map_or_else(Vec::new, |it| it.caches().to_vec());
     let attended = match namespaces {
