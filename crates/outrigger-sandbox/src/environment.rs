@@ -16,13 +16,22 @@ pub fn is_secret(name: &str, value: &str) -> bool {
 }
 
 /// Passed on unless the value may hold a secret, as the address of a proxy may.
-const PASSED: [&str; 18] = [
+const PASSED: [&str; 10] = [
     "LANG",
     "LANGUAGE",
     "TZ",
     "USER",
     "LOGNAME",
     "HOME",
+    "NODE_ENV",
+    "NODE_EXTRA_CA_CERTS",
+    "RUSTUP_TOOLCHAIN",
+    "GOFLAGS",
+];
+
+/// Passed on likewise, but not to what has a network of its own: no proxy is there, and one would be asked for what listens on its
+/// loopback.
+pub(crate) const PROXIES: [&str; 8] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "NO_PROXY",
@@ -31,10 +40,6 @@ const PASSED: [&str; 18] = [
     "https_proxy",
     "no_proxy",
     "all_proxy",
-    "NODE_ENV",
-    "NODE_EXTRA_CA_CERTS",
-    "RUSTUP_TOOLCHAIN",
-    "GOFLAGS",
 ];
 
 /// The same on Windows, where programs take no notice of case, and hardly one works without the first of them.
@@ -156,8 +161,10 @@ impl System {
         let toolchain = TOOLCHAINS.contains(&name);
         match self {
             Self::Unix => {
-                let listed =
-                    PASSED.contains(&name) || name.starts_with("LC_") || toolchain && is_readable();
+                let listed = PASSED.contains(&name)
+                    || PROXIES.contains(&name)
+                    || name.starts_with("LC_")
+                    || toolchain && is_readable();
                 listed.then(|| name.to_owned())
             }
             // Nothing keeps a command there from reading where they are.
@@ -166,6 +173,7 @@ impl System {
                 .chain(
                     PASSED
                         .iter()
+                        .chain(&PROXIES)
                         .filter(|name| !name.starts_with(char::is_lowercase)),
                 )
                 .chain(&TOOLCHAINS)

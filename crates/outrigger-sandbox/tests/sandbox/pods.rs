@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use outrigger_sandbox::Mode;
+use outrigger_sandbox::{Mode, Network, Ports};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 
 use crate::support::{World, eventually, finish, in_pod, is_empty, output, run};
@@ -303,5 +303,28 @@ async fn a_call_of_listen_does_what_it_does_elsewhere() {
             told.insert(port);
         }
         assert_eq!(told.len(), ports, "{line}: {told:?}");
+    }
+}
+
+/// A client would ask the proxy of the machine for what listens on the command's own loopback.
+#[tokio::test]
+async fn what_has_a_network_of_its_own_knows_no_proxy_of_the_machine() {
+    let world = World::new();
+    let proxy = "http://127.0.0.1:7890";
+    for (mode, network, knows) in [
+        (Mode::Full, Network::Off, false),
+        (Mode::Full, Network::Outgoing(Ports::Any), false),
+        (Mode::Full, Network::Host(Ports::Any), true),
+        (Mode::Fallback, Network::Outgoing(Ports::Any), true),
+    ] {
+        let sandbox = world.sandbox(mode);
+        let mut command = in_pod(&world, &sandbox.pod(), "env | grep -ci _proxy=");
+        command.network = network.clone();
+        for name in ["HTTPS_PROXY", "all_proxy"] {
+            command.env.insert(name.to_owned(), proxy.to_owned());
+        }
+        let said = output(&sandbox, &command).await;
+        let expected = if knows { "2\n" } else { "0\n" };
+        assert_eq!(said, expected, "{mode} {network:?}");
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::environment::PROXIES;
 use crate::outgoing::names;
 use crate::pod::RUNTIME;
 use crate::policy::{PodFolders, Policy};
@@ -30,6 +31,9 @@ pub(super) fn policy(
             None => Network::Host(ports.clone()),
             Some(_) => Network::Off,
         };
+    }
+    if mode == Mode::Full && command.network.is_own() {
+        command.env.retain(|name, _| !PROXIES.contains(&&**name));
     }
     if let Network::Outgoing(Ports::Only(ports)) | Network::Host(Ports::Only(ports)) =
         &mut command.network
