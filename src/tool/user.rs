@@ -1,11 +1,15 @@
 //! What a call asks of the user while it runs. Whether it may run at all was settled before, elsewhere.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::client::Answer;
+
+/// See [`AskUser::known_hosts`].
+pub type KnownHosts = Arc<dyn Fn(&str) -> Option<HostVerdict> + Send + Sync>;
 
 /// What a call asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,6 +162,9 @@ pub trait AskUser: Send + Sync {
     /// Asks whether the call, which runs, may connect to a host; once for each host in a conversation. Time limits stand
     /// still as for [`ask`](Self::ask).
     fn ask_host<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, HostVerdict>;
+
+    /// Returns who says for longer than the call what is known of a host in the conversation; `None` where nobody said anything.
+    fn known_hosts(&self) -> KnownHosts;
 
     /// Hands the call out to the client and waits for its output; `progress` is given what the client says meanwhile. The
     /// call's own time limit stands still: the client has that of the hand-out. Dropping the future takes the call back.

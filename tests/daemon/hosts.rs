@@ -317,3 +317,37 @@ async fn in_the_background_nobody_is_asked_for_a_host_but_for_the_whole_network(
     );
     assert!(results[1].contains("No route to host"), "{}", results[1]);
 }
+
+#[tokio::test]
+async fn in_the_background_a_host_is_reached_that_was_allowed_in_the_conversation() {
+    let in_background = |host: &str| {
+        let line = format!("cat < /dev/tcp/{host}/443");
+        Turn::call("bash", &json!({"command": line, "background": true}))
+    };
+    let turns = vec![
+        connect("one.invalid", 443),
+        connect("two.invalid", 443),
+        in_background("one.invalid"),
+        in_background("two.invalid"),
+        in_background("10.1.2.3"),
+        Turn::text("done"),
+    ];
+    let (_daemon, mut client, _provider) = asked(turns, settings(&["listed.invalid"])).await;
+    if !is_full(&client) {
+        return;
+    }
+    for (host, approved) in [("one.invalid", true), ("two.invalid", false)] {
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        assert_eq!(confirm["host"], host, "{confirm}");
+        let verdict = json!({"host": host, "approved": approved});
+        client.ask(approve(&confirm["toolId"], &verdict)).await;
+    }
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:tool-confirm").len(), 2);
+    let results = results(&client);
+    let refused = "not on the list of hosts";
+    assert!(results[2].contains("No route to host"), "{}", results[2]);
+    for result in &results[3..5] {
+        assert!(result.contains(refused), "{result}");
+    }
+}

@@ -1,19 +1,21 @@
 //! The question whether a running call may connect to a host, and what was said of hosts before in the conversation.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use super::user::User;
 use crate::audit::{By, HostRuling, Ruling};
+use crate::exchange::memory::ConversationMemory;
 use crate::exchange::questions::approval::{ApprovalQuestion, Matter, Verdict};
 use crate::exchange::questions::{Question, QuestionId};
 use crate::exchange::{NOTHING_ASKED, Unasked};
 use crate::message::{Danger, DangerLevel, ToolCategory, TrustLevel};
-use crate::permission::ApprovalPolicy;
 use crate::permission::rule::{Call, Key, Said};
+use crate::permission::{ApprovalPolicy, Freedom};
 use crate::protocol::event::{StateName, ToolConfirm};
-use crate::tool::user::HostVerdict;
+use crate::tool::user::{HostVerdict, KnownHosts};
 
 /// Why a host is refused that nobody decided about.
 const LATE: &str = "nobody answered in time";
@@ -100,27 +102,18 @@ impl User<'_> {
         if self.approved_host.as_deref() == Some(host) {
             return Some((HostVerdict::Allowed, Ruling::run(By::User)));
         }
-        let said = self.exchange.context.conversation.memory.said(&Call {
-            tool: &self.call.name,
-            approval: Some(&key(host)),
-            commands: &[],
-            file: None,
-        });
-        // What is not known is asked.
-        let Said {
-            allows,
-            reach,
-            reason,
-        } = said.ok()??;
-        // What was said under another level is no answer where everything is asked for.
-        if allows && self.exchange.setup.freedom.trust() == TrustLevel::Supervised {
-            return None;
-        }
-        let verdict = match allows {
-            true => HostVerdict::Allowed,
-            false => HostVerdict::Refused(denied(reason.as_deref())),
-        };
-        Some((verdict, Ruling::remembered(allows, reach)))
+        let memory = &self.exchange.context.conversation.memory;
+        said(memory, &self.call.name, &self.exchange.setup.freedom, host)
+    }
+
+    /// Returns the same for a command that goes on when the call is over.
+    pub(super) fn known_for_longer(&self) -> KnownHosts {
+        let memory = self.exchange.context.conversation.memory.clone();
+        let (tool, freedom) = (self.call.name.clone(), self.exchange.setup.freedom.clone());
+        Arc::new(move |host| match freedom.policy() {
+            ApprovalPolicy::AllowAll => Some(HostVerdict::Allowed),
+            _ => said(&memory, &tool, &freedom, host).map(|(verdict, _)| verdict),
+        })
     }
 
     async fn ask_for(&self, host: &str, port: u16) -> Verdict {
@@ -174,6 +167,35 @@ impl User<'_> {
         );
         verdict
     }
+}
+
+/// Returns what was said of a host in a conversation; `None` also where that is not known.
+fn said(
+    memory: &ConversationMemory,
+    tool: &str,
+    freedom: &Freedom,
+    host: &str,
+) -> Option<(HostVerdict, Ruling)> {
+    let said = memory.said(&Call {
+        tool,
+        approval: Some(&key(host)),
+        commands: &[],
+        file: None,
+    });
+    let Said {
+        allows,
+        reach,
+        reason,
+    } = said.ok()??;
+    // What was said under another level is no answer where everything is asked for.
+    if allows && freedom.trust() == TrustLevel::Supervised {
+        return None;
+    }
+    let verdict = match allows {
+        true => HostVerdict::Allowed,
+        false => HostVerdict::Refused(denied(reason.as_deref())),
+    };
+    Some((verdict, Ruling::remembered(allows, reach)))
 }
 
 fn key(host: &str) -> Key {

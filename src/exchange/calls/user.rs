@@ -21,8 +21,8 @@ use crate::protocol::input::{InputMode, InputPurpose, ToolInputRequest};
 use crate::runtime::Stopwatch;
 use crate::tool::Tool;
 use crate::tool::user::{
-    AskUser, Form, Given, HandOut, HostVerdict, Purpose, Returned, Sample, Sampled, Standstill,
-    Unsampled, Wanted,
+    AskUser, Form, Given, HandOut, HostVerdict, KnownHosts, Purpose, Returned, Sample, Sampled,
+    Standstill, Unsampled, Wanted,
 };
 
 /// The user, as one running call sees them.
@@ -122,6 +122,10 @@ impl AskUser for User<'_> {
 
     fn ask_host<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, HostVerdict> {
         self.host_verdict(host, port).boxed()
+    }
+
+    fn known_hosts(&self) -> KnownHosts {
+        self.known_for_longer()
     }
 
     fn hand_out<'a>(

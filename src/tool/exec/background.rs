@@ -13,6 +13,7 @@ use crate::sandbox::output::{self, Ended, Stream};
 use crate::sandbox::{Command, Process};
 use crate::tool::Output;
 use crate::tool::hosts::HostList;
+use crate::tool::user::AskUser;
 
 /// How long a call waits for the end of the command that it started: one that cannot do its work, such as a server whose
 /// port is taken, ends within it, and the model need not look again.
@@ -60,8 +61,8 @@ impl Exec {
         let job = Arc::new(Job::new(line, pod, detach()));
         if let Some(list) = hosts {
             // Ends when nothing of the command is left that could ask.
-            let job = Arc::clone(&job);
-            tokio::spawn(async move { hosts::answer_by_list(&list, questions, &job).await });
+            let (job, known) = (Arc::clone(&job), run.user.map(AskUser::known_hosts));
+            tokio::spawn(async move { hosts::answer_unasked(&list, known, questions, &job).await });
         }
         let task = self
             .clone()

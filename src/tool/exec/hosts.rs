@@ -11,7 +11,7 @@ use crate::runtime::Stopwatch;
 use crate::sandbox::HostQuestion;
 use crate::tool::background::Job;
 use crate::tool::hosts::HostList;
-use crate::tool::user::{AskUser, HostVerdict};
+use crate::tool::user::{AskUser, HostVerdict, KnownHosts};
 
 /// Most questions that wait; a command has one thread for each, and is stopped there.
 pub(super) const MAX_QUESTIONS: usize = 64;
@@ -90,18 +90,23 @@ impl<'a> Hosts<'a> {
     }
 }
 
-/// Answers each question of a command that nobody waits for: it may connect to what the list holds.
-pub(super) async fn answer_by_list(
+/// Answers each question of a command that nobody waits for: it may connect to what the list holds, and to what is allowed in its
+/// conversation by then.
+pub(super) async fn answer_unasked(
     list: &HostList,
+    known: Option<KnownHosts>,
     mut questions: mpsc::Receiver<HostQuestion>,
     job: &Job,
 ) {
     while let Some(HostQuestion { host, answer, .. }) = questions.recv().await {
-        let is_listed = list.holds(&host).await;
-        if !is_listed {
-            job.note_refused(&host.to_string());
+        let name = host.to_string();
+        let is_known = |known: &KnownHosts| known(&name) == Some(HostVerdict::Allowed);
+        let is_allowed =
+            list.holds(&host).await || !list.refuses(&host) && known.as_ref().is_some_and(is_known);
+        if !is_allowed {
+            job.note_refused(&name);
         }
-        answer.send(is_listed).unwrap_or_default();
+        answer.send(is_allowed).unwrap_or_default();
     }
 }
 

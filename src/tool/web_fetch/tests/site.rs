@@ -1,7 +1,7 @@
 //! Sites that answer by hand, a user who answers, and calls of the tool.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,7 +12,8 @@ use crate::config::HostPort;
 use crate::message::Part;
 use crate::tool::testing::Surroundings;
 use crate::tool::user::{
-    AskUser, Given, HandOut, HostVerdict, Returned, Sample, Sampled, Standstill, Unsampled, Wanted,
+    AskUser, Given, HandOut, HostVerdict, KnownHosts, Returned, Sample, Sampled, Standstill,
+    Unsampled, Wanted,
 };
 
 /// What a path gets.
@@ -160,6 +161,10 @@ impl AskUser for Someone {
 
     fn ask(&self, _: Wanted) -> BoxFuture<'_, Given> {
         unreachable!("nothing is asked but hosts")
+    }
+
+    fn known_hosts(&self) -> KnownHosts {
+        Arc::new(|_| None)
     }
 
     fn ask_host<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, HostVerdict> {
