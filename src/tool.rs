@@ -41,7 +41,7 @@ pub mod file_search;
 pub mod file_write;
 mod foreign;
 pub mod git;
-mod hosts;
+pub mod hosts;
 pub mod input;
 mod listed;
 pub mod locks;

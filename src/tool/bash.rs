@@ -18,7 +18,7 @@ use super::program::{Commands, ProgramCall, time_limit, unsafe_git};
 use super::typed::Typed;
 use super::{Prepared, Refusal, Tool};
 use crate::classifier::classify;
-use crate::config::{BashConfig, GitPolicy, NetworkPolicy};
+use crate::config::{BashConfig, GitPolicy};
 use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::deny::Access;
 use crate::sandbox::environment::neutral_git;
@@ -60,16 +60,18 @@ struct Bash {
     described: OnceLock<ToolSpec>,
 }
 
-/// Makes the tool; `home` is the user's home directory.
-pub fn bash(exec: Exec, config: BashConfig, home: Option<PathBuf>) -> impl Tool {
-    let hosts = match config.network {
-        NetworkPolicy::Ask => HostList::new(&config.hosts, &exec, home.clone()),
-        NetworkPolicy::On | NetworkPolicy::Off => None,
-    };
+/// Makes the tool; `home` is the user's home directory, `hosts` are those that commands connect to without a question.
+pub fn bash(
+    exec: Exec,
+    config: BashConfig,
+    home: Option<PathBuf>,
+    hosts: Option<HostList>,
+) -> impl Tool {
     let commands = Commands {
         exec: exec.clone(),
         config: config.clone(),
         home,
+        hosts,
     };
     let path = exec.environment().get("PATH").map_or("", String::as_str);
     let find = |name: &str| {
@@ -79,7 +81,7 @@ pub fn bash(exec: Exec, config: BashConfig, home: Option<PathBuf>) -> impl Tool 
     let is_file = |path: &str| Path::new(path).is_file();
     let shell = Shell::here(exec.environment(), find, is_file);
     let name = shell.name();
-    let prepare = move |input| prepare(&commands, &shell, hosts.as_ref(), input);
+    let prepare = move |input| prepare(&commands, &shell, input);
     let mut tool = Typed::new("bash", ToolCategory::Exec, DangerLevel::Dangerous, prepare);
     tool.spec.description = tool
         .spec
@@ -136,12 +138,7 @@ impl Tool for Bash {
     }
 }
 
-fn prepare(
-    commands: &Commands,
-    shell: &Shell,
-    hosts: Option<&HostList>,
-    input: Input,
-) -> Result<ProgramCall, Refusal> {
+fn prepare(commands: &Commands, shell: &Shell, input: Input) -> Result<ProgramCall, Refusal> {
     let Input {
         command,
         timeout,
@@ -174,11 +171,8 @@ fn prepare(
     }
     // Nobody is asked in the middle of a command in the background: it asks for the whole network at its start.
     let asks_at_once = call.background.is_some() && network == Some(true);
-    let mode = commands.exec.sandbox().known_mode();
-    if let Some(hosts) = hosts.filter(|_| !asks_at_once)
-        && mode.is_some_and(Mode::decides_by_hosts)
-    {
-        commands.decide_by_hosts(&mut call, hosts);
+    if !asks_at_once {
+        commands.decide_by_hosts(&mut call);
     }
     if classified.level == DangerLevel::Safe {
         // What makes `git status` and its like as safe as the classifier takes them for.

@@ -17,6 +17,7 @@ use serde::Deserialize;
 
 use self::arguments::Arguments;
 use super::exec::Exec;
+use super::hosts::HostList;
 use super::program::{Commands, Effect, ProgramCall, unsafe_git};
 use super::typed::Typed;
 use super::{Refusal, Tool};
@@ -42,9 +43,19 @@ struct Input {
     network: Option<bool>,
 }
 
-/// Makes the tool; `home` is the user's home directory. Time limits and the network are those of commands.
-pub fn git(exec: Exec, config: BashConfig, home: Option<PathBuf>) -> impl Tool {
-    let commands = Commands { exec, config, home };
+/// Makes the tool; `home` is the user's home directory. Time limits, the network and its `hosts` are those of commands.
+pub fn git(
+    exec: Exec,
+    config: BashConfig,
+    home: Option<PathBuf>,
+    hosts: Option<HostList>,
+) -> impl Tool {
+    let commands = Commands {
+        exec,
+        config,
+        home,
+        hosts,
+    };
     // What a call may do is said by its words; by itself the tool may be offered where only reading is.
     Typed::new("git", ToolCategory::Exec, DangerLevel::Safe, move |input| {
         prepare(&commands, input)
@@ -76,6 +87,9 @@ fn prepare(commands: &Commands, input: Input) -> Result<ProgramCall, Refusal> {
     let variables = git_alone(roots.path(RootName::Project), call.facts.network);
     call.command.env.extend(variables);
     call.command.git = arguments.access;
+    if call.facts.network {
+        commands.decide_by_hosts(&mut call);
+    }
     Ok(call)
 }
 

@@ -13,7 +13,7 @@ use crate::classifier::{Classification, Finding, Surroundings};
 use crate::config::{BashConfig, NetworkPolicy};
 use crate::message::DangerLevel;
 use crate::sandbox::paths::RootName;
-use crate::sandbox::{Command, Network};
+use crate::sandbox::{Command, Mode, Network};
 
 /// A call that runs one program in the project's folder.
 pub(super) struct ProgramCall {
@@ -92,6 +92,8 @@ pub(super) struct Commands {
     pub(super) exec: Exec,
     pub(super) config: BashConfig,
     pub(super) home: Option<PathBuf>,
+    /// What they may connect to without a question, where hosts are asked for one by one.
+    pub(super) hosts: Option<HostList>,
 }
 
 impl Commands {
@@ -149,8 +151,16 @@ impl Commands {
         }
     }
 
-    /// Has the hosts that a command connects to decide over it, in the place of the network as a whole.
-    pub(super) fn decide_by_hosts(&self, call: &mut ProgramCall, hosts: &HostList) {
+    /// Has the hosts that a command connects to decide over it, in the place of the network as a whole; nothing where they are not
+    /// asked for one by one.
+    pub(super) fn decide_by_hosts(&self, call: &mut ProgramCall) {
+        let mode = self.exec.sandbox().known_mode();
+        let Some(hosts) = &self.hosts else {
+            return;
+        };
+        if !mode.is_some_and(Mode::decides_by_hosts) {
+            return;
+        }
         call.facts.network = false;
         call.command.network = self.network(true);
         call.hosts = Some(hosts.clone());

@@ -3,6 +3,7 @@
 mod asking;
 mod contents;
 mod everyday;
+mod remotes;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -4,6 +4,7 @@ mod answering;
 mod client;
 mod daemon;
 mod dice;
+pub(crate) mod own_network;
 pub(crate) mod provider;
 pub(crate) mod server;
 mod waiting;

@@ -68,7 +68,7 @@ async fn run_known(world: &World, mode: Mode, line: &str, known: &dyn Known) -> 
             disk: outrigger::sandbox::POD_BYTES,
         },
     };
-    let tool = bash(exec, config, Some(home));
+    let tool = bash(exec, config, Some(home), None);
     let input = json!({ "command": line });
     let call = tool.prepare(input.as_object().unwrap()).ok().unwrap();
     let output = call

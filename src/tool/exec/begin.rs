@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Exec, hosts};
 use crate::message::{ChangedFile, ChangedFiles, FileChange};
 use crate::sandbox::paths::{Change, Changes, Settings, Tree};
-use crate::sandbox::{Command, GitAccess, HostQuestion, Mode, Process, SpawnError};
+use crate::sandbox::{Command, GitAccess, HostQuestion, Mode, Network, Process, SpawnError};
 use crate::telemetry::Redactor;
 use crate::tool::{Output, Run};
 
@@ -69,6 +69,9 @@ impl Exec {
         if command.git < GitAccess::Create {
             self.add_further(command);
             command.pod = Some(self.pod(run));
+        } else if mode == Mode::Full && command.network != Network::Off {
+            // What it connects to is looked at there. Not the conversation's, in whose home a command may have left settings of git.
+            command.pod = Some(self.sandbox.pod_of(run.owner));
         }
         // It begins when it is known that it does, and all is looked at that it may change.
         let (tell, may_begin) = oneshot::channel();

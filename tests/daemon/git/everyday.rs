@@ -1,66 +1,15 @@
 //! What people do with git every day, by the git tool; and what bash, custom tools and MCP servers cannot change.
 
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use super::remotes::Server;
 use super::{perform, plain_git};
+use crate::support::own_network::{self, OwnNetwork};
 use crate::support::provider::Turn;
-use crate::support::{Client, Daemon, Provider};
-
-/// How long something that must happen soon may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "never happened: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// A server of repositories, at the port that commands may reach.
-struct Server {
-    process: Child,
-    url: String,
-}
-
-impl Server {
-    fn start(folder: &Path) -> Self {
-        // An address of its own: tests run beside each other.
-        let number = std::process::id();
-        let address = format!("127.9.{}.{}", number >> 8 & 255, number & 255 | 1);
-        let process = std::process::Command::new("git")
-            .args(["daemon", "--port=9418", "--export-all", "--reuseaddr"])
-            .arg("--enable=receive-pack")
-            .arg(format!("--listen={address}"))
-            .arg(format!("--base-path={}", folder.display()))
-            .arg(folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        eventually("a server of repositories", || {
-            TcpStream::connect((address.as_str(), 9418)).is_ok()
-        });
-        Self {
-            process,
-            url: format!("git://{address}"),
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
+use crate::support::{Client, Daemon, Provider, eventually};
 
 /// A daemon whose user has settings of git, as people do.
 async fn start(provider: &Provider, home: &Path, more: Value) -> Daemon {
@@ -105,12 +54,22 @@ impl Session {
 
 #[tokio::test]
 async fn everyday_work_goes_through_the_git_tool() {
+    const NAME: &str = "git::everyday::everyday_work_goes_through_the_git_tool";
+    let address = match own_network::enter(NAME) {
+        OwnNetwork::Entered => own_network::OTHER_MACHINE.to_owned(),
+        OwnNetwork::Done => return,
+        // Where there are no namespaces, the network of the git tool is the machine's.
+        OwnNetwork::None => {
+            let number = std::process::id();
+            format!("127.9.{}.{}", number >> 8 & 255, number & 255 | 1)
+        }
+    };
     let home = tempfile::tempdir().unwrap();
     let remotes = tempfile::tempdir().unwrap();
     for name in ["work.git", "part.git"] {
         plain_git(remotes.path(), &["init", "-q", "--bare", name]);
     }
-    let server = Server::start(remotes.path());
+    let server = Server::start(remotes.path(), &address).await;
     let (work, part) = (
         format!("{}/work.git", server.url),
         format!("{}/part.git", server.url),
@@ -366,9 +325,8 @@ async fn neither_does_a_custom_tool_or_an_mcp_server() {
     plain_git(&project, &["worktree", "repair", "tree"]);
     let before = state(&project);
     let daemon = start(&provider, home.path(), server).await;
-    eventually("the server's attempts", || {
-        project.join("done-mcp").exists()
-    });
+    let done = async || project.join("done-mcp").exists();
+    eventually("the server's attempts", done).await;
     drop(daemon);
     assert_same(&project, &before, "all of them");
 }

@@ -13,39 +13,8 @@ use outrigger_sandbox::{
 
 use crate::support::{World, in_pod, is_own_process, output, own_process};
 
-/// Brings loopback up, has packets for two networks come back to this machine, one of them as if from elsewhere, and goes on
-/// as another program.
-const OTHER_MACHINES: &str = r#"
-use Socket qw(:DEFAULT inet_pton);
-socket(my $s, PF_INET, SOCK_DGRAM, 0) or die $!;
-my $up = pack("a16sx22", "lo", 0x41);
-ioctl($s, 0x8914, $up) or die $!;
-sub route {
-    my ($network, $from) = @_;
-    my $attributes = pack("SSa4 SSl", 8, 1, inet_aton($network), 8, 4, 1);
-    $attributes .= pack("SSa4", 8, 7, inet_aton($from)) if $from;
-    my $body = pack("CCCCCCCCL", 2, 24, 0, 0, 255, 4, 254, 2, 0) . $attributes;
-    add($body);
-}
-sub route6 {
-    my ($network) = @_;
-    my $attributes = pack("SSa16 SSl SSa16", 20, 1, inet_pton(AF_INET6, $network), 8, 4, 1, 20, 7, inet_pton(AF_INET6, "::1"));
-    add(pack("CCCCCCCCL", 10, 32, 0, 0, 255, 4, 0, 2, 0) . $attributes);
-}
-sub add {
-    my ($body) = @_;
-    socket(my $n, 16, SOCK_RAW, 0) or die $!;
-    send($n, pack("LSSLL", 16 + length $body, 24, 0x405, 1, 0) . $body, 0) or die $!;
-    recv($n, my $answer, 4096, 0);
-    my $error = unpack("x16l", $answer);
-    die "route: $error" if $error;
-}
-route("203.0.113.0", "127.0.0.1");
-route("198.51.100.0");
-route("10.0.0.0", "127.0.0.1");
-route6("2001:db8::") if -e "/proc/net/if_inet6";
-exec @ARGV or die $!;
-"#;
+/// Makes other machines of addresses of this one, and goes on as another program.
+const OTHER_MACHINES: &str = include_str!("../../../../fixtures/other-machines.pl");
 
 /// Runs a test once more in a network of its own.
 fn in_own_network(test: &str) {
