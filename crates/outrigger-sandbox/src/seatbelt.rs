@@ -17,8 +17,10 @@ pub(crate) const PROGRAM: &str = "/usr/bin/sandbox-exec";
 /// Most paths that a profile names. Arguments and environment together have 1 MiB.
 const MAX_PATHS: usize = 2_000;
 
-/// What every program needs, and nothing that leads out: libraries, settings of the system, tools for developers.
-const SYSTEM: [&str; 15] = [
+/// What every program needs, and nothing that leads out: libraries, settings of the system, who its users are, tools for
+/// developers. Of the machine's preferences only those of the log and of Xcode, where it stands which licence was agreed to:
+/// without that one, and without the link to the Xcode that was chosen, `/usr/bin/git` and `clang` end with a question.
+const SYSTEM: [&str; 19] = [
     "/System",
     "/usr",
     "/bin",
@@ -29,10 +31,14 @@ const SYSTEM: [&str; 15] = [
     "/Library/Developer",
     "/Library/Frameworks",
     "/Library/Java",
+    "/Library/Preferences/Logging",
+    "/Library/Preferences/com.apple.dt.Xcode.plist",
     "/Applications/Xcode.app/Contents/Developer",
     "/private/etc",
+    "/private/var/db/DarwinDirectory/local/recordStore.data",
     "/private/var/db/dyld",
     "/private/var/db/timezone",
+    "/private/var/db/xcode_select_link",
     "/private/var/select",
 ];
 
@@ -172,9 +178,11 @@ impl Confinement<'_> {
         rules.extend(LINKS.map(|path| Rule {
             path: path.into(),
             allows: true,
-            operations: "file-read-metadata",
+            operations: PASSED,
             is_tree: false,
         }));
+        // The kernel reads the root folder, and it alone, whenever a program is executed: where that is denied, none starts.
+        rules.push(rule(Path::new("/"), true, "file-read-data", false));
         let changed: Vec<&Path> = command
             .read_write
             .iter()
@@ -190,7 +198,7 @@ impl Confinement<'_> {
             .map(|path| Rule {
                 path: path.to_owned(),
                 allows: true,
-                operations: "file-read-metadata",
+                operations: PASSED,
                 is_tree: false,
             })
             .collect();
@@ -293,6 +301,8 @@ impl Confinement<'_> {
 
 const READ: &str = "file-read* file-test-existence file-map-executable";
 const CHANGE: &str = "file-read* file-test-existence file-map-executable file-write*";
+/// What is open of a folder that is only on the way.
+const PASSED: &str = "file-read-metadata file-test-existence";
 /// What is closed of a secret: it can be seen to be there, and no more.
 const HIDDEN: &str = "file-read-data file-read-xattr file-write*";
 /// What is closed of git's own.
