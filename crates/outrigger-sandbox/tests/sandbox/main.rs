@@ -1,4 +1,6 @@
-//! Commands under control and in the sandbox, with real processes.
+//! Commands under control and in the sandbox, with real processes. The other systems have nothing of what is tried here.
+
+#![cfg(target_os = "linux")]
 
 /// The program that is the helper.
 const HELPER: &str = env!("CARGO_BIN_EXE_sandbox-helper");

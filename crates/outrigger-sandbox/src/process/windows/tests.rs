@@ -22,7 +22,7 @@ async fn run(sandbox: &Sandbox, line: &str) -> (Option<i32>, String) {
     let mut text = String::new();
     let stop = pending::<()>();
     let output = collect(&mut process, TOTAL_BYTES, stop, |_, piece| {
-        text.push_str(piece)
+        text.push_str(piece);
     })
     .await;
     (output.exit.code, text)
