@@ -1,6 +1,8 @@
 //! The same rules with files of a Windows, or of wine.
 
 use std::fs;
+use std::io::Write as _;
+use std::process::Command;
 
 use tempfile::TempDir;
 
@@ -97,6 +99,121 @@ fn other_ways_lead_nowhere() {
         );
     }
     assert_eq!(fs::read_to_string(outside).unwrap(), "OUTSIDE");
+}
+
+/// Makes a link by `mklink` with these options: `/J` is a junction, `/D` a symbolic link to a folder, none one to a file.
+/// Where the system makes none this says so, past what keeps the output of a test that passes.
+fn is_linked(world: &World, options: &[&str], link: &str, target: &str) -> bool {
+    let link = world.at(link);
+    let made = Command::new("cmd")
+        .args(["/d", "/c", "mklink"])
+        .args(options)
+        .args([&link, target])
+        .output()
+        .unwrap();
+    // Wine says that it made a link, and makes nothing or one that is none.
+    let is_link = fs::symlink_metadata(&link).is_ok_and(|it| it.is_symlink());
+    if !is_link {
+        let said = String::from_utf8_lossy(&made.stderr);
+        writeln!(
+            std::io::stderr(),
+            "*** SKIPPED: mklink {options:?} makes no link here: {} ***",
+            said.trim()
+        )
+        .unwrap();
+    }
+    is_link
+}
+
+#[test]
+fn a_link_out_of_the_project_leads_nowhere() {
+    let world = World::new();
+    let (folder, file) = (world.at("outside"), world.at(r"outside\secret"));
+    for (options, link, target, through) in [
+        (&["/J"][..], r"proj\junction", &*folder, r"junction\secret"),
+        (&["/D"], r"proj\folder", &folder, r"folder\secret"),
+        // As a junction cannot be written: by the way up.
+        (&["/D"], r"proj\up", r"..\outside", r"up\secret"),
+        (&[], r"proj\Sub\file", &file, r"Sub\file"),
+    ] {
+        if !is_linked(&world, options, link, target) {
+            continue;
+        }
+        let read = world.read(through);
+        assert!(
+            matches!(read, Err(PathError::Forbidden(_))),
+            "{through} {read:?}"
+        );
+        for path in [through.to_owned(), through.replace("secret", "new")] {
+            let written = world.write(&path, "x");
+            assert!(
+                matches!(written, Err(PathError::Forbidden(_))),
+                "{path} {written:?}"
+            );
+        }
+    }
+    assert_eq!(fs::read_to_string(file).unwrap(), "OUTSIDE");
+    assert!(!fs::exists(world.at(r"outside\new")).unwrap());
+}
+
+#[test]
+fn a_link_within_the_project_is_the_path_that_it_leads_to() {
+    let world = World::new();
+    let (project, folder) = (world.at("proj"), world.at(r"proj\Sub"));
+    fs::create_dir(world.at(r"proj\.ssh")).unwrap();
+    fs::write(world.at(r"proj\.ssh\id"), "KEY").unwrap();
+    let hidden = world.at(r"proj\.ssh");
+    for (options, link, target, path, allowed) in [
+        (
+            &["/J"][..],
+            r"proj\junction",
+            &*folder,
+            r"junction\File.txt",
+            true,
+        ),
+        (&["/D"], r"proj\folder", "SUB", r"folder\file.TXT", true),
+        // The deny list knows no file by the name of a link.
+        (&["/J"], r"proj\again", &project, r"again\.ENV", false),
+        (&["/J"], r"proj\plain", &hidden, r"plain\id", false),
+        (
+            &[],
+            r"proj\Sub\settings",
+            r"..\.env",
+            r"Sub\settings",
+            false,
+        ),
+    ] {
+        if !is_linked(&world, options, link, target) {
+            continue;
+        }
+        let (read, written) = (world.read(path), world.write(path, "inside"));
+        if allowed {
+            assert_eq!(read.as_deref(), Ok("inside"), "{path}");
+            assert_eq!(written, Ok(()), "{path}");
+            continue;
+        }
+        assert!(
+            matches!(read, Err(PathError::Forbidden(_))),
+            "{path} {read:?}"
+        );
+        assert!(
+            matches!(written, Err(PathError::Forbidden(_))),
+            "{path} {written:?}"
+        );
+    }
+    assert_eq!(fs::read_to_string(world.at(r"proj\.env")).unwrap(), "KEY=1");
+}
+
+#[test]
+fn links_that_lead_to_each_other_come_to_an_end() {
+    let world = World::new();
+    let (one, two) = (world.at(r"proj\one"), world.at(r"proj\two"));
+    if is_linked(&world, &["/J"], r"proj\one", &two)
+        && is_linked(&world, &["/J"], r"proj\two", &one)
+    {
+        let read = world.read(r"one\x");
+        assert!(matches!(read, Err(PathError::Failed(_))), "{read:?}");
+    }
 }
 
 #[test]
