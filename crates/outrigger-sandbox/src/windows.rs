@@ -15,8 +15,8 @@ mod used {
     pub(crate) use super::lookup::{find, program_of};
     pub(crate) use super::plan::{JobPlan, TokenPlan};
     pub(crate) use super::raw::{
-        Job, Streams, Used, ask_to_end, copy_access_list, create_low, free_space,
-        memory_of_the_machine, restricted, start, wait_for_id, wait_for_process,
+        Job, OwnToken, Streams, Token, Used, ask_to_end, copy_access_list, create_low, free_space,
+        memory_of_the_machine, start, wait_for_id, wait_for_process,
     };
 
     /// Where the system is where a command's environment does not say it.

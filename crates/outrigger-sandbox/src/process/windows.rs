@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::{Exit, Process, Purpose, SpawnError};
 use crate::layers::{HeldBy, Layers, LimitsReport};
 use crate::windows::{
-    self, Job, JobPlan, Streams, TokenPlan, Used, block, command_line, program_of, restricted,
+    self, Job, JobPlan, OwnToken, Streams, Token, TokenPlan, Used, block, command_line, program_of,
     wait_for_process,
 };
 use crate::{Command, HELPER_ARGUMENT, Mode, Shared, Stdin};
@@ -90,12 +90,8 @@ impl Start {
             SpawnError::Refused(format!("({what}): {error}"))
         };
         let job = Job::new(&self.job).map_err(|error| refused("job object", &error))?;
-        let token = match self.token {
-            TokenPlan::Own => None,
-            TokenPlan::Restricted => {
-                Some(restricted().map_err(|error| refused("restricted token", &error))?)
-            }
-        };
+        let token = self.token.token(OwnToken::open);
+        let token = token.map_err(|error| refused("restricted token", &error))?;
         let temporary = self
             .private_tmp()
             .map_err(|error| refused("temporary files", &error))?;
@@ -106,7 +102,7 @@ impl Start {
     fn start(
         self,
         job: Job,
-        token: Option<&OwnedHandle>,
+        token: Option<&Token>,
         temporary: Option<PathBuf>,
     ) -> Result<Process, SpawnError> {
         let Command {
@@ -131,7 +127,6 @@ impl Start {
             .to_str()
             .ok_or_else(|| failed(&"its folder's name is no Unicode"))?;
         let (streams, pipes) = pipes(*stdin).map_err(SpawnError::Helper)?;
-        let token = token.map(AsHandle::as_handle);
         let what = (application.as_str(), line.as_str(), cwd);
         let (first, number) =
             windows::start(what, &block, &streams, token, &job).map_err(|error| failed(&error))?;

@@ -65,10 +65,8 @@ pub(crate) const LOW_LABEL: &str = "S:(ML;OICI;NW;;;LW)";
 pub(crate) enum TokenPlan {
     /// Nothing: it has the rights of the user.
     Own,
-    /// In this order: the copy loses all privileges but the one to pass through folders (`DISABLE_MAX_PRIVILEGE`), the
-    /// group of administrators counts for refusals alone, as in the token of a user who was not asked yet (`LUA_TOKEN`),
-    /// and its integrity becomes low: Windows lets it write nothing that is not labelled for that, which by default is
-    /// everything of the user's.
+    /// In this order: [`FEWER`] rights, and low integrity: Windows lets it write nothing that is not labelled for that,
+    /// which by default is everything of the user's.
     Restricted,
 }
 
@@ -80,6 +78,61 @@ impl TokenPlan {
             _ => Self::Restricted,
         }
     }
+}
+
+impl TokenPlan {
+    /// Makes the token by which a command runs; `None` is the daemon's own. Without each of the steps there is none, and so no
+    /// command.
+    pub(crate) fn token<S: Source>(
+        self,
+        source: impl FnOnce() -> io::Result<S>,
+    ) -> io::Result<Option<<S::Fewer as Lowered>::Token>> {
+        match self {
+            Self::Own => Ok(None),
+            Self::Restricted => {
+                let token = source()?.restricted(FEWER)?.lowered(Level::Low)?;
+                Ok(Some(token))
+            }
+        }
+    }
+}
+
+/// What a copy of a token loses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fewer {
+    /// `DISABLE_MAX_PRIVILEGE`: all privileges but the one to pass through folders.
+    pub(crate) privileges: bool,
+    /// `LUA_TOKEN`: that the group of administrators counts for more than refusals; it is left what it is to a user who was
+    /// not asked yet.
+    pub(crate) administrators: bool,
+}
+
+/// What each copy loses.
+const FEWER: Fewer = Fewer {
+    privileges: true,
+    administrators: true,
+};
+
+/// How far a program is trusted with what it may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// `WinLowLabelSid`
+    Low,
+}
+
+/// A token that copies are made of. The types are the order: what a program runs by is made of a copy with fewer rights alone,
+/// by its last step.
+pub(crate) trait Source {
+    type Fewer: Lowered;
+    /// `CreateRestrictedToken`
+    fn restricted(&self, fewer: Fewer) -> io::Result<Self::Fewer>;
+}
+
+/// A copy with fewer rights, which does not run anything yet.
+pub(crate) trait Lowered {
+    type Token;
+    /// `SetTokenInformation`, of its integrity.
+    fn lowered(self, level: Level) -> io::Result<Self::Token>;
 }
 
 /// A process that was made and has not run yet. Each is one call of the system.
@@ -190,6 +243,72 @@ mod tests {
             );
             assert_eq!(*recorder.calls.borrow(), calls, "{fails}");
         }
+    }
+
+    /// Notes the steps to a token, of which one fails.
+    struct Steps<'a> {
+        calls: &'a RefCell<Vec<String>>,
+        fails: &'static str,
+    }
+
+    impl Steps<'_> {
+        fn step(self, step: &str, with: &str) -> io::Result<Self> {
+            self.calls.borrow_mut().push(format!("{step}{with}"));
+            match step == self.fails {
+                true => Err(io::Error::other(step.to_owned())),
+                false => Ok(self),
+            }
+        }
+    }
+
+    impl Source for Steps<'_> {
+        type Fewer = Self;
+
+        fn restricted(&self, fewer: Fewer) -> io::Result<Self> {
+            Self { ..*self }.step("restricted", &format!(" {fewer:?}"))
+        }
+    }
+
+    impl Lowered for Steps<'_> {
+        type Token = Self;
+
+        fn lowered(self, level: Level) -> io::Result<Self> {
+            self.step("lowered", &format!(" {level:?}"))
+        }
+    }
+
+    #[test]
+    fn there_is_no_token_without_each_of_its_steps() {
+        let restricted = "restricted Fewer { privileges: true, administrators: true }";
+        for (fails, expected) in [
+            ("", &["opened", restricted, "lowered Low"][..]),
+            ("opened", &["opened"]),
+            ("restricted", &["opened", restricted]),
+            ("lowered", &["opened", restricted, "lowered Low"]),
+        ] {
+            let calls = RefCell::default();
+            let steps = Steps {
+                calls: &calls,
+                fails,
+            };
+            let token = TokenPlan::Restricted.token(|| steps.step("opened", ""));
+            match fails {
+                // Never the daemon's own in its place.
+                "" => assert!(token.unwrap().is_some()),
+                _ => assert_eq!(
+                    token.err().map(|error| error.to_string()).as_deref(),
+                    Some(fails)
+                ),
+            }
+            assert_eq!(*calls.borrow(), expected, "{fails}");
+        }
+        let calls = RefCell::default();
+        let steps = Steps {
+            calls: &calls,
+            fails: "",
+        };
+        let own = TokenPlan::Own.token(|| steps.step("opened", ""));
+        assert!(own.unwrap().is_none() && calls.borrow().is_empty());
     }
 
     #[test]

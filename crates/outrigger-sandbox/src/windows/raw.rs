@@ -47,7 +47,7 @@ use windows_sys::Win32::System::Threading::{
 use windows_sys::core::BOOL;
 
 use super::plan::{JobPlan, Suspended, begin};
-pub(crate) use rights::{copy_access_list, create_low, restricted};
+pub(crate) use rights::{OwnToken, Token, copy_access_list, create_low};
 
 /// Everything of the desktop that a job can be kept from.
 const OFF_DESKTOP: u32 = JOB_OBJECT_UILIMIT_DESKTOP
@@ -204,7 +204,7 @@ pub(crate) fn start(
     (application, line, directory): (&str, &str, &str),
     block: &[u16],
     streams: &Streams,
-    token: Option<BorrowedHandle<'_>>,
+    token: Option<&Token>,
     job: &Job,
 ) -> io::Result<(OwnedHandle, u32)> {
     if !block.ends_with(&[0, 0]) {
@@ -252,7 +252,7 @@ pub(crate) fn start(
     let result = unsafe {
         match token {
             Some(token) => CreateProcessAsUserW(
-                token.as_raw_handle(),
+                token.raw(),
                 application,
                 line,
                 null(),

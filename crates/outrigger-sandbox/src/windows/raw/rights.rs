@@ -17,7 +17,7 @@ use windows_sys::Win32::Security::{
 use windows_sys::Win32::Storage::FileSystem::CreateDirectoryW;
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
-use super::super::plan::LOW_LABEL;
+use super::super::plan::{Fewer, LOW_LABEL, Level, Lowered, Source};
 use super::{done, owned, size, wide};
 
 /// `SE_GROUP_INTEGRITY`: the identifier is a level of integrity.
@@ -26,54 +26,94 @@ const IS_INTEGRITY: u32 = 0x20;
 /// Largest access list that is copied, in bytes: the system's own limit is 64 KiB.
 const MAX_ACCESS_LIST: usize = 128 * 1024;
 
-/// Makes a copy of this process's token with fewer rights, for a program that is started by it.
-pub(crate) fn restricted() -> io::Result<OwnedHandle> {
-    let mut own: HANDLE = null_mut();
-    let access = TOKEN_DUPLICATE | TOKEN_ASSIGN_PRIMARY | TOKEN_QUERY | TOKEN_ADJUST_DEFAULT;
-    // SAFETY: the handle of the current process is always valid and needs no closing; the call writes one handle.
-    done(unsafe { OpenProcessToken(GetCurrentProcess(), access, &raw mut own) })?;
-    let own = owned(own)?;
-    let mut fewer: HANDLE = null_mut();
-    // SAFETY: the token is open with the rights that this takes; the three lists are empty, for which null is allowed; the
-    // call writes one handle.
-    done(unsafe {
-        CreateRestrictedToken(
-            own.as_raw_handle(),
-            DISABLE_MAX_PRIVILEGE | LUA_TOKEN,
-            0,
-            null(),
-            0,
-            null(),
-            0,
-            null(),
-            &raw mut fewer,
-        )
-    })?;
-    let fewer = owned(fewer)?;
-    let mut sid = [0_u64; (SECURITY_MAX_SID_SIZE as usize).div_ceil(8)];
-    let mut bytes = SECURITY_MAX_SID_SIZE;
-    let place: *mut c_void = sid.as_mut_ptr().cast();
-    // SAFETY: the memory is as large as any identifier, and aligned for one; this kind needs no domain.
-    done(unsafe { CreateWellKnownSid(WinLowLabelSid, null_mut(), place, &raw mut bytes) })?;
-    let label = TOKEN_MANDATORY_LABEL {
-        Label: SID_AND_ATTRIBUTES {
-            Sid: place,
-            Attributes: IS_INTEGRITY,
-        },
-    };
-    // SAFETY: the identifier was just made.
-    let length = size::<TOKEN_MANDATORY_LABEL>() + unsafe { GetLengthSid(place) };
-    // SAFETY: the token is open with the right to change its defaults; the label is the structure of this class, its
-    // identifier is alive, and the length is that of both, as the documentation asks for.
-    done(unsafe {
-        SetTokenInformation(
-            fewer.as_raw_handle(),
-            TokenIntegrityLevel,
-            (&raw const label).cast(),
-            length,
-        )
-    })?;
-    Ok(fewer)
+/// The token of this process, of which copies are made.
+#[derive(Debug)]
+pub(crate) struct OwnToken(OwnedHandle);
+
+/// A copy of it with fewer rights.
+#[derive(Debug)]
+pub(crate) struct FewerRights(OwnedHandle);
+
+/// A copy with fewer rights and a level of its own, for a program that is started by it. Nothing else makes one than
+/// the last of the steps.
+#[derive(Debug)]
+pub(crate) struct Token(OwnedHandle);
+
+impl OwnToken {
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut own: HANDLE = null_mut();
+        let access = TOKEN_DUPLICATE | TOKEN_ASSIGN_PRIMARY | TOKEN_QUERY | TOKEN_ADJUST_DEFAULT;
+        // SAFETY: the handle of the current process is always valid and needs no closing; the call writes one handle.
+        done(unsafe { OpenProcessToken(GetCurrentProcess(), access, &raw mut own) })?;
+        owned(own).map(Self)
+    }
+}
+
+impl Source for OwnToken {
+    type Fewer = FewerRights;
+
+    fn restricted(&self, fewer: Fewer) -> io::Result<FewerRights> {
+        let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+        let flags =
+            flag(fewer.privileges, DISABLE_MAX_PRIVILEGE) | flag(fewer.administrators, LUA_TOKEN);
+        let mut made: HANDLE = null_mut();
+        // SAFETY: the token is open with the rights that this takes; the three lists are empty, for which null is allowed;
+        // the call writes one handle.
+        done(unsafe {
+            CreateRestrictedToken(
+                self.0.as_raw_handle(),
+                flags,
+                0,
+                null(),
+                0,
+                null(),
+                0,
+                null(),
+                &raw mut made,
+            )
+        })?;
+        owned(made).map(FewerRights)
+    }
+}
+
+impl Lowered for FewerRights {
+    type Token = Token;
+
+    fn lowered(self, level: Level) -> io::Result<Token> {
+        let level = match level {
+            Level::Low => WinLowLabelSid,
+        };
+        let mut sid = [0_u64; (SECURITY_MAX_SID_SIZE as usize).div_ceil(8)];
+        let mut bytes = SECURITY_MAX_SID_SIZE;
+        let place: *mut c_void = sid.as_mut_ptr().cast();
+        // SAFETY: the memory is as large as any identifier, and aligned for one; this kind needs no domain.
+        done(unsafe { CreateWellKnownSid(level, null_mut(), place, &raw mut bytes) })?;
+        let label = TOKEN_MANDATORY_LABEL {
+            Label: SID_AND_ATTRIBUTES {
+                Sid: place,
+                Attributes: IS_INTEGRITY,
+            },
+        };
+        // SAFETY: the identifier was just made.
+        let length = size::<TOKEN_MANDATORY_LABEL>() + unsafe { GetLengthSid(place) };
+        // SAFETY: the token is open with the right to change its defaults; the label is the structure of this class, its
+        // identifier is alive, and the length is that of both, as the documentation asks for.
+        done(unsafe {
+            SetTokenInformation(
+                self.0.as_raw_handle(),
+                TokenIntegrityLevel,
+                (&raw const label).cast(),
+                length,
+            )
+        })?;
+        Ok(Token(self.0))
+    }
+}
+
+impl Token {
+    pub(super) fn raw(&self) -> HANDLE {
+        self.0.as_raw_handle()
+    }
 }
 
 /// Makes a folder to which, and to what is made in it, programs of low integrity may write. Fails where it exists.
