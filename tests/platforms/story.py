@@ -6,7 +6,7 @@
     tests/platforms/story.py --run './outrigger.exe' --windows
     tests/platforms/story.py --run 'wine64 ./outrigger.exe' --windows --wine --pass-env WINEPREFIX
 
-Parts, each a line of output: version, ready, files, outside, refused, command, cancel, end. `--skip PART,…` leaves some out, and
+Parts, each a line of output: version, ready, files, outside, refused, command, cancel, killed, end. `--skip PART,…` leaves some out, and
 says so. A provider of its own on loopback plays the model, so that HTTP is tried as well. Where there is no shell (an
 empty container), `--tool PROGRAM` has the commands be tools of one's own that run that program.
 
@@ -433,6 +433,18 @@ class Story:
         until(lambda: not self.running(), "the end of all processes of a cancelled command")
         return f"{count} processes with the mark, none after it"
 
+    def killed(self):
+        """The daemon is killed hard, with a command that runs, and another one starts in its place."""
+        count = 0 if "cancel" in self.arguments.skip else len(self.begin_waiting())
+        self.socket.connection.close()
+        self.daemon.kill()
+        self.daemon.wait(PATIENCE)
+        until(lambda: not self.running(), "the end of all processes of a command whose daemon was killed")
+        ready, _ = self.start()
+        self.socket = Socket(ready["port"], ready["token"])
+        self.socket.await_("session:ready")
+        return f"{count} processes of a command gone with the daemon that was killed, and the next one starts"
+
     def end(self):
         count = 0 if "cancel" in self.arguments.skip else len(self.begin_waiting())
         began = time.monotonic()
@@ -447,7 +459,8 @@ class Story:
 
     def run(self):
         parts = [("version", self.version), ("ready", self.ready), ("files", self.files), ("outside", self.outside),
-                 ("refused", self.refused), ("command", self.command_), ("cancel", self.cancel), ("end", self.end)]
+                 ("refused", self.refused), ("command", self.command_), ("cancel", self.cancel), ("killed", self.killed),
+                 ("end", self.end)]
         skip = self.arguments.skip
         for name, part in parts:
             if name in skip:
