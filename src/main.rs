@@ -30,7 +30,6 @@ const WORKERS: usize = 1;
 
 fn main() -> ExitCode {
     // Before anything else: the helper must be single-threaded and owns no more than the standard descriptors.
-    #[cfg(any(target_os = "linux", windows))]
     if std::env::args_os()
         .nth(1)
         .is_some_and(|argument| argument == outrigger::sandbox::HELPER_ARGUMENT)

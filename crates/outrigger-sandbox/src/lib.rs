@@ -22,6 +22,9 @@ mod git;
 mod held;
 #[cfg(target_os = "linux")]
 pub mod helper;
+#[cfg(all(unix, not(target_os = "linux")))]
+#[path = "process/lifeline/helper.rs"]
+pub mod helper;
 #[cfg(windows)]
 #[path = "windows/helper.rs"]
 pub mod helper;
@@ -120,7 +123,7 @@ pub struct LandlockReport {
 /// What a [`Sandbox`] is made from.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The binary that answers to [`HELPER_ARGUMENT`]; `/proc/self/exe` for the daemon itself.
+    /// The binary that answers to [`HELPER_ARGUMENT`]; `/proc/self/exe` for the daemon itself, on Linux.
     pub helper: PathBuf,
     /// The strongest mode to use. [`Mode::None`] is `tools.bash.sandbox = "off"`.
     pub ceiling: Mode,
@@ -198,9 +201,9 @@ impl Settings {
 
 /// The binary that runs.
 fn this_program() -> PathBuf {
-    match cfg!(windows) {
-        true => std::env::current_exe().unwrap_or_default(),
-        false => PathBuf::from("/proc/self/exe"),
+    match cfg!(target_os = "linux") {
+        true => PathBuf::from("/proc/self/exe"),
+        false => std::env::current_exe().unwrap_or_default(),
     }
 }
 
@@ -243,10 +246,7 @@ struct Shared {
     own_port: OnceLock<u16>,
     toolchains: Vec<PathBuf>,
     report: OnceCell<SandboxReport>,
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "nothing is kept on other systems")
-    )]
+    #[cfg_attr(windows, expect(dead_code, reason = "nothing is kept there"))]
     state: process::State,
 }
 

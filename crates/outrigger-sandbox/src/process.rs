@@ -1,5 +1,9 @@
 //! A command that runs: its pipes, its end, and the means to end it.
 
+#[cfg(all(unix, any(not(target_os = "linux"), test)))]
+mod leader;
+#[cfg(all(unix, any(not(target_os = "linux"), test)))]
+pub(super) mod lifeline;
 #[cfg(all(unix, not(target_os = "linux")))]
 mod portable;
 #[cfg(target_os = "linux")]

@@ -1,14 +1,18 @@
-//! Other systems: a process group that is killed as a whole, and no confinement unless it is asked for
-//! ([`Mode::Unverified`]: `sandbox-exec` of macOS). Never run on a real machine, only compiled.
+//! Other systems: a process group that is killed as a whole, by the daemon or, where that is killed, by its lifeline; and no
+//! confinement unless it is asked for ([`Mode::Unverified`]: `sandbox-exec` of macOS). Never run on a real machine, only
+//! compiled.
 
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 
-use tokio::process::{Child, ChildStdin, Command as Spawner};
+use rustix::process::Signal;
+use tokio::process::{ChildStdin, Command as Spawner};
 
+use super::leader::{Leader, Register};
 use super::{Exit, Process, Purpose, SpawnError};
 use crate::destinations::Destinations;
 use crate::layers::{Layers, LimitsReport};
@@ -20,8 +24,7 @@ pub(super) type StdinPipe = ChildStdin;
 
 #[derive(Debug)]
 pub(super) struct Tree {
-    child: Child,
-    group: Option<rustix::process::Pid>,
+    leader: Leader,
     /// These go with it.
     _private: Option<PrivateFolder>,
     _proxy: Option<Proxy>,
@@ -189,22 +192,24 @@ pub(crate) async fn spawn(
             Stdin::Piped => Stdio::piped(),
         })
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .process_group(0);
-    let mut child = spawner.spawn().map_err(|error| SpawnError::Program {
-        reason: format!("{}: {error}", command.program),
-    })?;
+        .stderr(Stdio::piped());
+    let lifeline = Arc::clone(&shared.state.lifeline);
+    let register: Arc<dyn Register> = Arc::clone(&lifeline) as _;
+    tokio::task::spawn_blocking(move || lifeline.prepare())
+        .await
+        .map_err(|error| SpawnError::Helper(io::Error::other(error)))?;
+    let mut leader =
+        Leader::start(&mut spawner, register).map_err(|error| SpawnError::Program {
+            reason: format!("{}: {error}", command.program),
+        })?;
+    let (stdin, stdout, stderr) = leader.pipes();
     Ok(Process {
-        stdin: child.stdin.take(),
-        stdout: child.stdout.take(),
-        stderr: child.stderr.take(),
+        stdin,
+        stdout,
+        stderr,
         layers,
         tree: Tree {
-            group: child
-                .id()
-                .and_then(|id| rustix::process::Pid::from_raw(id.try_into().ok()?)),
-            child,
+            leader,
             _private: private,
             _proxy: proxy,
         },
@@ -213,11 +218,10 @@ pub(crate) async fn spawn(
 
 impl Process {
     /// Waits for the program's end, and kills what it left running.
+    ///
+    /// Cancel-safe; gives the same answer when called again.
     pub async fn wait(&mut self) -> Exit {
-        let status = self.tree.child.wait().await.ok();
-        self.kill();
-        // Its number may be another group's from now on.
-        self.tree.group = None;
+        let status = self.tree.leader.wait().await.ok();
         Exit {
             code: status.and_then(|status| status.code()),
             signal: status
@@ -229,18 +233,12 @@ impl Process {
 
     /// Asks the group to end, where there is a way to ask.
     pub fn terminate(&self) {
-        self.signal(rustix::process::Signal::TERM);
+        self.tree.leader.signal(Signal::TERM);
     }
 
     /// Kills the group. What left it (`setsid`) lives on.
     pub fn kill(&self) {
-        self.signal(rustix::process::Signal::KILL);
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        if let Some(group) = self.tree.group {
-            rustix::process::kill_process_group(group, signal).unwrap_or_default();
-        }
+        self.tree.leader.signal(Signal::KILL);
     }
 }
 

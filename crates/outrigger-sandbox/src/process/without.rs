@@ -10,11 +10,19 @@ use crate::{Mode, Overfull, Pod, Settings, Shared};
 pub enum Zygote {}
 
 #[derive(Debug)]
-pub(crate) struct State;
+pub(crate) struct State {
+    /// What ends commands where the daemon is killed. Windows does so by itself.
+    #[cfg(unix)]
+    pub(crate) lifeline: std::sync::Arc<super::lifeline::Lifeline>,
+}
 
 impl State {
-    pub(crate) fn new(_settings: &Settings) -> Self {
-        Self
+    #[cfg_attr(windows, expect(unused_variables, reason = "nothing is kept there"))]
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            #[cfg(unix)]
+            lifeline: super::lifeline::Lifeline::new(settings.helper.clone(), Vec::new()).into(),
+        }
     }
 }
 
