@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes stub libraries for macOS, as text: release/stubs.py TRIPLE FOLDER.
 
-    release/stubs.py --imports PROGRAM      what a program takes of which library, and whether it is signed
+    release/stubs.py --imports PROGRAM FOLDER     what a program takes of which library; fails where it would start on no Mac
 
 A linker needs of a system library its place on the Mac and the names in it; a `.tbd` file is both, as text. The names are those
 that the crates with the declarations have (`core-foundation-sys` and its like), all of them: which of them the program
@@ -17,6 +17,10 @@ FRAMEWORKS = {
 }
 # Rust's own library asks for it, and libc declares these.
 ICONV = ["iconv", "iconv_close", "iconv_open"]
+# Zig has that one itself.
+SYSTEM = "/usr/lib/libSystem.B.dylib"
+# The oldest macOS that the programs are for.
+OLDEST = (11, 0)
 
 
 def declared(folder):
@@ -49,17 +53,28 @@ def write(path, place, names):
                    f"    symbols: [ {symbols} ]\n...\n")
 
 
-def imports(path):
-    """Prints the libraries that a Mach-O program names, and the names that it takes of each."""
+def stubbed(folder):
+    """Where on a Mac the libraries are that the stubs of a folder stand for."""
+    places = set()
+    for place, _, files in os.walk(folder):
+        for file in files:
+            with open(os.path.join(place, file), encoding="utf-8") as stub:
+                places.update(re.findall(r"^install-name: '(.*)'$", stub.read(), re.M))
+    return places
+
+
+def imports(path, folder):
+    """Prints the libraries that a Mach-O program names, and the names that it takes of each; ends with what is wrong with them."""
     with open(path, "rb") as file:
         data = file.read()
-    magic, _, _, _, count = struct.unpack_from("<5I", data)
+    magic, processor, _, _, count = struct.unpack_from("<5I", data)
     if magic != 0xFEEDFACF:
         sys.exit(f"release/stubs.py: {path} is no program of macOS")
-    libraries, names, place, is_signed, oldest = [], {}, 32, False, "?"
+    libraries, names, place, is_signed, oldest = [], {}, 32, False, None
     for _ in range(count):
         command, size = struct.unpack_from("<2I", data, place)
-        if command in (0xC, 0x80000018):
+        # As it is needed, weakly, as one's own, lazily, upwards.
+        if command in (0xC, 0x80000018, 0x8000001F, 0x20, 0x80000023):
             (offset,) = struct.unpack_from("<I", data, place + 8)
             libraries.append(data[place + offset:place + size].split(b"\0")[0].decode())
         elif command == 0x2:
@@ -71,20 +86,29 @@ def imports(path):
                     name = data[strings + at:data.index(b"\0", strings + at)].decode()
                     names.setdefault(description >> 8, []).append(name)
         elif command == 0x1D:
-            is_signed = True
-        elif command == 0x32:
-            (version,) = struct.unpack_from("<I", data, place + 12)
-            oldest = f"{version >> 16}.{version >> 8 & 255}"
+            (at,) = struct.unpack_from("<I", data, place + 8)
+            is_signed = data[at:at + 4] == b"\xfa\xde\x0c\xc0"
+        elif command in (0x32, 0x24):
+            (version,) = struct.unpack_from("<I", data, place + (12 if command == 0x32 else 8))
+            oldest = (version >> 16, version >> 8 & 255)
         place += size
-    print(f"macOS {oldest} or newer, {'with a signature' if is_signed else 'without a signature'}")
+    said = ".".join(map(str, oldest)) if oldest else "of no version"
+    print(f"macOS {said} or newer, {'with a signature' if is_signed else 'without a signature'}")
     for number, library in enumerate(libraries, 1):
         taken = sorted(names.get(number, []))
-        print(f"{library}: {len(taken)} names{'' if library.startswith('/usr/lib/libSystem') else ': ' + ' '.join(taken)}")
+        print(f"{library}: {len(taken)} names{'' if library == SYSTEM else ': ' + ' '.join(taken)}")
+    wrong = [f"there is no stub of {library}" for library in libraries if library not in stubbed(folder) | {SYSTEM}]
+    if processor == 0x0100000C and not is_signed:
+        wrong.append("it is for aarch64, where macOS starts nothing that is not signed")
+    if not oldest or oldest > OLDEST:
+        wrong.append(f"it asks for macOS {said}, and {OLDEST[0]}.{OLDEST[1]} has to do")
+    if wrong:
+        sys.exit("\n".join(f"release/stubs.py: {path}: {it}" for it in wrong))
 
 
 def main():
     if sys.argv[1] == "--imports":
-        return imports(sys.argv[2])
+        return imports(*sys.argv[2:])
     triple, folder = sys.argv[1:]
     metadata = json.loads(subprocess.run(["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", triple],
                                          check=True, stdout=subprocess.PIPE).stdout)

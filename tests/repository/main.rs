@@ -17,6 +17,8 @@ mod imports;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
+mod release;
+#[cfg(test)]
 mod scripts;
 #[cfg(test)]
 mod source;
