@@ -28,6 +28,10 @@ class Outrigger < Formula
 
   def install
     bin.install "outrigger"
+    man1.install Dir["man/*.1"]
+    bash_completion.install "completions/outrigger.bash" => "outrigger"
+    zsh_completion.install "completions/_outrigger"
+    fish_completion.install "completions/outrigger.fish"
   end
 
   service do

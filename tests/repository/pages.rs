@@ -91,12 +91,25 @@ fn man_pages_and_completions_are_those_of_the_command_line() {
 
 #[test]
 fn a_package_has_what_each_shell_reads() {
-    // cargo-deb takes them by pattern; of the shells it names each.
+    // cargo-deb and Homebrew take pages by pattern; of the shells each is named.
     let manifest = super::support::read("Cargo.toml");
+    let formula = super::support::read("release/homebrew/outrigger.rb");
+    let build = super::support::read("release/build");
     for shell in ["outrigger.bash", "_outrigger", "outrigger.fish"] {
+        let completions = format!("completions/{shell}\"");
         assert!(
-            manifest.contains(&format!("config/completions/{shell}\"")),
+            manifest.contains(&format!("config/{completions}")),
             "{shell}"
+        );
+        assert!(formula.contains(&completions), "{shell}");
+    }
+    for packed in [
+        "{outrigger.bash,_outrigger,outrigger.fish}",
+        "_outrigger.ps1",
+    ] {
+        assert!(
+            build.contains(&format!("config/completions/{packed} ")),
+            "{packed}"
         );
     }
 }
