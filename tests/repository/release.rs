@@ -1,19 +1,21 @@
 //! What a release must not be made of is refused by its scripts.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::process::{Command, Output};
 
 use super::support::root;
 
-/// Runs a script of `release` by Python; `None`, said aloud, where there is none.
-fn python(script: &str, arguments: &[&std::path::Path]) -> Option<Output> {
+/// Runs Python in the folder of the scripts; `None`, said aloud, where there is none.
+fn python(arguments: &[&OsStr]) -> Option<Output> {
     let run = Command::new("python3")
-        .arg(root().join(script))
-        .args(["--imports".as_ref()].iter().chain(arguments))
+        .current_dir(root().join("release"))
+        .arg("-B")
+        .args(arguments)
         .output();
     match run {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            println!("*** SKIPPED: {script}: there is no python3 ***");
+            println!("*** SKIPPED: the scripts of releases: there is no python3 ***");
             None
         }
         run => Some(run.unwrap()),
@@ -64,11 +66,34 @@ fn a_program_that_would_start_on_no_mac_is_refused() {
         (program(ARM, [11, 0], unknown, true), Some(unknown)),
     ] {
         std::fs::write(&file, program).unwrap();
-        let Some(run) = python("release/stubs.py", &[&file, &stubs]) else {
+        let arguments = [
+            "stubs.py".as_ref(),
+            "--imports".as_ref(),
+            file.as_os_str(),
+            stubs.as_os_str(),
+        ];
+        let Some(run) = python(&arguments) else {
             return;
         };
         let said = String::from_utf8_lossy(&run.stderr);
         assert_eq!(run.status.success(), wrong.is_none(), "{said}");
         assert!(said.contains(wrong.unwrap_or_default()), "{said}");
     }
+}
+
+#[test]
+fn licences_in_a_page_are_there_once_to_read() {
+    let page = "<head><title>No</title></head><h3>\u{1F4E6} a-1</h3><p>By: A &#60;a@b&#62;</p>\
+        <summary>LICENSE</summary><pre>\n  You may.\nOr not.\n </pre>\
+        <h3>b-2</h3><summary>TERMS</summary><pre>\n  You may.\nOr not.\n</pre>";
+    let program = "import sys; from readable import readable; print(*readable(sys.argv[1]))";
+    let Some(run) = python(&["-c".as_ref(), program.as_ref(), page.as_ref()]) else {
+        return;
+    };
+    assert_eq!(
+        String::from_utf8_lossy(&run.stdout).replace('\r', ""),
+        "\na-1\nBy: A <a@b>\nLICENSE\n\n  You may.\nOr not.\n\n\nb-2\nTERMS\n(as LICENSE of a-1) 1\n",
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
 }
