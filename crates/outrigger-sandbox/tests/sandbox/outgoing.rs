@@ -11,7 +11,9 @@ use outrigger_sandbox::{
     Command, HostQuestion, IdRange, Mode, Network, Pod, Ports, Sandbox, Settings,
 };
 
-use crate::support::{World, in_pod, is_own_process, output, own_process};
+use crate::support::{
+    World, as_ordinary_user, folder, in_pod, is_own_process, output, own_process,
+};
 
 /// Makes other machines of addresses of this one, and goes on as another program.
 const OTHER_MACHINES: &str = include_str!("../../../../fixtures/other-machines.pl");
@@ -23,7 +25,7 @@ fn in_own_network(test: &str) {
 
 /// The same in a user namespace of its own, or with what the machine's root may.
 fn in_own_network_of(test: &str, user: &[&str]) {
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = folder();
     let resolver = place.path().join("resolv.conf");
     std::fs::write(
         &resolver,
@@ -409,4 +411,15 @@ fn connections_end_with_their_command_and_are_bounded() {
             "FREE\n"
         );
     });
+}
+
+#[test]
+fn outgoing_as_an_ordinary_user() {
+    as_ordinary_user(&[
+        "outgoing::connections_out_are_made_where_they_may_be",
+        "outgoing::a_command_without_the_network_finds_no_way_beside_one_that_has_it",
+        "outgoing::hosts_are_decided_by_name",
+        "outgoing::hosts_cannot_be_decided_about_without_namespaces",
+        "outgoing::connections_end_with_their_command_and_are_bounded",
+    ]);
 }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use outrigger_sandbox::{Mode, Network, Ports};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 
-use crate::support::{World, eventually, finish, in_pod, is_empty, output, run};
+use crate::support::{World, as_ordinary_user, eventually, finish, in_pod, is_empty, output, run};
 
 /// Listens on a port of loopback and says which, answers one client.
 const SERVER: &str = "perl -MIO::Socket::INET -e '$|=1; my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1:0\") or die $!; print $s->sockport, \"\\n\"; my $c = $s->accept; print $c \"hello\\n\"; close $c; sleep 100'";
@@ -327,4 +327,18 @@ async fn what_has_a_network_of_its_own_knows_no_proxy_of_the_machine() {
         let expected = if knows { "2\n" } else { "0\n" };
         assert_eq!(said, expected, "{mode} {network:?}");
     }
+}
+
+#[test]
+fn pods_as_an_ordinary_user() {
+    as_ordinary_user(&[
+        "pods::a_command_has_a_loopback_of_its_own_and_no_way_out",
+        "pods::commands_of_a_pod_share_loopback_home_and_temporary_files_and_others_do_not",
+        "pods::below_full_mode_a_pod_is_folders",
+        "pods::what_a_killed_daemon_left_is_removed_and_what_is_in_use_stays",
+        "pods::a_command_of_a_pod_ends_with_its_processes",
+        "pods::ports_on_which_a_command_listens_are_told_and_lead_to_it",
+        "pods::a_call_of_listen_does_what_it_does_elsewhere",
+        "pods::what_has_a_network_of_its_own_knows_no_proxy_of_the_machine",
+    ]);
 }

@@ -30,10 +30,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let parent = std::env::var_os(PLACE).unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
-        let world = Self {
-            place: tempfile::tempdir_in(parent).unwrap(),
-        };
+        let world = Self { place: folder() };
         for directory in ["home/.ssh", "home/project", "outside", "temporary"] {
             fs::create_dir_all(world.place.path().join(directory)).unwrap();
         }
@@ -300,6 +297,12 @@ pub(crate) fn own_process(test: &str) -> std::process::Command {
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(ROLE, "1");
     command
+}
+
+/// A folder that whoever runs the test may make.
+pub(crate) fn folder() -> tempfile::TempDir {
+    let parent = std::env::var_os(PLACE).unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+    tempfile::tempdir_in(parent).unwrap()
 }
 
 /// Runs these tests once more as an ordinary user, where this one is root.
