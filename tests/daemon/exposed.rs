@@ -1,6 +1,7 @@
 //! Ports of servers in the background: told of, and exposed on the machine's own loopback where a client asks for it.
 
-use std::net::Ipv4Addr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,10 +15,21 @@ const SERVER: &str = "use IO::Socket::INET; my $s = IO::Socket::INET->new(Listen
 
 /// A daemon with `expose` as its setting, and a server of the conversation's on this address; `None` where there is no full
 /// sandbox.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 async fn serving(provider: &Provider, expose: &str, address: &str) -> Option<(Daemon, Client)> {
+    serving_with(provider, expose, address, "10m").await
+}
+
+/// The same with a daemon whose sessions go on for so long without a client.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+async fn serving_with(
+    provider: &Provider,
+    expose: &str,
+    address: &str,
+    grace: &str,
+) -> Option<(Daemon, Client)> {
     let more = json!({
         "chat": {"trust_level": "autonomous"},
+        "session": {"resume_grace": grace},
         "tools": {"bash": {"expose": expose}},
     });
     let daemon = Daemon::with(provider, more).await;
@@ -142,6 +154,75 @@ async fn a_port_that_is_taken_outside_has_another_number_there() {
     assert_ne!(at, format!("127.0.0.1:{number}"));
     let mut stream = TcpStream::connect(at).await.unwrap();
     assert_eq!(shout(&mut stream, "hello\n").await, "HELLO\n");
+}
+
+/// An address of this machine that other machines know it by, where it has one. Nothing is sent to find out.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+/// Exposes the server's port, and shows that it can be reached there.
+async fn reached(client: &mut Client) -> String {
+    let port = port(client).await;
+    let at = address(&expose(client, port, false).await["url"]);
+    let mut stream = TcpStream::connect(&at).await.unwrap();
+    assert_eq!(shout(&mut stream, "hello\n").await, "HELLO\n");
+    at
+}
+
+#[tokio::test]
+#[expect(clippy::print_stderr, reason = "what is not tried is said")]
+async fn an_exposed_port_is_on_no_other_address_of_the_machine() {
+    let provider = Provider::start().await;
+    let Some((_daemon, mut client)) = serving(&provider, "ask", "127.0.0.1:0").await else {
+        return;
+    };
+    let at = reached(&mut client).await;
+    let number: u16 = at.strip_prefix("127.0.0.1:").unwrap().parse().unwrap();
+    let own = own_address();
+    if own.is_none() {
+        eprintln!("*** SKIPPED: exposed ports: the machine has no address but loopback ***");
+    }
+    // All of 127.0.0.0/8 is this machine's.
+    for other in own.into_iter().chain([IpAddr::from([127, 0, 0, 2])]) {
+        let refused = TcpStream::connect((other, number)).await;
+        let kind = refused.map_err(|error| error.kind());
+        let refused = matches!(kind, Err(ErrorKind::ConnectionRefused));
+        assert!(refused, "{other}:{number} {kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_exposed_port_ends_with_its_session() {
+    let provider = Provider::start().await;
+    let served = serving_with(&provider, "ask", "127.0.0.1:0", "1ms").await;
+    let Some((_daemon, mut client)) = served else {
+        return;
+    };
+    let at = reached(&mut client).await;
+    drop(client);
+    eventually("the end of what leads there", async || {
+        TcpStream::connect(&at).await.is_err()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_exposed_port_ends_with_a_daemon_that_is_killed() {
+    let provider = Provider::start().await;
+    let served = serving(&provider, "ask", "127.0.0.1:0").await;
+    let Some((mut daemon, mut client)) = served else {
+        return;
+    };
+    let at = reached(&mut client).await;
+    daemon.kill().await;
+    eventually("the end of what leads there", async || {
+        TcpStream::connect(&at).await.is_err()
+    })
+    .await;
 }
 
 #[tokio::test]
