@@ -1,5 +1,7 @@
 //! Calls that change files wait for each other, what reads goes on, and what a command changed is told.
 
+mod waiting;
+
 use serde_json::{Value, json};
 
 use crate::approval::approve;
@@ -279,6 +281,64 @@ async fn two_hundred_calls_of_a_turn_have_their_own_results_in_order() {
     }
     let log = std::fs::read_to_string(daemon.project().join("log")).unwrap();
     assert_eq!(log.lines().count(), 25, "{log:?}");
+}
+
+#[tokio::test]
+async fn two_hundred_calls_of_a_turn_are_each_asked_for_and_have_their_results_in_order() {
+    let provider = Provider::start().await;
+    let calls: Vec<_> = (0..200)
+        .map(|number| match number % 2 {
+            0 => bash(&format!("touch ran/{number}; echo ran {number}")),
+            _ => write(&format!("made/{number}")),
+        })
+        .collect();
+    provider.then(Turn::calls(&calls)).then(Turn::text("done"));
+    let daemon = Daemon::start(&provider).await;
+    daemon.file("ran/here", "");
+    let mut client = daemon.connect().await;
+    say_in(&mut client, "a").await;
+    // No question waits for the answer to another one.
+    until(&mut client, |client| {
+        client.all("chat:tool-confirm").len() == 200
+    })
+    .await;
+    let questions = client.all("chat:tool-confirm");
+    let asked: Vec<&str> = questions
+        .iter()
+        .map(|question| question["toolId"].as_str().unwrap())
+        .collect();
+    let ids: Vec<String> = (1..=200).map(|number| format!("t{number}")).collect();
+    assert_eq!(asked, ids);
+    assert!(client.all("chat:tool-result").is_empty());
+    // From the last to the first, so that they cannot end in the order of the calls; every tenth may not run.
+    for (number, id) in ids.iter().enumerate().rev() {
+        let verdict = match number % 10 {
+            0 => json!({"approved": false}),
+            _ => json!({}),
+        };
+        client.send(approve(&json!(id), &verdict)).await;
+    }
+    until_ends(&mut client, 1).await;
+    assert_eq!(client.all("chat:tool-result").len(), 200);
+    let request = &provider.requests()[1];
+    let messages = request["messages"].as_array().unwrap();
+    let results: Vec<&Value> = messages
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .collect();
+    assert_eq!(results.len(), 200);
+    for (number, answered) in results.iter().enumerate() {
+        let (expected, file) = match number % 2 {
+            0 => (format!("ran {number}\n"), format!("ran/{number}")),
+            _ => (format!("made/{number}: "), format!("made/{number}")),
+        };
+        let denied = number % 10 == 0;
+        let content = answered["content"].as_str().unwrap();
+        assert_eq!(content.contains(&expected), !denied, "{number} {content:?}");
+        assert_eq!(daemon.project().join(file).exists(), !denied, "{number}");
+        let own = result(&client, &ids[number]).unwrap();
+        assert_eq!(own["metadata"]["denied"] == true, denied, "{own}");
+    }
 }
 
 #[tokio::test]
