@@ -19,6 +19,7 @@ impl Home {
         let place = tempfile::tempdir().unwrap();
         for folder in [
             "home/.npm/_cacache",
+            "home/.cargo/registry",
             "home/shared",
             "home/library",
             "temporary",
@@ -128,6 +129,22 @@ async fn a_home_lasts_as_long_as_its_conversation_and_is_nobody_elses() {
         .iter()
         .filter(|line| line.to_string().contains("there is nothing of pip"));
     assert_eq!(missing.count(), 1);
+}
+
+/// Somebody who has used Cargo has the folder that it downloads to, and nobody else.
+#[tokio::test]
+async fn what_cargo_and_go_download_to_can_be_added_to_unasked() {
+    let (home, provider) = (Home::new(), Provider::start().await);
+    fs::create_dir_all(home.path("home/go/pkg/sumdb")).unwrap();
+    let daemon = home.daemon(&provider, json!({})).await;
+    let mut client = daemon.connect().await;
+    let line = "echo new > ~/.cargo/registry/crate; echo new > ~/go/pkg/sumdb/latest; ls -A ~/.npm; cat ~/.cargo/registry/crate ~/go/pkg/sumdb/latest";
+    let said = run(&mut client, &provider, "one", line).await;
+    assert!(
+        said.contains("No such file") && said.starts_with("new\nnew\n"),
+        "{said}"
+    );
+    assert!(!home.path("home/.cargo/registry/crate").exists());
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! hosts, and the tests open sockets. With `OUTRIGGER_FULL_TESTS=1`, for they take minutes and need the registries.
 
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -27,17 +28,17 @@ async fn run(hosts: &[&str], files: &[(&str, &str)], steps: &[Step]) {
         return;
     }
     let provider = Provider::start().await;
-    let (_daemon, mut client) = open(&provider, hosts, files).await;
+    let (_daemon, mut client) = open(&provider, json!({"hosts": hosts}), files).await;
     steps_of(&mut client, &provider, steps).await;
 }
 
-/// Opens a project of these files.
-async fn open(provider: &Provider, hosts: &[&str], files: &[(&str, &str)]) -> (Daemon, Client) {
+/// Opens a project of these files, with these settings of `bash`.
+async fn open(provider: &Provider, bash: Value, files: &[(&str, &str)]) -> (Daemon, Client) {
     let settings = json!({
         "chat": {"trust_level": "autonomous"},
         // What is asked for is refused: the list has to name all hosts.
         "approval": {"unattended": "deny"},
-        "tools": {"bash": {"hosts": hosts}},
+        "tools": {"bash": bash},
     });
     let daemon = Daemon::with(provider, settings).await;
     for (name, content) in files {
@@ -152,7 +153,7 @@ async fn vite() {
         ),
     ];
     let provider = Provider::start().await;
-    let (_daemon, mut client) = open(&provider, &["npm"], &files).await;
+    let (_daemon, mut client) = open(&provider, json!({"hosts": ["npm"]}), &files).await;
     let install = ("npm install --no-audit --no-fund", "added");
     steps_of(&mut client, &provider, &[install]).await;
     let serve = json!({"command": "exec npx vite --host 127.0.0.1", "background": true});
@@ -203,7 +204,7 @@ async fn postgresql() {
         return;
     }
     let provider = Provider::start().await;
-    let (_daemon, mut client) = open(&provider, &[], &[]).await;
+    let (_daemon, mut client) = open(&provider, json!({}), &[]).await;
     let bin = "PATH=$(echo /usr/lib/postgresql/*/bin):$PATH;";
     let init = format!("{bin} initdb -D ~/db -U tester -A trust >/dev/null && echo made");
     let serve = format!("{bin} exec postgres -D ~/db -k /tmp -h 127.0.0.1 -p 5433");
@@ -293,14 +294,27 @@ async fn rust() {
     ];
     // The toolchain of an ordinary user, where root's is not for others: `.ci/full projects` puts one there.
     let steps = [(
-        "[ ! -d /opt/outrigger-rust ] || PATH=/opt/outrigger-rust/bin:$PATH; CARGO_HOME=~/registry cargo test --quiet 2>&1",
+        "[ ! -d /opt/outrigger-rust ] || PATH=/opt/outrigger-rust/bin:$PATH; cargo test --quiet 2>&1",
         "1 passed",
     )];
     as_ordinary_user("real_projects::rust");
-    run(
-        &["cargo", "index.crates.io", "static.crates.io"],
-        &files,
-        &steps,
-    )
-    .await;
+    if !is_wanted() {
+        return;
+    }
+    // Somebody who has used Cargo before. It keeps there which registry it uses.
+    let home = std::env::var_os("HOME").unwrap();
+    let index = ".cargo/registry/index/index.crates.io-1949cf8c6b5b557f";
+    let index = Path::new(&home).join(index);
+    if !index.exists() {
+        std::fs::create_dir_all(&index).unwrap();
+        let config = r#"{"dl": "https://static.crates.io/crates", "api": "https://crates.io"}"#;
+        std::fs::write(index.join("config.json"), config).unwrap();
+    }
+    // As docs/tools.md has it, and without the cache.
+    let provider = Provider::start().await;
+    for caches in [&["cargo"][..], &[]] {
+        let bash = json!({"hosts": ["cargo", "static.crates.io"], "caches": caches});
+        let (_daemon, mut client) = open(&provider, bash, &files).await;
+        steps_of(&mut client, &provider, &steps).await;
+    }
 }

@@ -1,5 +1,5 @@
 //! Caches of the user's package managers that commands may be given. They see them below their home as they are, and what
-//! they write there is their pod's.
+//! they write there is their pod's. Those of [`ALWAYS`] need not be asked for.
 //!
 //! Each is at the place that its program takes without any setting. No folder here holds credentials: those are beside
 //! them (`~/.cargo/credentials.toml`, `~/.m2/settings.xml`, `~/.npmrc`, `~/.gradle/gradle.properties`).
@@ -11,7 +11,8 @@ const TABLE: [(&str, &[&str]); 9] = [
     // `_npx` beside it holds programs that were run, `_logs` what they said.
     ("npm", &[".npm/_cacache"]),
     ("cargo", &[".cargo/registry", ".cargo/git"]),
-    ("go", &["go/pkg/mod", ".cache/go-build"]),
+    // `mod`, and `sumdb`, which each download writes to.
+    ("go", &["go/pkg", ".cache/go-build"]),
     ("pip", &[".cache/pip"]),
     ("uv", &[".cache/uv"]),
     ("maven", &[".m2/repository", ".m2/wrapper/dists"]),
@@ -24,46 +25,61 @@ const TABLE: [(&str, &[&str]); 9] = [
     ("yarn", &[".cache/yarn", ".yarn/berry/cache"]),
 ];
 
+/// What commands can read in any case, beside the toolchain that puts it there. Cargo and Go download to these folders and to
+/// no other where they are, so that a command which could only read them could get nothing new.
+const ALWAYS: [&str; 3] = [".cargo/registry", ".cargo/git", "go/pkg"];
+
 /// Returns the names that there are.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|(name, _)| *name)
 }
 
-/// What was found of the caches that were asked for.
+/// Returns the name of the cache that a folder is one of.
+pub fn name_of(folder: &Path) -> Option<&'static str> {
+    let is_of = |below: &[&str]| below.iter().any(|below| folder.ends_with(below));
+    let named = TABLE.iter().find(|(_, below)| is_of(below));
+    named.map(|(name, _)| *name)
+}
+
+/// What was found of the caches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caches {
-    /// Folders below the home, canonical.
+    /// Folders below the home, canonical: of the caches that were asked for, and what is seen in any case.
     pub folders: Vec<PathBuf>,
     /// The names of which nothing is there.
     pub missing: Vec<String>,
 }
 
-/// Looks for the folders of these caches. Does file I/O.
+/// Looks for the folders of these caches, and for those that are seen in any case. Does file I/O.
 ///
 /// A folder that is reached through a link is none: the link could name any place, and programs look for it by its own
 /// path.
 pub fn find(home: Option<&Path>, names: &[String]) -> Caches {
     let mut found = Caches::default();
     let home = home.and_then(|home| crate::canonicalize(home).ok());
-    for name in names {
-        let below = TABLE.iter().find(|(known, _)| known == name);
-        let below = below.map_or(&[][..], |(_, below)| below);
+    let mut add = |below: &[&str]| {
         let places = home
             .iter()
             .flat_map(|home| below.iter().map(|below| home.join(below)));
         let is_there = |place: &PathBuf| {
             place.is_dir() && crate::canonicalize(place).is_ok_and(|canonical| canonical == *place)
         };
-        let before = found.folders.len();
-        for place in places.filter(is_there) {
+        let there: Vec<PathBuf> = places.filter(is_there).collect();
+        let is_any = !there.is_empty();
+        for place in there {
             if !found.folders.contains(&place) {
                 found.folders.push(place);
             }
         }
-        if found.folders.len() == before {
-            found.missing.push(name.clone());
-        }
-    }
+        is_any
+    };
+    let mut missing = names.to_vec();
+    missing.retain(|name| {
+        let below = TABLE.iter().find(|(known, _)| known == name);
+        !add(below.map_or(&[][..], |(_, below)| below))
+    });
+    add(&ALWAYS);
+    found.missing = missing;
     found
 }
 
@@ -83,6 +99,7 @@ mod tests {
             ".npm/_cacache",
             ".npm/_npx",
             ".cargo/registry",
+            "go/pkg",
             "elsewhere/uv",
         ] {
             fs::create_dir_all(home.join(folder)).unwrap();
@@ -90,14 +107,16 @@ mod tests {
         fs::create_dir(home.join(".cache")).unwrap();
         symlink("../elsewhere/uv", home.join(".cache/uv")).unwrap();
         fs::write(home.join(".cache/pip"), "a file").unwrap();
-        let asked = ["npm", "cargo", "uv", "pip", "go"].map(str::to_owned);
+        let asked = ["npm", "cargo", "uv", "pip", "yarn"].map(str::to_owned);
         let found = find(Some(&home), &asked);
-        assert_eq!(
-            found.folders,
-            [home.join(".npm/_cacache"), home.join(".cargo/registry")]
-        );
-        assert_eq!(found.missing, ["uv", "pip", "go"]);
+        let [npm, cargo, go] =
+            [".npm/_cacache", ".cargo/registry", "go/pkg"].map(|below| home.join(below));
+        assert_eq!(found.folders, [npm.clone(), cargo.clone(), go.clone()]);
+        assert_eq!(found.missing, ["uv", "pip", "yarn"]);
         assert_eq!(find(None, &asked).missing, asked);
+        assert_eq!(find(Some(&home), &[]).folders, [cargo, go.clone()]);
+        assert_eq!((name_of(&npm), name_of(&go)), (Some("npm"), Some("go")));
+        assert_eq!(name_of(&home), None);
     }
 
     /// The deny list names files that hold credentials; none of the folders is one of them, or in one.

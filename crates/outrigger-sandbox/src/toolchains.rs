@@ -1,6 +1,7 @@
 //! Compilers, interpreters and package caches that live below the home directory.
 //!
-//! A command does not see the home itself; without these it would not find `cargo` or `node`.
+//! A command does not see the home itself; without these it would not find `cargo` or `node`. They are read-only; over
+//! what its programs download to lies an overlay where there is one ([`caches`](crate::caches)).
 
 use std::path::{Path, PathBuf};
 
