@@ -115,7 +115,7 @@ impl Tool for Bash {
                 ports: &self.config.ports,
                 hosts: &self.config.hosts,
                 further: &self.config.further(),
-                caches: &self.config.caches,
+                caches: &report.caches,
                 limits: self.exec.limits(),
                 held: &report.limits,
                 disk: self.config.limits.disk,

@@ -124,6 +124,9 @@ async fn a_home_lasts_as_long_as_its_conversation_and_is_nobody_elses() {
     eventually("the home of the one is gone", async || home.pods() == 1).await;
     let package = home.path("home/.npm/_cacache/package");
     assert_eq!(fs::read_to_string(package).unwrap(), "right");
+    let request = provider.requests().pop().unwrap().to_string();
+    let named = "The user's caches are there: npm, cargo; what is added";
+    assert!(request.contains(named), "{request}");
     let log = daemon.log();
     let missing = log
         .iter()
@@ -145,6 +148,9 @@ async fn what_cargo_and_go_download_to_can_be_added_to_unasked() {
         "{said}"
     );
     assert!(!home.path("home/.cargo/registry/crate").exists());
+    let request = provider.requests().pop().unwrap().to_string();
+    let named = "The user's caches are there: cargo, go; what is added";
+    assert!(request.contains(named), "{request}");
 }
 
 #[tokio::test]

@@ -107,6 +107,8 @@ pub struct SandboxReport {
     pub network: &'static str,
     /// What holds commands to their limits.
     pub limits: LimitsReport,
+    /// The caches that commands of a pod see ([`Settings::caches`]), and whether they may add to them or only read them.
+    pub caches: Vec<(PathBuf, bool)>,
     /// Why the stronger modes are not the one in use; nothing if the strongest is.
     pub refused: Vec<(Mode, String)>,
 }
@@ -335,20 +337,6 @@ impl Sandbox {
         match self.shared.settings.user_ids {
             Some(_) => process::try_users(&self.shared, mode, folders).await,
             None => Ok(()),
-        }
-    }
-
-    /// Returns for each cache whether commands may add to it here, or only read it. Makes a pod to find out; nothing in modes
-    /// below [`Mode::Full`], where no cache is seen.
-    ///
-    /// # Errors
-    /// [`SpawnError`], where no pod can be made.
-    pub async fn try_caches(&self) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
-        match self.probed().await.mode {
-            Mode::Full if !self.shared.settings.caches.is_empty() => {
-                process::try_caches(&self.shared).await
-            }
-            _ => Ok(Vec::new()),
         }
     }
 

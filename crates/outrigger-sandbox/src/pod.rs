@@ -125,6 +125,14 @@ impl Pod {
         self.0.namespaces.get()
     }
 
+    /// Returns the caches that its commands see, and whether they may add to them; none before its first command.
+    pub(crate) fn caches(&self) -> Vec<(PathBuf, bool)> {
+        let seen = self.made_namespaces().map_or(&[][..], Namespaces::caches);
+        let seen = seen.iter();
+        seen.map(|cache| (cache.place.clone(), cache.merged.is_some()))
+            .collect()
+    }
+
     /// Returns whether a helper has made ready for its next command. Never where there are no namespaces.
     pub fn is_ready(&self) -> bool {
         self.0.ready.lock().is_some()

@@ -4,6 +4,7 @@
 
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd as _;
+use std::path::PathBuf;
 
 #[cfg(target_os = "linux")]
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
@@ -19,7 +20,7 @@ use super::{LandlockReport, Mode, Network, SandboxReport, Shared, process};
 pub(super) async fn probe(shared: &Shared) -> SandboxReport {
     let tried = try_modes(shared).await;
     // A job object holds a command that nothing confines, too. Whoever confines nothing makes no groups.
-    let is_held = tried.layers.rlimits || cfg!(windows);
+    let is_held = tried.found.layers.rlimits || cfg!(windows);
     let limits = match is_held && shared.settings.ceiling != Mode::None {
         true => process::limits(shared).await,
         false => LimitsReport::NONE,
@@ -36,15 +37,23 @@ const MODES: &[Mode] = if cfg!(target_os = "linux") {
 
 struct Tried {
     mode: Mode,
-    layers: Layers,
+    found: Found,
     /// The stronger modes, and why they do not work.
     refused: Vec<(Mode, String)>,
+}
+
+/// What was around a command.
+#[derive(Default)]
+struct Found {
+    layers: Layers,
+    /// The caches that it saw, and whether it could add to them.
+    caches: Vec<(PathBuf, bool)>,
 }
 
 async fn try_modes(shared: &Shared) -> Tried {
     let mut tried = Tried {
         mode: Mode::None,
-        layers: Layers::default(),
+        found: Found::default(),
         refused: Vec::new(),
     };
     for mode in MODES {
@@ -60,8 +69,8 @@ async fn try_modes(shared: &Shared) -> Tried {
             continue;
         }
         match attempt(shared, mode).await {
-            Ok(layers) => {
-                (tried.mode, tried.layers) = (mode, layers);
+            Ok(found) => {
+                (tried.mode, tried.found) = (mode, found);
                 break;
             }
             Err(reason) => {
@@ -73,9 +82,9 @@ async fn try_modes(shared: &Shared) -> Tried {
     tried
 }
 
-/// Runs a shell, and returns the layers that were around it. In full mode with what a command of a conversation has besides.
+/// Runs a shell, and returns what was around it. In full mode with what a command of a conversation has besides.
 #[cfg(target_os = "linux")]
-async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
+async fn attempt(shared: &Shared, mode: Mode) -> Result<Found, String> {
     let mut command = Command::new("/bin/sh", "/");
     command.args = vec!["-c".to_owned(), "exit 7".to_owned()];
     if mode == Mode::Full {
@@ -87,6 +96,8 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
         .await
         .map_err(|error| error.to_string())?;
     let layers = process.layers;
+    let pod = command.pod.as_ref();
+    let caches = pod.map_or_else(Vec::new, |pod| pod.caches());
     // Control groups are looked for while the shell runs.
     let (exit, _) = tokio::join!(process.exited(), process::limits(shared));
     // What the kernel takes to remove the namespaces says nothing more. The pod's folders are removed after that.
@@ -105,7 +116,7 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
         can_take_descriptors()
             .map_err(|error| format!("taking a descriptor of a process (pidfd_getfd): {error}"))?;
     }
-    Ok(layers)
+    Ok(Found { layers, caches })
 }
 
 /// Lets other tasks run first. From the report to the first frame of a session that waited for it are a few tasks, one after
@@ -127,7 +138,7 @@ fn can_take_descriptors() -> rustix::io::Result<()> {
 
 /// Runs a shell, and returns the layers that were around it.
 #[cfg(not(target_os = "linux"))]
-async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
+async fn attempt(shared: &Shared, mode: Mode) -> Result<Found, String> {
     let mut command = process::trial(shared);
     command.network = Network::Off;
     let mut process = process::probe(shared, &command, mode)
@@ -137,7 +148,10 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
     let code = process.wait().await.code;
     match (code, layers.unverified) {
         (_, []) => Err("nothing on this system confines commands".to_owned()),
-        (Some(7), _) => Ok(layers),
+        (Some(7), _) => Ok(Found {
+            layers,
+            caches: Vec::new(),
+        }),
         _ => Err(format!(
             "a shell that should exit with 7 ended with {code:?}"
         )),
@@ -164,7 +178,7 @@ fn missing(mode: Mode, abi: u8) -> Vec<&'static str> {
 fn report(tried: Tried, limits: LimitsReport) -> SandboxReport {
     let Tried {
         mode,
-        layers,
+        found: Found { layers, caches },
         refused,
     } = tried;
     let commands = [
@@ -192,6 +206,7 @@ fn report(tried: Tried, limits: LimitsReport) -> SandboxReport {
             false => "unenforced",
         },
         limits,
+        caches,
         refused,
     }
 }

@@ -29,7 +29,7 @@ use supervised as on_linux;
 use without as on_linux;
 
 pub use on_linux::Zygote;
-pub(super) use on_linux::{State, pod, pods_removed, prepare_helper, sweep, try_caches, try_users};
+pub(super) use on_linux::{State, pod, pods_removed, prepare_helper, sweep, try_users};
 pub(super) use platform::{limits, spawn};
 
 use std::future::ready;

@@ -74,7 +74,7 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
     let report = sandbox.report().await;
     let layers = layers::layers(&report, &Facts::find());
     let caches = match report.mode {
-        Mode::Full => cache_findings(&sandbox, &caches.missing).await,
+        Mode::Full => cache_findings(&report, caches.missing),
         _ => Vec::new(),
     };
     let user_ids = user_ids::user_ids(machine, &sandbox).await;
@@ -113,19 +113,15 @@ fn mode(report: &SandboxReport) -> Finding {
     }
 }
 
-/// How commands see the caches that are configured.
-async fn cache_findings(sandbox: &Sandbox, missing: &[String]) -> Vec<Finding> {
+/// How commands see caches: those that are configured, and those that they see in any case.
+fn cache_findings(report: &SandboxReport, missing: Vec<String>) -> Vec<Finding> {
     let found = |state, text: String| Finding::new("cache", state, text);
-    let seen = match sandbox.try_caches().await {
-        Ok(seen) => seen,
-        Err(error) => return vec![found(State::Failed, error.to_string())],
-    };
-    let seen = seen.into_iter().map(|(place, is_overlay)| match is_overlay {
-        true => found(State::Ok, shown(&place)),
-        false => found(State::Warning, format!("{}: commands read it and cannot add to it", shown(&place)))
+    let seen = report.caches.iter().map(|(place, can_add)| match can_add {
+        true => found(State::Ok, shown(place)),
+        false => found(State::Warning, format!("{}: commands read it and cannot add to it", shown(place)))
             .advise("let the kernel mount an overlay in a user namespace (Linux 5.11), with the temporary files on a disk: set TMPDIR to a folder there"),
     });
-    let missing = missing.iter().map(|name| {
+    let missing = missing.into_iter().map(|name| {
         found(
             State::Absent,
             format!("{name}: there is nothing of it in the home"),

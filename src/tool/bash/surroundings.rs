@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::{HostEntry, NetworkPolicy, PortList};
 use crate::sandbox::paths::Reach;
-use crate::sandbox::{HeldBy, Limits, LimitsReport, Mode};
+use crate::sandbox::{HeldBy, Limits, LimitsReport, Mode, caches};
 use crate::units::{format_duration, format_size};
 
 /// What is in force for commands.
@@ -20,8 +20,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) hosts: &'a [HostEntry],
     /// Further folders, with what commands may do in them.
     pub(super) further: &'a [(PathBuf, Reach)],
-    /// Caches of the user's that commands see in full mode.
-    pub(super) caches: &'a [String],
+    /// Caches of the user's that commands see in full mode, and whether they may add to them.
+    pub(super) caches: &'a [(PathBuf, bool)],
     pub(super) limits: &'a Limits,
     /// What holds commands to them.
     pub(super) held: &'a LimitsReport,
@@ -89,13 +89,7 @@ impl Surroundings<'_> {
         let disk = format_size(self.disk);
         match self.mode {
             Mode::Full => {
-                let caches = match self.caches {
-                    [] => String::new(),
-                    caches => format!(
-                        " The user's caches are there: {}; what is added to them is this conversation's.",
-                        caches.join(", ")
-                    ),
-                };
+                let caches = self.caches();
                 format!(
                     "Home: HOME, /tmp and /var/tmp are this conversation's own: {lasts}. Together they hold {disk} at most.{caches}"
                 )
@@ -112,6 +106,25 @@ impl Surroundings<'_> {
                     .to_owned()
             }
         }
+    }
+
+    fn caches(&self) -> String {
+        let names = |wanted: bool| {
+            let folders = self.caches.iter().filter(|(_, can_add)| *can_add == wanted);
+            let mut names: Vec<_> = folders
+                .filter_map(|(folder, _)| caches::name_of(folder))
+                .collect();
+            names.dedup();
+            names.join(", ")
+        };
+        let said = |names: String, begin: &str, end: &str| match names.is_empty() {
+            true => names,
+            false => format!(" {begin}: {names}{end}"),
+        };
+        let end = "; what is added to them is this conversation's.";
+        let added_to = said(names(true), "The user's caches are there", end);
+        let begin = "Caches of the user's that can only be read";
+        added_to + &said(names(false), begin, ".")
     }
 
     fn loopback(&self) -> String {
@@ -379,14 +392,20 @@ mod tests {
                 (PathBuf::from("/data"), Reach::ReadOnly),
                 (PathBuf::from("/out"), Reach::ReadWrite),
             ],
-            caches: &["npm".to_owned(), "cargo".to_owned()],
+            caches: &[
+                (PathBuf::from("/home/.npm/_cacache"), true),
+                (PathBuf::from("/home/.cargo/registry"), true),
+                (PathBuf::from("/home/.cargo/git"), true),
+                (PathBuf::from("/home/go/pkg"), false),
+            ],
             held: &held,
             ..surroundings(&limits)
         }
         .text();
         for part in [
             "They can change /out too. They can read /data too.",
-            "The user's caches are there: npm, cargo;",
+            "The user's caches are there: npm, cargo; what is added",
+            " Caches of the user's that can only be read: go.\n",
             "; 4GiB of memory together; 150 % of one processor; 2GiB for a file.",
         ] {
             assert!(text.contains(part), "{part:?}: {text}");

@@ -15,7 +15,6 @@ mod users;
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream as BlockingStream;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -404,18 +403,6 @@ pub(crate) fn pod(shared: &Shared, user: Option<String>) -> Pod {
 pub(crate) async fn pods_removed(shared: &Shared) {
     shared.state.pods.close();
     shared.state.pods.wait().await;
-}
-
-/// Returns for each cache whether it is an overlay in a pod.
-pub(crate) async fn try_caches(shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
-    let pod = pod(shared, None);
-    let seen = pod
-        .namespaces(users::on_trial(shared))
-        .await?
-        .caches()
-        .iter();
-    let seen = seen.map(|cache| (cache.place.clone(), cache.merged.is_some()));
-    Ok(seen.collect())
 }
 
 /// Removes the folders of pods that a killed daemon left. Whoever waits for what was tried goes first.

@@ -47,10 +47,6 @@ pub(crate) fn pod(_shared: &Shared, _user: Option<String>) -> Pod {
     Pod::default()
 }
 
-pub(crate) async fn try_caches(_shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
-    Ok(Vec::new())
-}
-
 pub(crate) async fn try_users(
     _shared: &Shared,
     _mode: Mode,

@@ -160,7 +160,7 @@ async fn without_an_overlay_a_cache_is_read_only() {
         caches: vec![place.clone(), world.home().join("gone")],
         ..world.settings(Mode::Full)
     });
-    let tried = sandbox.try_caches().await.unwrap();
+    let tried = sandbox.report().await.caches;
     assert_eq!(
         tried.iter().map(|it| it.1).collect::<Vec<_>>(),
         [false, false]
@@ -185,7 +185,7 @@ async fn without_an_overlay_a_cache_is_read_only() {
 async fn below_full_mode_no_cache_is_seen() {
     let (world, _) = world();
     let sandbox = sandbox(&world, Mode::Fallback);
-    assert!(sandbox.try_caches().await.unwrap().is_empty());
+    assert!(sandbox.report().await.caches.is_empty());
     let pod = sandbox.pod();
     let cache = world.home().join(CACHE);
     let line = format!(

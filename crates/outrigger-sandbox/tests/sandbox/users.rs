@@ -412,7 +412,7 @@ async fn caches_are_seen_and_what_is_written_there_is_the_pods() {
         caches: vec![cache.clone()],
         ..world.settings(Mode::Full)
     });
-    let tried = sandbox.try_caches().await.unwrap();
+    let tried = sandbox.report().await.caches;
     assert_eq!(tried, [(cache.clone(), true)]);
     let pods = ["anna", "ben"].map(|user| (user, sandbox.pod_of(user)));
     for (user, pod) in &pods {

@@ -22,6 +22,7 @@ fn whole() -> (SandboxReport, Facts) {
         }),
         network: "off",
         limits: HELD,
+        caches: Vec::new(),
         refused: Vec::new(),
     };
     let facts = Facts {
