@@ -85,7 +85,7 @@ impl Surroundings<'_> {
     }
 
     fn home(&self) -> String {
-        let lasts = "what a command installs or caches there, the next one finds; it is gone when the conversation ends";
+        let lasts = "what a command installs or caches there, the next one finds; it is emptied, and what runs in the background ends, when the conversation ends or its user is away for a while";
         let disk = format_size(self.disk);
         match self.mode {
             Mode::Full => {
@@ -270,6 +270,7 @@ mod tests {
                     "may listen on any port",
                     "asks for it with `network` and the user agrees; then TCP to other machines at ports 22, 443,",
                     "Together they hold 2GiB at most.",
+                    "ends, when the conversation ends or its user is away for a while.",
                     "Limits: 1m, or what `timeout` asks for up to 10m, and none in the background; 512 processes; 3GiB of memory for each; 2GiB for a file.",
                 ][..],
                 &[
