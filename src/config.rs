@@ -48,7 +48,8 @@ pub use self::cluster::ClusterConfig;
 pub use self::current::{Current, is_live};
 pub use self::error::{ConfigError, ConfigErrors, HINT};
 pub use self::hosts::{
-    HostEntry, HostPort, Managers, PackageManager, PortList, manager_hosts, url_host,
+    HostEntry, HostPort, MANAGER_SETTINGS, Managers, PackageManager, PortList, Registries,
+    Variable, registries, url_host,
 };
 pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::mcp::{

@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 
 use futures::future::join_all;
+use serde_json::Value;
 
 use super::{ProgramSearch, complain, exit_code, print};
 use crate::arguments::ShowArguments;
 use crate::config::{
-    self, HostEntry, Loaded, Managers, Origin, PackageManager, Shown, Sources, manager_hosts,
+    self, HostEntry, Loaded, MANAGER_SETTINGS, Managers, Origin, PackageManager, Shown, Sources,
+    registries,
 };
 use crate::ready::exit;
 
@@ -42,7 +44,8 @@ pub fn show(arguments: &ShowArguments) -> ExitCode {
     exit_code(print(&text).is_ok())
 }
 
-/// Returns the hosts that each package manager of `tools.bash.hosts` stands for. Asks it, as the daemon does.
+/// Returns the hosts that each package manager of `tools.bash.hosts` stands for, and what commands are told of its settings.
+/// Asks it, as the daemon does.
 fn hosts_of_managers(loaded: &Loaded, sources: &Sources) -> std::io::Result<Vec<Shown>> {
     let entries = loaded.config.tools.bash.hosts.iter();
     let managers = entries.filter_map(|entry| match entry {
@@ -61,15 +64,35 @@ fn hosts_of_managers(loaded: &Loaded, sources: &Sources) -> std::io::Result<Vec<
         trusted: managers.iter().copied().filter(is_trusted).collect(),
         path: Some(path),
         home: sources.home.clone(),
+        environment: MANAGER_SETTINGS
+            .iter()
+            .filter_map(|name| {
+                Some((
+                    (*name).to_owned(),
+                    sources.environment.get(name)?.to_owned(),
+                ))
+            })
+            .collect(),
     };
-    let asked = managers
-        .iter()
-        .map(|manager| manager_hosts(*manager, &with));
-    let hosts = tokio::runtime::Runtime::new()?.block_on(join_all(asked));
-    let shown = managers.iter().zip(hosts).map(|(manager, hosts)| Shown {
-        key: format!("tools.bash.hosts ({})", manager.name()),
-        value: hosts.iter().map(ToString::to_string).collect(),
-        origin: Origin::Derived("its own settings on this machine"),
-    });
-    Ok(shown.collect())
+    let asked = managers.iter().map(|manager| registries(*manager, &with));
+    let found = tokio::runtime::Runtime::new()?.block_on(join_all(asked));
+    let mut shown = Vec::new();
+    for (manager, found) in managers.iter().zip(found) {
+        let name = manager.name();
+        let mut show = |what: &str, value: Value| {
+            shown.push(Shown {
+                key: format!("tools.bash.hosts ({what})"),
+                value,
+                origin: Origin::Derived("its own settings on this machine"),
+            });
+        };
+        let hosts = found.hosts.iter();
+        show(name, hosts.map(ToString::to_string).collect());
+        if !found.variables.is_empty() {
+            let told = found.variables.iter();
+            let told = told.map(|(name, value)| format!("{name}={value}"));
+            show(&format!("{name}, as commands are told"), told.collect());
+        }
+    }
+    Ok(shown)
 }

@@ -14,7 +14,7 @@ use serde::de::{Deserializer, Error};
 use super::error::nearest;
 use crate::sandbox::Ports;
 
-pub use managers::{Managers, manager_hosts};
+pub use managers::{MANAGER_SETTINGS, Managers, Registries, Variable, registries};
 pub use server::{HostPort, url_host};
 
 /// Most characters of a name, by RFC 1035.

@@ -174,6 +174,12 @@ fn prepare(commands: &Commands, shell: &Shell, input: Input) -> Result<ProgramCa
     if !asks_at_once {
         commands.decide_by_hosts(&mut call);
     }
+    // Where its home is the user's, they read the settings themselves.
+    let has_other_home = |mode: Mode| mode >= Mode::Fallback || mode.decides_by_hosts();
+    let mode = commands.exec.sandbox().known_mode();
+    if mode.is_some_and(has_other_home) {
+        call.registries = commands.hosts.clone();
+    }
     if classified.level == DangerLevel::Safe {
         // What makes `git status` and its like as safe as the classifier takes them for.
         call.command.env.extend(neutral_git());

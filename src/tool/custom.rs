@@ -67,6 +67,7 @@ pub fn custom(exec: Exec, config: CustomToolConfig, bash: &BashConfig) -> impl T
             },
             command,
             hosts: None,
+            registries: None,
             // `safe` is the operator's word that it only reads, as for whoever decides.
             effect: Effect::of_command(config.danger, parallel),
             background: None,

@@ -16,6 +16,7 @@ use std::time::Duration;
 use super::hosts::HostList;
 use super::stop::Stopped;
 use super::{Metadata, Output, OutputStream, Run};
+use crate::config::{MANAGER_SETTINGS, Variable};
 use crate::message::Part;
 use crate::runtime::Stopwatch;
 use crate::sandbox::output::{self, Ended, Stream, TOTAL_BYTES};
@@ -38,6 +39,7 @@ pub struct Exec {
     roots: Arc<Roots>,
     programs: Programs,
     environment: Arc<BTreeMap<String, String>>,
+    settings_of_managers: Arc<[Variable]>,
     output_cap: usize,
     limits: Limits,
 }
@@ -99,11 +101,16 @@ impl Exec {
             trusted: &|directory| programs.directory_is_trusted(directory),
             secrets,
         };
+        let parent: Vec<Variable> = parent.into_iter().collect();
+        let settings = parent.iter();
+        let settings = settings.filter(|(name, _)| MANAGER_SETTINGS.contains(&name.as_str()));
+        let settings_of_managers = settings.cloned().collect();
         let environment = environment::build(parent, &surroundings);
         Self {
             sandbox,
             roots,
             environment: Arc::new(environment),
+            settings_of_managers,
             programs,
             output_cap,
             limits: Limits::default(),
@@ -134,6 +141,11 @@ impl Exec {
     /// The variables that each of them gets.
     pub fn environment(&self) -> &BTreeMap<String, String> {
         &self.environment
+    }
+
+    /// What of the daemon's own environment package managers are asked with.
+    pub(super) fn settings_of_managers(&self) -> &[Variable] {
+        &self.settings_of_managers
     }
 
     /// Whether a bare name is a program of the system.

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::exec::Exec;
-use crate::config::{HostEntry, Managers, PackageManager, manager_hosts};
+use crate::config::{HostEntry, Managers, PackageManager, Registries, Variable, registries};
 use crate::sandbox::{Host, is_public};
 
 /// The list; clones are the same list.
@@ -20,8 +20,8 @@ struct List {
     entries: Vec<HostEntry>,
     managers: Vec<PackageManager>,
     with: Managers,
-    /// What the package managers' settings name, once they have answered.
-    named: OnceCell<Vec<HostEntry>>,
+    /// What the package managers' settings come to, once they have answered.
+    answered: OnceCell<Registries>,
 }
 
 impl HostList {
@@ -41,24 +41,25 @@ impl HostList {
             path: exec.environment().get("PATH").cloned(),
             trusted: managers.iter().copied().filter(is_trusted).collect(),
             home,
+            environment: exec.settings_of_managers().to_vec(),
         };
         let list = Self(Arc::new(List {
             entries: entries.to_vec(),
             managers,
             with,
-            named: OnceCell::new(),
+            answered: OnceCell::new(),
         }));
         // The first command that needs them waits less, or not at all.
         if let Ok(runtime) = Handle::try_current() {
             let list = list.clone();
-            runtime.spawn(async move { list.named().await.len() });
+            runtime.spawn(async move { list.answered().await.hosts.len() });
         }
         Some(list)
     }
 
     /// Whether a host needs no question. The first one that no entry names waits for the package managers.
     pub(super) async fn holds(&self, host: &Host) -> bool {
-        holds(&self.0.entries, host) || holds(self.named().await, host)
+        holds(&self.0.entries, host) || holds(&self.answered().await.hosts, host)
     }
 
     /// Whether nobody may allow a host: an address of a private network that is not on the list.
@@ -66,18 +67,28 @@ impl HostList {
         matches!(host, Host::Address(address) if !is_public(*address) && !holds(&self.0.entries, host))
     }
 
-    async fn named(&self) -> &[HostEntry] {
+    /// Returns what commands are told of the registries of the package managers on the list. Waits for these.
+    pub(super) async fn variables(&self) -> &[Variable] {
+        &self.answered().await.variables
+    }
+
+    async fn answered(&self) -> &Registries {
         let List {
             managers,
             with,
-            named,
+            answered,
             ..
         } = &*self.0;
         let ask = || async move {
-            let asked = managers.iter().map(|it| manager_hosts(*it, with));
-            join_all(asked).await.concat()
+            let asked = managers.iter().map(|it| registries(*it, with));
+            let mut all = Registries::default();
+            for found in join_all(asked).await {
+                all.hosts.extend(found.hosts);
+                all.variables.extend(found.variables);
+            }
+            all
         };
-        named.get_or_init(ask).await
+        answered.get_or_init(ask).await
     }
 }
 

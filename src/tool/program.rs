@@ -22,6 +22,8 @@ pub(super) struct ProgramCall {
     pub(super) command: Command,
     /// What it may connect to without a question, where hosts are asked for one by one.
     pub(super) hosts: Option<HostList>,
+    /// Whose package managers say which registries it is told of.
+    pub(super) registries: Option<HostList>,
     pub(super) effect: Effect,
     /// The line of a command that goes on in the background.
     pub(super) background: Option<String>,
@@ -71,12 +73,20 @@ impl Prepared for ProgramCall {
         Box::pin(async move {
             let Self {
                 exec,
-                command,
+                mut command,
                 hosts,
+                registries,
                 effect,
                 background,
                 ..
             } = *self;
+            if let Some(list) = registries {
+                let told = run.cancel.run_until_cancelled(list.variables()).await;
+                for (name, value) in told.unwrap_or_default() {
+                    let variable = command.env.entry(name.clone());
+                    variable.or_insert_with(|| value.clone());
+                }
+            }
             if let Some(line) = background {
                 // What it changes, and when, nobody waits for.
                 return Ok(exec.start(command, &line, hosts, &run).await);
@@ -139,6 +149,7 @@ impl Commands {
             },
             command: self.exec.command(program, args, self.network(network)),
             hosts: None,
+            registries: None,
             effect: Effect::of_command(classified.level, self.config.parallel),
             background: None,
         })

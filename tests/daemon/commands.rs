@@ -265,7 +265,7 @@ async fn the_hosts_that_a_package_manager_stands_for_are_shown() {
     std::fs::create_dir(&settings).unwrap();
     std::fs::write(
         settings.join("config.toml"),
-        "[registries]\nours = { index = \"sparse+https://crates.example/index/\" }\n",
+        "[registries]\nours = { index = \"sparse+https://me:word@crates.example/index/\" }\n",
     )
     .unwrap();
     let hosts = r#"["api.example", "cargo"]"#;
@@ -277,6 +277,10 @@ async fn the_hosts_that_a_package_manager_stands_for_are_shown() {
     assert_eq!(
         shown["tools.bash.hosts (cargo)"],
         json!({"value": ["crates.example"], "source": "its own settings on this machine"})
+    );
+    assert_eq!(
+        shown["tools.bash.hosts (cargo, as commands are told)"]["value"],
+        json!(["CARGO_REGISTRIES_OURS_INDEX=sparse+https://crates.example/index/"])
     );
 }
 

@@ -153,6 +153,25 @@ async fn what_cargo_and_go_download_to_can_be_added_to_unasked() {
     assert!(request.contains(named), "{request}");
 }
 
+/// A command has another home, in which Cargo does not find the settings.
+#[tokio::test]
+async fn commands_are_told_which_registries_the_user_set() {
+    let (home, provider) = (Home::new(), Provider::start().await);
+    let settings =
+        "[registries]\nours = { index = \"sparse+https://me:word@crates.example/index/\" }\n";
+    fs::write(home.path("home/.cargo/config.toml"), settings).unwrap();
+    let line = "echo ${CARGO_REGISTRIES_OURS_INDEX-none}";
+    for (hosts, expected) in [
+        (json!(["cargo"]), "sparse+https://crates.example/index/\n"),
+        (json!(["crates.example"]), "none\n"),
+    ] {
+        let daemon = home.daemon(&provider, json!({"hosts": hosts})).await;
+        let mut client = daemon.connect().await;
+        let said = run(&mut client, &provider, "one", line).await;
+        assert_eq!(said, expected, "{hosts}");
+    }
+}
+
 #[tokio::test]
 async fn an_orderly_end_leaves_no_home() {
     let (home, provider) = (Home::new(), Provider::start().await);

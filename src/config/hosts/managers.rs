@@ -1,5 +1,7 @@
-//! The hosts that the user's own settings of a package manager name. They are asked of the manager, or read from its
-//! files: no address of a registry is in this program.
+//! The hosts that the user's own settings of a package manager name, and what commands are told of these settings. They are
+//! asked of the manager, or read from its files: no address of a registry is in this program.
+
+mod variables;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -7,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use futures::future::join_all;
 use reqwest::Url;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::{HostEntry, PackageManager};
+pub use variables::{MANAGER_SETTINGS, Variable};
 
 /// How long a manager may take to say what its settings are.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -22,6 +26,9 @@ const MAX_TEXT: u64 = 1024 * 1024;
 
 /// Most hosts of one manager.
 const MAX_HOSTS: usize = 256;
+
+/// Most variables for one manager.
+const MAX_VARIABLES: usize = 64;
 
 /// Most registries of Cargo's that are looked at.
 const MAX_INDICES: usize = 64;
@@ -35,26 +42,38 @@ pub struct Managers {
     pub path: Option<String>,
     /// Where the user's settings are.
     pub home: Option<PathBuf>,
+    /// Of the daemon's own environment, what is in [`MANAGER_SETTINGS`].
+    pub environment: Vec<Variable>,
 }
 
-/// Returns the hosts that a manager's settings name; none where it is not there or does not say.
+/// What a manager's settings come to.
+#[derive(Debug, Default)]
+pub struct Registries {
+    /// The hosts that they name.
+    pub hosts: Vec<HostEntry>,
+    /// What a command is told of them, which has another home.
+    pub variables: Vec<Variable>,
+}
+
+/// Returns what a manager's settings come to; nothing where it is not there or does not say.
 ///
 /// Runs the manager, outside of the sandbox: it is the user's program, and reads the user's own settings.
-pub async fn manager_hosts(manager: PackageManager, with: &Managers) -> Vec<HostEntry> {
-    let mut texts = Vec::new();
-    for arguments in questions(manager) {
-        texts.extend(ask(manager, arguments, with).await);
-    }
+pub async fn registries(manager: PackageManager, with: &Managers) -> Registries {
+    let (mut texts, defaults) = tokio::join!(answers(manager, with), defaults(manager, with));
+    let mut variables = variables::variables(manager, &texts, &defaults);
     if manager == PackageManager::Cargo
         && let Some(home) = with.home.clone()
     {
         let read = tokio::task::spawn_blocking(move || cargo(&home));
-        texts.push(read.await.unwrap_or_default());
+        let (text, named) = read.await.unwrap_or_default();
+        texts.push(text);
+        variables = named;
     }
     let mut hosts: Vec<HostEntry> = texts.iter().flat_map(|it| found(manager, it)).collect();
     hosts.sort_by_key(ToString::to_string);
     hosts.dedup();
     hosts.truncate(MAX_HOSTS);
+    variables.truncate(MAX_VARIABLES);
     let named: Vec<String> = hosts.iter().map(ToString::to_string).collect();
     match named.is_empty() {
         true => tracing::warn!(
@@ -62,10 +81,11 @@ pub async fn manager_hosts(manager: PackageManager, with: &Managers) -> Vec<Host
             "its settings name no host, or it is not there; the user is asked for each host that it needs"
         ),
         false => {
-            tracing::info!(manager = manager.name(), hosts = ?named, "hosts of tools.bash.hosts");
+            let told: Vec<&String> = variables.iter().map(|(name, _)| name).collect();
+            tracing::info!(manager = manager.name(), hosts = ?named, variables = ?told, "hosts of tools.bash.hosts");
         }
     }
-    hosts
+    Registries { hosts, variables }
 }
 
 /// Returns the command lines that have a manager print its settings.
@@ -85,14 +105,55 @@ fn questions(manager: PackageManager) -> &'static [&'static [&'static str]] {
     }
 }
 
-async fn ask(manager: PackageManager, arguments: &[&str], with: &Managers) -> Option<String> {
-    let home = with.home.as_ref()?;
+/// Returns what the manager says of the user's settings: a text for each question, empty where it did not answer.
+async fn answers(manager: PackageManager, with: &Managers) -> Vec<String> {
+    match &with.home {
+        Some(home) => ask_all(manager, with, home, &with.environment).await,
+        None => Vec::new(),
+    }
+}
+
+/// Returns what it says where there are no settings of the user's, for those that do not tell one from the other.
+async fn defaults(manager: PackageManager, with: &Managers) -> Vec<String> {
+    let is_asked = match manager {
+        PackageManager::Npm | PackageManager::Pnpm | PackageManager::Yarn => true,
+        PackageManager::Pip | PackageManager::Go | PackageManager::Cargo => false,
+    };
+    let (Some(home), true, Ok(empty)) = (&with.home, is_asked, tempfile::tempdir()) else {
+        return Vec::new();
+    };
+    // Corepack has there what it runs.
+    let caches = home.join(".cache").display().to_string();
+    let caches = [("XDG_CACHE_HOME".to_owned(), caches)];
+    ask_all(manager, with, empty.path(), &caches).await
+}
+
+async fn ask_all(
+    manager: PackageManager,
+    with: &Managers,
+    home: &Path,
+    environment: &[Variable],
+) -> Vec<String> {
+    let questions = questions(manager).iter();
+    let asked = questions.map(|arguments| ask(manager, arguments, with, home, environment));
+    let answers = join_all(asked).await.into_iter();
+    answers.map(Option::unwrap_or_default).collect()
+}
+
+async fn ask(
+    manager: PackageManager,
+    arguments: &[&str],
+    with: &Managers,
+    home: &Path,
+    environment: &[Variable],
+) -> Option<String> {
     if !with.trusted.contains(&manager) {
         return None;
     }
     let mut asked = Command::new(manager.name())
         .args(arguments)
         .env_clear()
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .env("PATH", with.path.as_deref()?)
         .env("HOME", home)
         // Not the project, whose settings are not the user's.
@@ -112,8 +173,9 @@ async fn ask(manager: PackageManager, arguments: &[&str], with: &Managers) -> Op
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Returns what Cargo's own files say, each on a line: the registries in use, and those of the settings.
-fn cargo(home: &Path) -> String {
+/// Returns what Cargo's own files say, each on a line: the registries in use, and those of the settings; and what commands are
+/// told of the latter.
+fn cargo(home: &Path) -> (String, Vec<Variable>) {
     let cargo = home.join(".cargo");
     let mut texts = Vec::new();
     let indices = std::fs::read_dir(cargo.join("registry/index"));
@@ -137,7 +199,8 @@ fn cargo(home: &Path) -> String {
             texts.extend(addresses(value));
         }
     }
-    texts.join("\n")
+    let variables = settings.as_ref().map_or_else(Vec::new, variables::of_cargo);
+    (texts.join("\n"), variables)
 }
 
 /// Returns the addresses of registries in a part of Cargo's settings.
@@ -169,16 +232,16 @@ fn found(manager: PackageManager, text: &str) -> Vec<HostEntry> {
         PackageManager::Npm => urls(text.lines().filter(|line| line.contains("registry\""))),
         PackageManager::Pnpm | PackageManager::Yarn | PackageManager::Cargo => urls(text.lines()),
         PackageManager::Pip => {
-            // One option a part, whose lines are broken anywhere.
-            let text = text.replace('\n', " ");
-            let options = text.split(" --").map(str::to_owned);
-            let settings = text.split(" global.").map(str::to_owned);
-            let parts: Vec<String> = options.chain(settings).collect();
-            let names_index = |part: &&str| {
-                part.trim_start_matches("global.").starts_with("index-url")
-                    || part.starts_with("extra-index-url")
-            };
-            urls(parts.iter().map(String::as_str).filter(names_index))
+            // A setting is a line, of `global`, of a command or of the environment.
+            let settings = text.lines().filter(|line| {
+                let key = line.split('=').next().unwrap_or_default();
+                key.ends_with(".index-url") || key.ends_with(".extra-index-url")
+            });
+            // An option of the help is a part, whose lines are broken anywhere.
+            let help = text.replace('\n', " ");
+            let names_index =
+                |part: &&str| part.starts_with("index-url") || part.starts_with("extra-index-url");
+            urls(settings.chain(help.split(" --").filter(names_index)))
         }
         PackageManager::Go => {
             let mut hosts = urls(text.split([',', '|', '\n', ' ']));
@@ -277,7 +340,7 @@ mod tests {
         let settings = "[registries]\na = { index = \"sparse+https://a.example/index/\" }\n[registries.b]\nindex = \"https://b.example/x\"\ntoken = \"https://no.example\"\n[source.c]\nregistry = 'https://c.example'\n[net]\nindex = 'https://other.example'\n";
         for name in ["config.toml", "config"] {
             std::fs::write(cargo_home.join(name), settings).unwrap();
-            let mut hosts: Vec<String> = found(PackageManager::Cargo, &cargo(home.path()))
+            let mut hosts: Vec<String> = found(PackageManager::Cargo, &cargo(home.path()).0)
                 .iter()
                 .map(ToString::to_string)
                 .collect();
@@ -288,6 +351,6 @@ mod tests {
         }
         std::fs::write(cargo_home.join("config.toml"), settings).unwrap();
         std::fs::write(cargo_home.join("config"), "[registries]\n").unwrap();
-        assert!(!cargo(home.path()).contains("a.example"));
+        assert!(!cargo(home.path()).0.contains("a.example"));
     }
 }
