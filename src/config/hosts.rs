@@ -48,20 +48,29 @@ pub enum PackageManager {
     Cargo,
     /// Go.
     Go,
+    /// uv.
+    Uv,
+    /// Maven.
+    Maven,
+    /// Gradle.
+    Gradle,
 }
 
 impl PackageManager {
     /// All of them, as a list is written.
-    const NAMES: [(&str, Self); 6] = [
+    const NAMES: [(&str, Self); 9] = [
         ("npm", Self::Npm),
         ("pnpm", Self::Pnpm),
         ("yarn", Self::Yarn),
         ("pip", Self::Pip),
         ("cargo", Self::Cargo),
         ("go", Self::Go),
+        ("uv", Self::Uv),
+        ("maven", Self::Maven),
+        ("gradle", Self::Gradle),
     ];
 
-    /// Returns its name, which is the program's, too.
+    /// Returns its name, which is the program's, too, where that is asked.
     pub fn name(self) -> &'static str {
         let named = Self::NAMES.iter().find(|(_, manager)| *manager == self);
         named.map_or("", |(name, _)| name)

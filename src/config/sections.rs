@@ -266,9 +266,9 @@ pub struct BashConfig {
     pub ports: PortList,
     /// With `network = "ask"` and a sandbox that is `full` (on macOS `unverified`): hosts that each command may connect to. Others are asked for one
     /// by one, once in a conversation, in the place of the question for the network as a whole. Names, `*.example.org` for all
-    /// below, addresses, and `npm`, `pnpm`, `yarn`, `pip`, `cargo` or `go` for the hosts that the user's own settings of it
+    /// below, addresses, and `npm`, `pnpm`, `yarn`, `pip`, `uv`, `cargo`, `go`, `maven` or `gradle` for the hosts that the user's own settings of it
     /// name, which `outrigger config show` lists; commands are told of these registries. A name must lead to a public address. Some registries serve
-    /// packages from a host that no setting names: add PyPI's `files.pythonhosted.org`, crates.io's `static.crates.io`. Empty: no command has the network unless it asks for it.
+    /// packages from a host that no setting names: add PyPI's `files.pythonhosted.org`, crates.io's `static.crates.io`, Maven's `repo.maven.apache.org`. Empty: no command has the network unless it asks for it.
     pub hosts: Vec<HostEntry>,
     /// `auto` for the strongest sandbox that works here, `off` for none. On macOS and Windows `auto` is none, and `unverified`
     /// uses what was built for these systems and never tried on a real one; on Linux it is the same as `auto`.

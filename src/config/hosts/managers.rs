@@ -1,10 +1,9 @@
 //! The hosts that the user's own settings of a package manager name, and what commands are told of these settings. They are
 //! asked of the manager, or read from its files: no address of a registry is in this program.
 
+mod files;
 mod variables;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -29,9 +28,6 @@ const MAX_HOSTS: usize = 256;
 
 /// Most variables for one manager.
 const MAX_VARIABLES: usize = 64;
-
-/// Most registries of Cargo's that are looked at.
-const MAX_INDICES: usize = 64;
 
 /// What the user's package managers are asked with.
 #[derive(Debug)]
@@ -59,17 +55,16 @@ pub struct Registries {
 ///
 /// Runs the manager, outside of the sandbox: it is the user's program, and reads the user's own settings.
 pub async fn registries(manager: PackageManager, with: &Managers) -> Registries {
-    let (mut texts, defaults) = tokio::join!(answers(manager, with), defaults(manager, with));
+    let (texts, defaults) = tokio::join!(answers(manager, with), defaults(manager, with));
     let mut variables = variables::variables(manager, &texts, &defaults);
-    if manager == PackageManager::Cargo
-        && let Some(home) = with.home.clone()
-    {
-        let read = tokio::task::spawn_blocking(move || cargo(&home));
-        let (text, named) = read.await.unwrap_or_default();
-        texts.push(text);
-        variables = named;
-    }
     let mut hosts: Vec<HostEntry> = texts.iter().flat_map(|it| found(manager, it)).collect();
+    if let Some(home) = with.home.clone() {
+        let environment = with.environment.clone();
+        let read = move || files::said(manager, &home, &environment);
+        let said = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        hosts.extend(urls(said.addresses.lines()));
+        variables.extend(said.variables);
+    }
     hosts.sort_by_key(ToString::to_string);
     hosts.dedup();
     hosts.truncate(MAX_HOSTS);
@@ -101,7 +96,9 @@ fn questions(manager: PackageManager) -> &'static [&'static [&'static str]] {
         // The default is in the help alone.
         PackageManager::Pip => &[&["config", "list"], &["install", "--help"]],
         PackageManager::Go => &[&["env", "GOPROXY", "GOSUMDB"]],
-        PackageManager::Cargo => &[],
+        // The default is in the help alone.
+        PackageManager::Uv => &[&["pip", "install", "--help"]],
+        PackageManager::Cargo | PackageManager::Maven | PackageManager::Gradle => &[],
     }
 }
 
@@ -117,7 +114,12 @@ async fn answers(manager: PackageManager, with: &Managers) -> Vec<String> {
 async fn defaults(manager: PackageManager, with: &Managers) -> Vec<String> {
     let is_asked = match manager {
         PackageManager::Npm | PackageManager::Pnpm | PackageManager::Yarn => true,
-        PackageManager::Pip | PackageManager::Go | PackageManager::Cargo => false,
+        PackageManager::Pip
+        | PackageManager::Uv
+        | PackageManager::Go
+        | PackageManager::Cargo
+        | PackageManager::Maven
+        | PackageManager::Gradle => false,
     };
     let (Some(home), true, Ok(empty)) = (&with.home, is_asked, tempfile::tempdir()) else {
         return Vec::new();
@@ -173,75 +175,21 @@ async fn ask(
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Returns what Cargo's own files say, each on a line: the registries in use, and those of the settings; and what commands are
-/// told of the latter.
-fn cargo(home: &Path) -> (String, Vec<Variable>) {
-    let cargo = home.join(".cargo");
-    let mut texts = Vec::new();
-    let indices = std::fs::read_dir(cargo.join("registry/index"));
-    for index in indices.into_iter().flatten().flatten().take(MAX_INDICES) {
-        // Such as `index.crates.io-1949cf8c6b5b557f`.
-        if let Some(host) = index
-            .file_name()
-            .to_str()
-            .and_then(|it| it.rsplit_once('-'))
-        {
-            texts.push(format!("https://{}", host.0));
-        }
-        texts.push(read(&index.path().join("config.json")));
-    }
-    // Cargo takes the first where both are there: <https://doc.rust-lang.org/cargo/reference/config.html>, 2026-11-23.
-    let settings = ["config", "config.toml"].map(|name| read(&cargo.join(name)));
-    let settings = settings.iter().find(|text| !text.is_empty());
-    let settings: Option<toml::Table> = settings.and_then(|text| text.parse().ok());
-    for part in ["registries", "registry", "source"] {
-        if let Some(value) = settings.as_ref().and_then(|it| it.get(part)) {
-            texts.extend(addresses(value));
-        }
-    }
-    let variables = settings.as_ref().map_or_else(Vec::new, variables::of_cargo);
-    (texts.join("\n"), variables)
-}
-
-/// Returns the addresses of registries in a part of Cargo's settings.
-fn addresses(value: &toml::Value) -> Vec<String> {
-    let Some(table) = value.as_table() else {
-        return Vec::new();
-    };
-    let named = table.iter().map(|(key, value)| match value.as_str() {
-        Some(text) if ["index", "registry"].contains(&key.as_str()) => vec![text.to_owned()],
-        _ => addresses(value),
-    });
-    named.flatten().collect()
-}
-
-fn read(path: &Path) -> String {
-    let mut text = Vec::new();
-    if let Ok(file) = File::open(path) {
-        // What cannot be read says nothing.
-        file.take(MAX_TEXT)
-            .read_to_end(&mut text)
-            .map_or_else(drop, drop);
-    }
-    String::from_utf8_lossy(&text).into_owned()
-}
-
-/// Returns the hosts in what a manager or its files say of registries.
+/// Returns the hosts in what a manager says of registries.
 fn found(manager: PackageManager, text: &str) -> Vec<HostEntry> {
     match manager {
         PackageManager::Npm => urls(text.lines().filter(|line| line.contains("registry\""))),
-        PackageManager::Pnpm | PackageManager::Yarn | PackageManager::Cargo => urls(text.lines()),
+        PackageManager::Pnpm | PackageManager::Yarn => urls(text.lines()),
+        PackageManager::Cargo | PackageManager::Maven | PackageManager::Gradle => Vec::new(),
+        PackageManager::Uv => urls(options(text, &["default-index"])),
         PackageManager::Pip => {
             // A setting is a line, of `global`, of a command or of the environment.
             let settings = text.lines().filter(|line| {
                 let key = line.split('=').next().unwrap_or_default();
                 key.ends_with(".index-url") || key.ends_with(".extra-index-url")
             });
-            // An option of the help is a part, whose lines are broken anywhere.
-            let help = text.replace('\n', " ");
-            let names_index =
-                |part: &&str| part.starts_with("index-url") || part.starts_with("extra-index-url");
-            urls(settings.chain(help.split(" --").filter(names_index)))
+            let options = options(text, &["index-url", "extra-index-url"]);
+            urls(settings.chain(options))
         }
         PackageManager::Go => {
             let mut hosts = urls(text.split([',', '|', '\n', ' ']));
@@ -254,12 +202,19 @@ fn found(manager: PackageManager, text: &str) -> Vec<HostEntry> {
     }
 }
 
+/// Returns what the help of a program says of these options.
+fn options<'a>(help: &'a str, names: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    // Each is a part, whose lines are broken anywhere.
+    let parts = help.split(" --");
+    parts.filter(|part| names.iter().any(|name| part.starts_with(name)))
+}
+
 fn urls<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<HostEntry> {
     let mut hosts = Vec::new();
     for text in texts {
         for (at, _) in text.match_indices("://") {
             let rest = text.get(at + 3..).unwrap_or_default();
-            let is_end = |it: char| it.is_whitespace() || "\"'),;}/".contains(it);
+            let is_end = |it: char| it.is_whitespace() || "\"'),;}/<>".contains(it);
             let authority = rest.split(is_end).next().unwrap_or_default();
             let url = Url::parse(&format!("https://{authority}")).ok();
             let host = url.as_ref().and_then(Url::host_str);
@@ -308,14 +263,9 @@ mod tests {
             ),
             (PackageManager::Go, "direct\noff\n", &[]),
             (
-                PackageManager::Cargo,
-                "https://index.example\n{\"dl\":\"https://static.example/crates\",\"api\":\"https://api.example\"}\nindex = \"sparse+https://corp.example/index/\"",
-                &[
-                    "index.example",
-                    "static.example",
-                    "api.example",
-                    "corp.example",
-                ],
+                PackageManager::Uv,
+                "      --index <INDEX>\n          See https://no.example\n      --default-index <DEFAULT_INDEX>\n          The default (by default:\n          <https://pypi.example/simple>) [env: X]\n",
+                &["pypi.example"],
             ),
             // Not a registry of a private network without a dot, nor an address.
             (
@@ -330,27 +280,5 @@ mod tests {
                 .collect();
             assert_eq!(hosts, expected, "{text}");
         }
-    }
-
-    #[test]
-    fn the_registries_of_cargos_settings_are_found_in_each_form() {
-        let home = tempfile::tempdir().unwrap();
-        let cargo_home = home.path().join(".cargo");
-        std::fs::create_dir_all(cargo_home.join("registry/index/index.example-0123")).unwrap();
-        let settings = "[registries]\na = { index = \"sparse+https://a.example/index/\" }\n[registries.b]\nindex = \"https://b.example/x\"\ntoken = \"https://no.example\"\n[source.c]\nregistry = 'https://c.example'\n[net]\nindex = 'https://other.example'\n";
-        for name in ["config.toml", "config"] {
-            std::fs::write(cargo_home.join(name), settings).unwrap();
-            let mut hosts: Vec<String> = found(PackageManager::Cargo, &cargo(home.path()).0)
-                .iter()
-                .map(ToString::to_string)
-                .collect();
-            hosts.sort();
-            let expected = ["a.example", "b.example", "c.example", "index.example"];
-            assert_eq!(hosts, expected, "{name}");
-            std::fs::remove_file(cargo_home.join(name)).unwrap();
-        }
-        std::fs::write(cargo_home.join("config.toml"), settings).unwrap();
-        std::fs::write(cargo_home.join("config"), "[registries]\n").unwrap();
-        assert!(!cargo(home.path()).0.contains("a.example"));
     }
 }

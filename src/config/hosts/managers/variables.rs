@@ -7,7 +7,7 @@ use crate::config::PackageManager;
 use crate::sandbox::environment::is_secret;
 
 /// Variables of the daemon's own environment in which such settings are, too. They are addresses.
-pub const MANAGER_SETTINGS: [&str; 11] = [
+pub const MANAGER_SETTINGS: [&str; 12] = [
     "NPM_CONFIG_REGISTRY",
     "npm_config_registry",
     "YARN_REGISTRY",
@@ -16,6 +16,7 @@ pub const MANAGER_SETTINGS: [&str; 11] = [
     "PIP_EXTRA_INDEX_URL",
     "UV_DEFAULT_INDEX",
     "UV_INDEX_URL",
+    "UV_INDEX",
     "UV_EXTRA_INDEX_URL",
     "GOPROXY",
     "GOSUMDB",
@@ -73,7 +74,11 @@ pub(super) fn variables(
                 ("GOSUMDB", database.map(str::to_owned)),
             ]
         }
-        PackageManager::Cargo => Vec::new(),
+        // By their files.
+        PackageManager::Uv
+        | PackageManager::Cargo
+        | PackageManager::Maven
+        | PackageManager::Gradle => Vec::new(),
     };
     let found = found
         .into_iter()
@@ -90,6 +95,25 @@ pub(super) fn of_cargo(settings: &toml::Table) -> Vec<Variable> {
         Some((format!("CARGO_REGISTRIES_{name}_INDEX"), plain(index)?))
     });
     named.filter(is_harmless).collect()
+}
+
+/// Returns those for uv's indexes: the one in the place of its default, and others, some with names.
+pub(super) fn of_uv(default: Option<&String>, others: &[String]) -> Vec<Variable> {
+    let other = |index: &String| match index.split_once('=') {
+        Some((name, address)) if !name.contains("://") => {
+            plain(address).map(|address| format!("{name}={address}"))
+        }
+        _ => plain(index),
+    };
+    let others: Vec<String> = others.iter().filter_map(other).collect();
+    let others = (!others.is_empty()).then(|| others.join(" "));
+    let default = default.and_then(|it| plain(it));
+    let found = [("UV_DEFAULT_INDEX", default), ("UV_INDEX", others)];
+    let found = found.into_iter();
+    found
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .filter(is_harmless)
+        .collect()
 }
 
 /// What still looks like a secret is none of a command's business, as a token that is a part of a path.
