@@ -174,7 +174,6 @@ async fn reached(client: &mut Client) -> String {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "what is not tried is said")]
 async fn an_exposed_port_is_on_no_other_address_of_the_machine() {
     let provider = Provider::start().await;
     let Some((_daemon, mut client)) = serving(&provider, "ask", "127.0.0.1:0").await else {
