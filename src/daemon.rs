@@ -389,6 +389,7 @@ fn build(
         options.redactor.add(secret);
     }
     let limits = config.tools.bash.limits.of_commands();
+    let disk = config.tools.bash.limits.disk;
     let is_online = config.tools.bash.is_online();
     let notices = Notices::default();
     let updates = Updates::default();
@@ -462,7 +463,7 @@ fn build(
         },
         providers,
         pods_removed: async move { pods.pods_removed().await }.boxed().shared(),
-        sandbox: async move { ready_sandbox(&sandbox.report().await, &limits, is_online) }
+        sandbox: async move { ready_sandbox(&sandbox.report().await, &limits, disk, is_online) }
             .boxed()
             .shared(),
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),

@@ -97,6 +97,7 @@ pub(super) async fn started<T>(
 pub(super) fn ready_sandbox(
     report: &sandbox::SandboxReport,
     limits: &Limits,
+    disk: u64,
     is_online: bool,
 ) -> event::Sandbox {
     event::Sandbox {
@@ -113,16 +114,30 @@ pub(super) fn ready_sandbox(
             false => report.network,
         }
         .to_owned(),
+        loopback: Some(loopback(report, is_online).to_owned()),
         landlock: report.landlock.as_ref().map(|landlock| event::Landlock {
             abi: landlock.abi,
             missing: landlock.missing.iter().map(ToString::to_string).collect(),
         }),
-        limits: Some(ready_limits(&report.limits, limits)),
+        limits: Some(ready_limits(report, limits, disk)),
+    }
+}
+
+/// Returns which loopback commands have. Where each has the network and not a loopback of its own, it has the machine's.
+fn loopback(report: &sandbox::SandboxReport, is_online: bool) -> &'static str {
+    match (report.loopback, is_online) {
+        ("none", true) => "machine",
+        (loopback, _) => loopback,
     }
 }
 
 /// Returns what commands are held to, and by what.
-fn ready_limits(report: &sandbox::LimitsReport, limits: &Limits) -> event::SandboxLimits {
+fn ready_limits(
+    sandbox: &sandbox::SandboxReport,
+    limits: &Limits,
+    disk: u64,
+) -> event::SandboxLimits {
+    let report = &sandbox.limits;
     let held = |by: HeldBy, most: Option<u64>| event::SandboxLimit {
         most: most.filter(|_| by != HeldBy::None),
         by: word(&by),
@@ -137,6 +152,14 @@ fn ready_limits(report: &sandbox::LimitsReport, limits: &Limits) -> event::Sandb
         cpu: limits.cpu_percent.map(|most| held(report.cpu, Some(most))),
         processes: held(report.processes, limits.processes),
         file_size: held(report.file_size, limits.file_size),
+        disk: Some(match sandbox.mode {
+            Mode::Full | Mode::Fallback => event::SandboxLimit {
+                most: Some(disk),
+                by: "daemon".to_owned(),
+            },
+            // There a conversation has no folders of its own.
+            Mode::Limits | Mode::Unverified | Mode::None => held(HeldBy::None, None),
+        }),
         missing: report.ungrouped.as_ref().map(ToString::to_string),
     }
 }
@@ -219,4 +242,64 @@ pub(super) async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Res
         ),
         "`outrigger doctor` says why; start without --require-sandbox to accept it",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::{LimitsReport, SandboxReport};
+
+    fn report(mode: Mode, loopback: &'static str) -> SandboxReport {
+        SandboxReport {
+            mode,
+            commands: Vec::new(),
+            landlock: None,
+            network: "off",
+            loopback,
+            limits: LimitsReport {
+                cgroup: None,
+                memory: HeldBy::None,
+                cpu: HeldBy::None,
+                processes: HeldBy::None,
+                file_size: HeldBy::None,
+                ungrouped: None,
+            },
+            refused: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn who_has_the_network_without_a_loopback_of_its_own_has_the_machines() {
+        for (own, is_online, expected) in [
+            ("own", false, "own"),
+            ("own", true, "own"),
+            ("none", false, "none"),
+            ("none", true, "machine"),
+            ("machine", false, "machine"),
+            ("machine", true, "machine"),
+        ] {
+            let limits = Limits::default();
+            let ready = ready_sandbox(&report(Mode::Fallback, own), &limits, 1, is_online);
+            assert_eq!(
+                ready.loopback.as_deref(),
+                Some(expected),
+                "{own} {is_online}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_folders_of_a_conversation_are_bounded_where_it_has_any() {
+        for (mode, most, by) in [
+            (Mode::Full, Some(7), "daemon"),
+            (Mode::Fallback, Some(7), "daemon"),
+            (Mode::Limits, None, "none"),
+            (Mode::Unverified, None, "none"),
+            (Mode::None, None, "none"),
+        ] {
+            let ready = ready_sandbox(&report(mode, "own"), &Limits::default(), 7, false);
+            let disk = ready.limits.unwrap().disk.unwrap();
+            assert_eq!((disk.most, disk.by.as_str()), (most, by), "{mode}");
+        }
+    }
 }

@@ -131,6 +131,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
             paths: "process".to_owned(),
             commands: Vec::new(),
             network: "unenforced".to_owned(),
+            loopback: None,
             landlock: None,
             limits: None,
         })

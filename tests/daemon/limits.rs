@@ -16,7 +16,7 @@ async fn commands_and_tools_of_ones_own_are_held_to_their_limits_and_the_model_i
     let more = json!({
         "chat": {"trust_level": "autonomous"},
         "tools": {
-            "bash": {"limits": {"memory": "64MiB", "cpu": "150%", "processes": 60, "file_size": "1MiB"}},
+            "bash": {"limits": {"memory": "64MiB", "cpu": "150%", "processes": 60, "file_size": "1MiB", "disk": "4MiB"}},
             "custom": {"big": {"description": "Writes.", "shell": file, "danger": "safe"}},
         },
     });
@@ -32,6 +32,15 @@ async fn commands_and_tools_of_ones_own_are_held_to_their_limits_and_the_model_i
     let limits = &sandbox["limits"];
     assert_eq!(limits["fileSize"], json!({"most": 1 << 20, "by": "rlimit"}));
     assert_eq!(limits["memory"]["most"], 64 << 20, "{limits}");
+    match sandbox["mode"] == "limits" {
+        true => assert_eq!(limits["disk"], json!({"by": "none"})),
+        false => assert_eq!(limits["disk"], json!({"most": 4 << 20, "by": "daemon"})),
+    }
+    let loopback = match sandbox["mode"].as_str().unwrap() {
+        "full" => "own",
+        _ => "none",
+    };
+    assert_eq!(sandbox["loopback"], loopback, "{sandbox}");
     for (name, most) in [("cpu", 150), ("processes", 60)] {
         match limits[name]["by"].as_str().unwrap() {
             "none" => {

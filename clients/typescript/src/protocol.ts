@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 57d9b8b134ba680ae1225ca7cbf192472a4c76fb2fafda326d0981736cc94b41
+// SHA-256 of it: f8a15fe523f2442d42f77dd94a12186b9148fc8e28967348b5b86bb2f65e318a
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -2887,6 +2887,12 @@ export interface Sandbox {
    */
   network: string;
   /**
+   * Which addresses of loopback a command has that did not ask for the network: `own` (one that its conversation's commands
+   * share), `none` (it can neither connect nor listen) or `machine` (nothing keeps it from the machine's); absent from older
+   * daemons.
+   */
+  loopback?: string;
+  /**
    * How much of Landlock the kernel has, where it is one of the layers.
    */
   landlock?: Landlock;
@@ -2933,6 +2939,11 @@ export interface SandboxLimits {
    */
   fileSize: SandboxLimit;
   /**
+   * What the conversation's home, temporary files and additions to caches hold together, in bytes; absent from older
+   * daemons.
+   */
+  disk?: SandboxLimit;
+  /**
    * Why control groups do not hold all of it, for people.
    */
   missing?: string;
@@ -2946,7 +2957,8 @@ export interface SandboxLimit {
    */
   most?: number;
   /**
-   * What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself), `job` (Windows, all together) or `none`.
+   * What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself), `job` (Windows, all together),
+   * `daemon` (which counts, and ends a command that makes it more) or `none`.
    */
   by: string;
 }

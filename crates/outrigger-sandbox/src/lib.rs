@@ -105,6 +105,8 @@ pub struct SandboxReport {
     pub landlock: Option<LandlockReport>,
     /// Whether a command without the network is kept off it: `off`, or `unenforced`.
     pub network: &'static str,
+    /// Which loopback a command without the network has: `own`, `none`, or the `machine`'s.
+    pub loopback: &'static str,
     /// What holds commands to their limits.
     pub limits: LimitsReport,
     /// The caches that commands of a pod see ([`Settings::caches`]), and whether they may add to them or only read them.

@@ -175,6 +175,15 @@ fn missing(mode: Mode, abi: u8) -> Vec<&'static str> {
         .collect()
 }
 
+/// Namespaces bring a loopback of their own; without them the system call filter refuses the sockets for it.
+fn loopback(layers: &Layers) -> &'static str {
+    match (layers.namespaces, layers.seccomp) {
+        (true, _) => "own",
+        (false, true) => "none",
+        (false, false) => "machine",
+    }
+}
+
 fn report(tried: Tried, limits: LimitsReport) -> SandboxReport {
     let Tried {
         mode,
@@ -205,6 +214,7 @@ fn report(tried: Tried, limits: LimitsReport) -> SandboxReport {
             true => "off",
             false => "unenforced",
         },
+        loopback: loopback(&layers),
         limits,
         caches,
         refused,
@@ -214,6 +224,24 @@ fn report(tried: Tried, limits: LimitsReport) -> SandboxReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whose_loopback_it_is_goes_by_the_layers_in_force() {
+        for (namespaces, seccomp, expected) in [
+            (true, true, "own"),
+            (false, true, "none"),
+            // Landlock alone keeps a command from ports, not from sockets.
+            (false, false, "machine"),
+        ] {
+            let layers = Layers {
+                namespaces,
+                seccomp,
+                landlock: Some(7),
+                ..Layers::default()
+            };
+            assert_eq!(loopback(&layers), expected, "{namespaces} {seccomp}");
+        }
+    }
 
     #[test]
     fn what_an_older_landlock_leaves_open_is_said() {

@@ -103,6 +103,11 @@ pub struct Sandbox {
     pub commands: Vec<String>,
     /// Whether commands reach the network: `off`, `on` or `unenforced`.
     pub network: String,
+    /// Which addresses of loopback a command has that did not ask for the network: `own` (one that its conversation's commands
+    /// share), `none` (it can neither connect nor listen) or `machine` (nothing keeps it from the machine's); absent from older
+    /// daemons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loopback: Option<String>,
     /// How much of Landlock the kernel has, where it is one of the layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landlock: Option<Landlock>,
@@ -127,6 +132,10 @@ pub struct SandboxLimits {
     pub processes: SandboxLimit,
     /// Largest file, in bytes.
     pub file_size: SandboxLimit,
+    /// What the conversation's home, temporary files and additions to caches hold together, in bytes; absent from older
+    /// daemons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<SandboxLimit>,
     /// Why control groups do not hold all of it, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
@@ -138,7 +147,8 @@ pub struct SandboxLimit {
     /// How much; absent where nothing enforces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u64>,
-    /// What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself), `job` (Windows, all together) or `none`.
+    /// What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself), `job` (Windows, all together),
+    /// `daemon` (which counts, and ends a command that makes it more) or `none`.
     pub by: String,
 }
 

@@ -2793,6 +2793,12 @@ export interface Sandbox {
      */
     network: string;
     /**
+     * Which addresses of loopback a command has that did not ask for the network: `own` (one that its conversation's commands
+     * share), `none` (it can neither connect nor listen) or `machine` (nothing keeps it from the machine's); absent from older
+     * daemons.
+     */
+    loopback?: string;
+    /**
      * How much of Landlock the kernel has, where it is one of the layers.
      */
     landlock?: Landlock;
@@ -2839,6 +2845,11 @@ export interface SandboxLimits {
      */
     fileSize: SandboxLimit;
     /**
+     * What the conversation's home, temporary files and additions to caches hold together, in bytes; absent from older
+     * daemons.
+     */
+    disk?: SandboxLimit;
+    /**
      * Why control groups do not hold all of it, for people.
      */
     missing?: string;
@@ -2852,7 +2863,8 @@ export interface SandboxLimit {
      */
     most?: number;
     /**
-     * What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself), `job` (Windows, all together) or `none`.
+     * What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself), `job` (Windows, all together),
+     * `daemon` (which counts, and ends a command that makes it more) or `none`.
      */
     by: string;
 }

@@ -21,6 +21,7 @@ fn whole() -> (SandboxReport, Facts) {
             missing: Vec::new(),
         }),
         network: "off",
+        loopback: "own",
         limits: HELD,
         caches: Vec::new(),
         refused: Vec::new(),
@@ -39,6 +40,7 @@ fn whole() -> (SandboxReport, Facts) {
 fn fallback() -> (SandboxReport, Facts) {
     let (mut report, facts) = whole();
     report.mode = Mode::Fallback;
+    report.loopback = "none";
     report.commands.retain(|layer| *layer != "namespaces");
     let reason = "cannot confine the command (Namespaces): unshare: not permitted";
     report.refused.push((Mode::Full, reason.to_owned()));
