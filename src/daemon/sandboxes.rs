@@ -254,6 +254,7 @@ mod tests {
             mode,
             commands: Vec::new(),
             landlock: None,
+            caches: Vec::new(),
             network: "off",
             loopback,
             limits: LimitsReport {

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use self::ask::ask;
 pub use self::ask::is_tracked;
 pub(super) use self::references::{Cache, References};
-pub(super) use self::unwritten::{is_placeholder, named, unwritten};
+pub(super) use self::unwritten::{is_placeholder, may_be_placeholder, named, unwritten};
 use super::GitAccess;
 use super::policy::{Pin, Pinned};
 

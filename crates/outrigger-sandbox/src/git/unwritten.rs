@@ -31,6 +31,12 @@ pub(crate) fn named(root: &Path, home: Option<&Path>) -> io::Result<Vec<PathBuf>
     Ok(references.named.clone())
 }
 
+/// Whether a file of settings is as long as one of ours.
+pub(crate) fn may_be_placeholder(bytes: u64) -> bool {
+    let ours = PlaceholderKind::Settings.content().map(<[u8]>::len);
+    ours.and_then(|ours| u64::try_from(ours).ok()) == Some(bytes)
+}
+
 /// Whether a file of settings is one of ours.
 pub(crate) fn is_placeholder(content: &[u8]) -> bool {
     PlaceholderKind::Settings.content() == Some(content)

@@ -24,6 +24,7 @@ use super::contents::{changed, is_kernels};
 use super::ignored::{IGNORE_FILES, Rules};
 use super::replace::is_temporary;
 use super::tree::{EntryKind, kind_of};
+use super::unwritten::holds_a_name;
 use super::{RootName, Roots};
 
 /// Most files and folders of one look: some 60 bytes each, and most of a second.
@@ -231,7 +232,9 @@ impl Look<'_> {
                 EntryKind::File | EntryKind::Link if !is_temporary(&name) => {
                     has_rules |= IGNORE_FILES.iter().any(|file| name == *file);
                     // What vanished meanwhile is not there.
-                    if let Ok(metadata) = entry.metadata() {
+                    if let Ok(metadata) = entry.metadata()
+                        && !holds_a_name(&dir, &name, metadata.len())
+                    {
                         files.push((name, state(&metadata)));
                     }
                 }

@@ -1,18 +1,21 @@
 //! Files that git runs by its settings: the folder of `core.hooksPath`, and further files of settings. Their names are in
 //! no list, so they are found each time before a file is written, and before and after a command.
 
+use std::ffi::OsStr;
 #[cfg(not(target_os = "linux"))]
 use std::io;
 use std::path::Path;
 #[cfg(not(target_os = "linux"))]
 use std::path::PathBuf;
 
+use cap_std::fs::Dir;
+
 use super::failure::forbidden;
 use super::walk::MAX_DEPTH;
 use super::{Found, Located, PathError, RootName, Roots, Target, without_parents};
 use crate::deny::{Access, RUN_BY_GIT, fold};
 #[cfg(target_os = "linux")]
-use crate::git::{is_placeholder, named, unwritten};
+use crate::git::{is_placeholder, may_be_placeholder, named, unwritten};
 
 /// Returns nothing: on this system git is not asked.
 #[cfg(not(target_os = "linux"))]
@@ -24,6 +27,16 @@ fn unwritten(_roots: &[PathBuf], _home: Option<&Path>) -> io::Result<Vec<PathBuf
 #[cfg(not(target_os = "linux"))]
 fn is_placeholder(_content: &[u8]) -> bool {
     false
+}
+
+#[cfg(not(target_os = "linux"))]
+fn may_be_placeholder(_bytes: u64) -> bool {
+    false
+}
+
+/// Whether a file of so many bytes is none of the user's, but holds a name while a command runs.
+pub(super) fn holds_a_name(dir: &Dir, name: &OsStr, bytes: u64) -> bool {
+    may_be_placeholder(bytes) && dir.read(name).is_ok_and(|content| is_placeholder(&content))
 }
 
 #[cfg(not(target_os = "linux"))]

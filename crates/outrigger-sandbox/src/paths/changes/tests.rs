@@ -307,3 +307,18 @@ fn a_path_that_is_too_long_is_left_out() {
     assert_eq!(words(&changes), ["+b"]);
     assert!(changes.complete);
 }
+
+/// It comes and goes with the commands that run, of this conversation or of another.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_holds_a_name_while_a_command_runs_is_no_file_of_the_project() {
+    let world = World::with(&["a"]);
+    let placeholder = "# Placeholder of Outrigger: stands here while a command runs.\n";
+    let other = placeholder.replace("Outrigger", "outrigger");
+    let changes = world.changes(|it| it.put("HEAD", placeholder));
+    assert_eq!(words(&changes), [""; 0]);
+    let changes = world.changes(|it| it.put("HEAD", &other));
+    assert_eq!(words(&changes), ["+HEAD"]);
+    let changes = world.changes(|it| it.put("HEAD", placeholder));
+    assert_eq!(words(&changes), ["-HEAD"]);
+}
