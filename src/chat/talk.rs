@@ -417,11 +417,16 @@ impl Talk {
                 true => "",
                 false => "answers are read from stdin (y, n, a), and ",
             };
+            // What is asked for under it, too, only the operator's words can allow.
+            let asks_less = match self.trust == Some(TrustLevel::Autonomous) {
+                true => {
+                    "a workflow of the configuration can allow them (docs/protocol.md, permissions)"
+                }
+                false => "--trust-level autonomous asks less",
+            };
             self.say(
                 Style::Yellow,
-                format!(
-                    "{calls} refused, since nobody could be asked: {answers}--trust-level autonomous asks less"
-                ),
+                format!("{calls} refused, since nobody could be asked: {answers}{asks_less}"),
             );
         }
         self.actions
