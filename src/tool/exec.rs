@@ -51,7 +51,7 @@ pub(super) const GIT_IS_READ_ONLY: &str = "Git repositories are read-only to com
 const NOT_WRITTEN: [&str; 2] = ["Read-only file system", "Device or resource busy"];
 
 /// What git says, and what to do then: its own advice leads to settings that no command may write, or is none.
-const ADVICE: [(&str, &str); 5] = [
+const ADVICE: [(&str, &str); 9] = [
     (
         "Please tell me who you are",
         "the user says who commits, in a terminal of their own: git config --global user.name and user.email",
@@ -63,6 +63,25 @@ const ADVICE: [(&str, &str); 5] = [
         "transport 'https' not allowed",
         "it had no network; ask for it with `network`",
     ),
+    ("already exists and is not an empty directory", NOT_EMPTY),
+    ("could conflict", NOT_EMPTY),
+    ("/HEAD': Device or resource busy", NOT_EMPTY),
+    (
+        "/.git/description': Permission denied",
+        "while a command runs in the background, it holds the names `.git` and `HEAD` of a folder that has no repository; end it with `bash_kill`, then make one",
+    ),
+];
+
+/// What takes a folder for one with files in it.
+const NOT_EMPTY: &str = "where the project has no repository, `.git` and `HEAD` stand in its folder while a command runs; where a program wants that folder empty, make a repository first, with `init` of the tool `git`, or let the program make a new folder";
+
+/// What programs say where they find no host, of which they do not know that there is no network.
+const NO_NAMES: [&str; 5] = [
+    "Could not resolve host",
+    "EAI_AGAIN",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Temporary failure resolving",
 ];
 
 /// A name that is no remote's is a folder to git.
@@ -248,8 +267,10 @@ impl Exec {
         let (stdout, stderr) = (stdout.finish(), stderr.finish());
         let mut output = outcome(&collected, stdout, &stderr, mode, run.timeout);
         let offline = mode >= Mode::Fallback && command.network == Network::Off;
-        if output.metadata.timed_out && offline {
-            // Programs that fetch something, such as `npx`, try again for minutes and say nothing.
+        // Programs that fetch something, such as `npx`, try again for minutes and say nothing.
+        let seems_to_fetch = output.metadata.timed_out
+            || has_line(&output, |line| NO_NAMES.iter().any(|it| line.contains(it)));
+        if offline && seems_to_fetch {
             let hint = "\n[it had no network; where it needs one, ask for it with `network`]";
             output.content.push(Part::text(hint));
         }

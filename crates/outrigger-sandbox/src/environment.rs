@@ -79,7 +79,7 @@ const PASSED_ON_WINDOWS: [&str; 29] = [
 const NOT_ON_WINDOWS: [&str; 3] = ["SHELL", "GIT_ASKPASS", "SSH_ASKPASS"];
 
 /// Where toolchains are: passed when they point to a directory the command may read.
-const TOOLCHAINS: [&str; 12] = [
+const TOOLCHAINS: [&str; 10] = [
     "CARGO_HOME",
     "RUSTUP_HOME",
     "GOPATH",
@@ -90,9 +90,20 @@ const TOOLCHAINS: [&str; 12] = [
     "VIRTUAL_ENV",
     "RBENV_ROOT",
     "VOLTA_HOME",
+];
+
+/// Which authorities are trusted beside the system's, or in their place: passed where the command may read it.
+const CERTIFICATES: [&str; 6] = [
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "PIP_CERT",
+    "GIT_SSL_CAINFO",
 ];
+
+/// Folders of the system that each command may read.
+const OF_SYSTEM: [&str; 4] = ["/etc", "/usr", "/opt", "/nix/store"];
 
 /// Set whatever the user has: no pager, editor or question may wait for somebody who is not there.
 const FORCED: [(&str, &str); 28] = [
@@ -157,14 +168,17 @@ impl System {
     }
 
     /// Returns the name of a variable as it is passed on; `None` where it is not.
-    fn passed(self, name: &str, is_readable: impl Fn() -> bool) -> Option<String> {
+    fn passed(self, name: &str, value: &str, is_readable: impl Fn() -> bool) -> Option<String> {
         let toolchain = TOOLCHAINS.contains(&name);
+        let certificates = CERTIFICATES.contains(&name);
+        let is_of_system = || OF_SYSTEM.iter().any(|it| Path::new(value).starts_with(it));
         match self {
             Self::Unix => {
                 let listed = PASSED.contains(&name)
                     || PROXIES.contains(&name)
                     || name.starts_with("LC_")
-                    || toolchain && is_readable();
+                    || toolchain && is_readable()
+                    || certificates && (is_of_system() || is_readable());
                 listed.then(|| name.to_owned())
             }
             // Nothing keeps a command there from reading where they are.
@@ -177,6 +191,7 @@ impl System {
                         .filter(|name| !name.starts_with(char::is_lowercase)),
                 )
                 .chain(&TOOLCHAINS)
+                .chain(&CERTIFICATES)
                 .find(|listed| listed.eq_ignore_ascii_case(name))
                 .map(|listed| (*listed).to_owned()),
         }
@@ -270,7 +285,7 @@ fn build_on(
             continue;
         }
         let readable = || (surroundings.readable)(Path::new(&value));
-        if let Some(passed) = system.passed(&name, readable)
+        if let Some(passed) = system.passed(&name, &value, readable)
             && is_harmless(&name, &value, surroundings)
         {
             environment.insert(passed, value);

@@ -25,6 +25,9 @@ pub(super) struct Before {
 /// what was looked at meanwhile is too old.
 const FRESH: Duration = Duration::from_millis(100);
 
+/// Where there is no network: package managers would try again for a minute.
+const OFFLINE: [(&str, &str); 2] = [("npm_config_fetch_retries", "0"), ("PIP_RETRIES", "0")];
+
 /// What the model reads of a program that did not start, and the project's files before.
 pub(super) type NotBegun = Box<(Output, Option<Tree>)>;
 
@@ -66,6 +69,11 @@ impl Exec {
         let mode = self.sandbox.report().await.mode;
         command.user = Some(run.owner.to_owned());
         command.limits.cpu = run.timeout.checked_mul(2);
+        if command.network == Network::Off {
+            for (name, value) in OFFLINE {
+                command.env.insert(name.to_owned(), value.to_owned());
+            }
+        }
         if command.git < GitAccess::Create {
             self.add_further(command);
             command.pod = Some(self.pod(run));
