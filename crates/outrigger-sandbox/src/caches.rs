@@ -1,5 +1,5 @@
 //! Caches of the user's package managers that commands may be given. They see them below their home as they are, and what
-//! they write there is their pod's. Those of [`ALWAYS`] need not be asked for.
+//! they write there is their pod's. Some need not be asked for (`ALWAYS`).
 //!
 //! Each is at the place that its program takes without any setting. No folder here holds credentials: those are beside
 //! them (`~/.cargo/credentials.toml`, `~/.m2/settings.xml`, `~/.npmrc`, `~/.gradle/gradle.properties`).
