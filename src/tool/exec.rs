@@ -64,7 +64,7 @@ const ADVICE: [(&str, &str); 9] = [
         "it had no network; ask for it with `network`",
     ),
     ("already exists and is not an empty directory", NOT_EMPTY),
-    ("could conflict", NOT_EMPTY),
+    ("contains files that could conflict", NOT_EMPTY),
     ("/HEAD': Device or resource busy", NOT_EMPTY),
     (
         "/.git/description': Permission denied",

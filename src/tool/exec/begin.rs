@@ -69,7 +69,7 @@ impl Exec {
         let mode = self.sandbox.report().await.mode;
         command.user = Some(run.owner.to_owned());
         command.limits.cpu = run.timeout.checked_mul(2);
-        if command.network == Network::Off {
+        if command.network == Network::Off && mode >= Mode::Fallback {
             for (name, value) in OFFLINE {
                 command.env.insert(name.to_owned(), value.to_owned());
             }
