@@ -420,7 +420,7 @@ impl Talk {
             // What is asked for under it, too, only the operator's words can allow.
             let asks_less = match self.trust == Some(TrustLevel::Autonomous) {
                 true => {
-                    "a workflow of the configuration can allow them (docs/protocol.md, permissions)"
+                    "a workflow of the configuration can allow more (docs/protocol.md, permissions)"
                 }
                 false => "--trust-level autonomous asks less",
             };

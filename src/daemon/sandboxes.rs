@@ -257,14 +257,7 @@ mod tests {
             caches: Vec::new(),
             network: "off",
             loopback,
-            limits: LimitsReport {
-                cgroup: None,
-                memory: HeldBy::None,
-                cpu: HeldBy::None,
-                processes: HeldBy::None,
-                file_size: HeldBy::None,
-                ungrouped: None,
-            },
+            limits: LimitsReport::NONE,
             refused: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 mod shell;
 mod surroundings;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -11,14 +11,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::exec::{Exec, GIT_IS_READ_ONLY};
+use super::exec::GIT_IS_READ_ONLY;
 use super::git::settings::may_run_programs;
-use super::hosts::HostList;
 use super::program::{Commands, ProgramCall, time_limit, unsafe_git};
 use super::typed::Typed;
 use super::{Prepared, Refusal, Tool};
 use crate::classifier::classify;
-use crate::config::{BashConfig, GitPolicy};
+use crate::config::GitPolicy;
 use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::deny::Access;
 use crate::sandbox::environment::neutral_git;
@@ -55,24 +54,13 @@ struct Input {
 /// The tool, whose description says what is in force once that is known.
 struct Bash {
     tool: Typed<Input>,
-    exec: Exec,
-    config: BashConfig,
+    commands: Commands,
     described: OnceLock<ToolSpec>,
 }
 
-/// Makes the tool; `home` is the user's home directory, `hosts` are those that commands connect to without a question.
-pub fn bash(
-    exec: Exec,
-    config: BashConfig,
-    home: Option<PathBuf>,
-    hosts: Option<HostList>,
-) -> impl Tool {
-    let commands = Commands {
-        exec: exec.clone(),
-        config: config.clone(),
-        home,
-        hosts,
-    };
+/// Makes the tool.
+pub fn bash(commands: Commands) -> impl Tool {
+    let Commands { exec, config, .. } = &commands;
     let path = exec.environment().get("PATH").map_or("", String::as_str);
     let find = |name: &str| {
         let found = programs::find(path, name)?;
@@ -81,7 +69,10 @@ pub fn bash(
     let is_file = |path: &str| Path::new(path).is_file();
     let shell = Shell::here(exec.environment(), find, is_file);
     let name = shell.name();
-    let prepare = move |input| prepare(&commands, &shell, input);
+    let prepare = {
+        let commands = commands.clone();
+        move |input| prepare(&commands, &shell, input)
+    };
     let mut tool = Typed::new("bash", ToolCategory::Exec, DangerLevel::Dangerous, prepare);
     tool.spec.description = tool
         .spec
@@ -93,34 +84,34 @@ pub fn bash(
     }
     Bash {
         tool,
-        exec,
-        config,
+        commands,
         described: OnceLock::new(),
     }
 }
 
 impl Tool for Bash {
     fn spec(&self) -> &ToolSpec {
+        let Commands { exec, config, .. } = &self.commands;
         // Known before any session is ready.
-        let Some(report) = self.exec.sandbox().known_report() else {
+        let Some(report) = exec.sandbox().known_report() else {
             return &self.tool.spec;
         };
         self.described.get_or_init(|| {
-            let roots = self.exec.roots();
+            let roots = exec.roots();
             let surroundings = Surroundings {
                 mode: report.mode,
                 project: roots.path(RootName::Project),
                 central: roots.path(RootName::Central),
-                network: self.config.network,
-                ports: &self.config.ports,
-                hosts: &self.config.hosts,
-                further: &self.config.further(),
+                network: config.network,
+                ports: &config.ports,
+                hosts: &config.hosts,
+                further: &config.further(),
                 caches: &report.caches,
-                limits: self.exec.limits(),
+                limits: exec.limits(),
                 held: &report.limits,
-                disk: self.config.limits.disk,
-                timeout: self.config.timeout,
-                max_timeout: self.config.max_timeout,
+                disk: config.limits.disk,
+                timeout: config.timeout,
+                max_timeout: config.max_timeout,
             };
             let mut spec = self.tool.spec.clone();
             spec.description.push('\n');

@@ -14,10 +14,10 @@ use super::file_read::file_read;
 use super::file_search::file_search;
 use super::file_write::file_write;
 use super::git::git;
-use super::hosts::HostList;
+use super::program::Commands;
 use super::web_fetch::web_fetch;
 use super::web_search::web_search;
-use crate::config::{Current, CustomToolConfig, NetworkPolicy, ToolsConfig};
+use crate::config::{Current, CustomToolConfig, ToolsConfig};
 use crate::http::Clients;
 use crate::message::BASH;
 use crate::notices::Notices;
@@ -42,24 +42,16 @@ pub fn of_project(
     exec: &Exec,
     home: Option<&Path>,
 ) -> Vec<Arc<dyn Tool>> {
-    let home = || home.map(Path::to_owned);
-    let hosts = match config.bash.network {
-        NetworkPolicy::Ask => HostList::new(&config.bash.hosts, exec, home()),
-        NetworkPolicy::On | NetworkPolicy::Off => None,
-    };
+    let home = home.map(Path::to_owned);
+    let commands = Commands::new(exec.clone(), config.bash.clone(), home);
     let tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(file_read(Arc::clone(roots), config.file_read.clone())),
         Arc::new(file_write(Arc::clone(roots))),
         Arc::new(file_edit(Arc::clone(roots))),
         Arc::new(file_list(Arc::clone(roots))),
         Arc::new(file_search(Arc::clone(roots), config.output_cap)),
-        Arc::new(bash(
-            exec.clone(),
-            config.bash.clone(),
-            home(),
-            hosts.clone(),
-        )),
-        Arc::new(git(exec.clone(), config.bash.clone(), home(), hosts)),
+        Arc::new(bash(commands.clone())),
+        Arc::new(git(commands)),
     ];
     let own = |tool: &CustomToolConfig| -> Arc<dyn Tool> {
         Arc::new(custom(exec.clone(), tool.clone(), &config.bash))

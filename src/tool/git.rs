@@ -10,19 +10,14 @@ pub(super) mod settings;
 mod shown;
 mod words;
 
-use std::path::PathBuf;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::arguments::Arguments;
-use super::exec::Exec;
-use super::hosts::HostList;
 use super::program::{Commands, Effect, ProgramCall, unsafe_git};
 use super::typed::Typed;
 use super::{Refusal, Tool};
 use crate::classifier::classify_words;
-use crate::config::BashConfig;
 use crate::message::{DangerLevel, ToolCategory};
 use crate::sandbox::Mode;
 use crate::sandbox::environment::git_alone;
@@ -43,19 +38,8 @@ struct Input {
     network: Option<bool>,
 }
 
-/// Makes the tool; `home` is the user's home directory. Time limits, the network and its `hosts` are those of commands.
-pub fn git(
-    exec: Exec,
-    config: BashConfig,
-    home: Option<PathBuf>,
-    hosts: Option<HostList>,
-) -> impl Tool {
-    let commands = Commands {
-        exec,
-        config,
-        home,
-        hosts,
-    };
+/// Makes the tool. Time limits, the network and its hosts are those of commands.
+pub fn git(commands: Commands) -> impl Tool {
     // What a call may do is said by its words; by itself the tool may be offered where only reading is.
     Typed::new("git", ToolCategory::Exec, DangerLevel::Safe, move |input| {
         prepare(&commands, input)

@@ -13,7 +13,7 @@ use crate::sandbox::{Host, is_public};
 
 /// The list; clones are the same list.
 #[derive(Clone, Debug)]
-pub struct HostList(Arc<List>);
+pub(super) struct HostList(Arc<List>);
 
 #[derive(Debug)]
 struct List {

@@ -97,16 +97,32 @@ impl Prepared for ProgramCall {
     }
 }
 
-/// What commands of the model's are judged and run by.
-pub(super) struct Commands {
+/// What commands of the model's are judged and run by: those of `bash` and of `git`. Clones have one list of hosts.
+#[derive(Clone)]
+pub struct Commands {
     pub(super) exec: Exec,
     pub(super) config: BashConfig,
-    pub(super) home: Option<PathBuf>,
+    home: Option<PathBuf>,
     /// What they may connect to without a question, where hosts are asked for one by one.
     pub(super) hosts: Option<HostList>,
 }
 
 impl Commands {
+    /// Returns that of a project; `home` is the user's home directory. Within a runtime the package managers on the list of hosts
+    /// are asked from now on.
+    pub fn new(exec: Exec, config: BashConfig, home: Option<PathBuf>) -> Self {
+        let hosts = match config.network {
+            NetworkPolicy::Ask => HostList::new(&config.hosts, &exec, home.clone()),
+            NetworkPolicy::On | NetworkPolicy::Off => None,
+        };
+        Self {
+            exec,
+            config,
+            home,
+            hosts,
+        }
+    }
+
     /// Classifies a command by `classify`, to which `unhidden` is handed on.
     pub(super) fn classify(
         &self,

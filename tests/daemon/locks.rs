@@ -46,6 +46,36 @@ async fn say_in(client: &mut Client, conversation: &str) {
         .await;
 }
 
+/// Has a command run in the conversation `a`, and the calls `t2` and `t3` of `b` wait for it; `next` is the call after them.
+async fn two_that_wait(next: (&'static str, Value)) -> (Daemon, Client, Provider) {
+    let turns = vec![
+        Turn::calls(&[bash(ALONE)]),
+        Turn::calls(&[bash("touch never"), bash("touch never")]),
+        Turn::calls(&[next]),
+    ];
+    let (daemon, mut client, provider) = autonomous(turns, json!({})).await;
+    say_in(&mut client, "a").await;
+    until_runs(&mut client, &daemon).await;
+    say_in(&mut client, "b").await;
+    until(&mut client, |client| {
+        ["t2", "t3"].iter().all(|id| queued(client, id).is_some())
+    })
+    .await;
+    (daemon, client, provider)
+}
+
+/// The results of a turn's 200 calls, as the model is given them.
+fn two_hundred_results(provider: &Provider) -> Vec<String> {
+    let request = &provider.requests()[1];
+    let messages = request["messages"].as_array().unwrap().iter();
+    let results = messages.filter(|message| message["role"] == "tool");
+    let results: Vec<_> = results
+        .map(|result| result["content"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(results.len(), 200);
+    results
+}
+
 async fn until(client: &mut Client, holds: impl Fn(&Client) -> bool) {
     while !holds(client) {
         client.next().await;
@@ -191,19 +221,7 @@ async fn calls_of_a_session_with_a_client_come_first() {
 
 #[tokio::test]
 async fn a_cancel_while_it_waits_gives_its_place_up() {
-    let turns = vec![
-        Turn::calls(&[bash(ALONE)]),
-        Turn::calls(&[bash("touch never"), bash("touch never")]),
-        Turn::calls(&[write("w")]),
-    ];
-    let (daemon, mut client, _provider) = autonomous(turns, json!({})).await;
-    say_in(&mut client, "a").await;
-    until_runs(&mut client, &daemon).await;
-    say_in(&mut client, "b").await;
-    until(&mut client, |client| {
-        ["t2", "t3"].iter().all(|id| queued(client, id).is_some())
-    })
-    .await;
+    let (daemon, mut client, _provider) = two_that_wait(write("w")).await;
     client
         .send(json!({"type": "chat:cancel", "conversationId": "b"}))
         .await;
@@ -263,20 +281,12 @@ async fn two_hundred_calls_of_a_turn_have_their_own_results_in_order() {
     say_in(&mut client, "a").await;
     until_ends(&mut client, 1).await;
     assert_eq!(client.all("chat:tool-result").len(), 200);
-    let request = &provider.requests()[1];
-    let messages = request["messages"].as_array().unwrap();
-    let results: Vec<&Value> = messages
-        .iter()
-        .filter(|message| message["role"] == "tool")
-        .collect();
-    assert_eq!(results.len(), 200);
-    for (number, result) in results.iter().enumerate() {
+    for (number, content) in two_hundred_results(&provider).iter().enumerate() {
         let expected = match number % 8 {
             0 => format!("ran {number}\n"),
             1 => format!("made/{number}: "),
             _ => format!("note {number}\n"),
         };
-        let content = result["content"].as_str().unwrap();
         assert!(content.contains(&expected), "{number} {content:?}");
     }
     let log = std::fs::read_to_string(daemon.project().join("log")).unwrap();
@@ -320,20 +330,12 @@ async fn two_hundred_calls_of_a_turn_are_each_asked_for_and_have_their_results_i
     }
     until_ends(&mut client, 1).await;
     assert_eq!(client.all("chat:tool-result").len(), 200);
-    let request = &provider.requests()[1];
-    let messages = request["messages"].as_array().unwrap();
-    let results: Vec<&Value> = messages
-        .iter()
-        .filter(|message| message["role"] == "tool")
-        .collect();
-    assert_eq!(results.len(), 200);
-    for (number, answered) in results.iter().enumerate() {
+    for (number, content) in two_hundred_results(&provider).iter().enumerate() {
         let (expected, file) = match number % 2 {
             0 => (format!("ran {number}\n"), format!("ran/{number}")),
             _ => (format!("made/{number}: "), format!("made/{number}")),
         };
         let denied = number % 10 == 0;
-        let content = answered["content"].as_str().unwrap();
         assert_eq!(content.contains(&expected), !denied, "{number} {content:?}");
         assert_eq!(daemon.project().join(file).exists(), !denied, "{number}");
         let own = result(&client, &ids[number]).unwrap();

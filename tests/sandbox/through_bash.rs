@@ -12,6 +12,7 @@ use outrigger::sandbox::Mode;
 use outrigger::sandbox::paths::Roots;
 use outrigger::tool::bash::bash;
 use outrigger::tool::exec::Exec;
+use outrigger::tool::program::Commands;
 use outrigger::tool::{Known, Output, Run, Tool};
 use serde_json::json;
 
@@ -68,7 +69,7 @@ async fn run_known(world: &World, mode: Mode, line: &str, known: &dyn Known) -> 
             disk: outrigger::sandbox::POD_BYTES,
         },
     };
-    let tool = bash(exec, config, Some(home), None);
+    let tool = bash(Commands::new(exec, config, Some(home)));
     let input = json!({ "command": line });
     let call = tool.prepare(input.as_object().unwrap()).ok().unwrap();
     let output = call

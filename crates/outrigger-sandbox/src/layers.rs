@@ -37,7 +37,7 @@ pub struct LimitsReport {
 
 impl LimitsReport {
     /// That of a command that nothing holds.
-    pub(super) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         cgroup: None,
         memory: HeldBy::None,
         cpu: HeldBy::None,

@@ -84,6 +84,14 @@ async fn start(provider: &Provider, bash: Value) -> (Daemon, Client) {
     (daemon, client)
 }
 
+/// Asserts that git is shown the branch of the server's repository.
+async fn reaches(provider: &Provider, client: &mut Client, server: &Server) {
+    let url = format!("{}/work.git", server.url);
+    let result = perform(provider, client, list(&url)).await;
+    let said = result["result"].as_str().unwrap();
+    assert!(said.contains("refs/heads/main"), "{result}");
+}
+
 #[tokio::test]
 async fn with_the_network_git_reaches_other_machines_and_nothing_on_this_one() {
     let name = "git::remotes::with_the_network_git_reaches_other_machines_and_nothing_on_this_one";
@@ -91,15 +99,7 @@ async fn with_the_network_git_reaches_other_machines_and_nothing_on_this_one() {
     let server = Server::start(folder.path(), OTHER_MACHINE).await;
     let provider = Provider::start().await;
     let (_daemon, mut client) = start(&provider, json!({})).await;
-    let url = format!("{}/work.git", server.url);
-    let result = perform(&provider, &mut client, list(&url)).await;
-    assert!(
-        result["result"]
-            .as_str()
-            .unwrap()
-            .contains("refs/heads/main"),
-        "{result}"
-    );
+    reaches(&provider, &mut client, &server).await;
 
     let here = TcpListener::bind(("127.0.0.1", PORT)).unwrap();
     here.set_nonblocking(true).unwrap();
@@ -123,15 +123,7 @@ async fn hosts_are_asked_for_one_by_one_for_git_too() {
     let provider = Provider::start().await;
     let hosts = json!({"hosts": ["listed.invalid", OTHER_MACHINE]});
     let (_daemon, mut client) = start(&provider, hosts).await;
-    let url = format!("{}/work.git", server.url);
-    let result = perform(&provider, &mut client, list(&url)).await;
-    assert!(
-        result["result"]
-            .as_str()
-            .unwrap()
-            .contains("refs/heads/main"),
-        "{result}"
-    );
+    reaches(&provider, &mut client, &server).await;
     let asked: Vec<Value> = client.all("chat:tool-confirm");
     assert!(asked.iter().all(|it| it["host"].is_null()), "{asked:?}");
 

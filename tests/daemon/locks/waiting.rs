@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{ALONE, autonomous, bash, queued, result, say_in, until, until_ends, until_runs};
+use super::{
+    ALONE, autonomous, bash, queued, result, say_in, two_that_wait, until, until_ends, until_runs,
+};
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, eventually};
 use crate::telemetry::{figure, get};
@@ -91,19 +93,7 @@ fn waits_for_it_alone(client: &Client, id: &str) {
 
 #[tokio::test]
 async fn what_waits_in_a_conversation_that_is_closed_never_runs() {
-    let turns = vec![
-        Turn::calls(&[bash(ALONE)]),
-        Turn::calls(&[bash("touch never"), bash("touch never")]),
-        Turn::calls(&[bash("touch after")]),
-    ];
-    let (daemon, mut client, provider) = autonomous(turns, json!({})).await;
-    say_in(&mut client, "a").await;
-    until_runs(&mut client, &daemon).await;
-    say_in(&mut client, "b").await;
-    until(&mut client, |client| {
-        ["t2", "t3"].iter().all(|id| queued(client, id).is_some())
-    })
-    .await;
+    let (daemon, mut client, provider) = two_that_wait(bash("touch after")).await;
     until_waiting(&daemon, 2).await;
     let close = json!({"type": "chat:close", "conversationId": "b"});
     let closed = client.ask(close).await;
