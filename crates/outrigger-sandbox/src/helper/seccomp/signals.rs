@@ -99,19 +99,31 @@ pub(super) fn denied(spared: &Spared) -> Result<Calls, BackendError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt as _;
+
     use super::*;
 
     #[test]
     fn a_process_is_named_by_number_thread_and_group() {
+        // Of its own, since that of the tests may be outside of the container.
+        let group_of = |group| {
+            let mut cat = std::process::Command::new("cat");
+            cat.stdin(std::process::Stdio::piped());
+            cat.process_group(group).spawn().unwrap()
+        };
+        let mut leader = group_of(0);
+        let leader_number = RawPid::try_from(leader.id()).unwrap();
+        let mut member = group_of(leader_number);
         let own = rustix::process::getpid();
-        let mut spared = Spared::default();
-        spared.add(own);
+        let other = Pid::from_child(&member);
+        let spared = Spared::of([own, other].into_iter());
         let number = own.as_raw_pid();
-        let group = rustix::process::getpgrp().as_raw_pid();
         let thread = rustix::thread::gettid().as_raw_pid();
-        for named in [number, -number, -group, thread] {
+        for named in [number, -number, thread, other.as_raw_pid(), -leader_number] {
             assert!(spared.numbers.contains(&named), "{named}");
         }
+        drop((leader.stdin.take(), member.stdin.take()));
+        assert!(leader.wait().unwrap().success() && member.wait().unwrap().success());
         assert_eq!(as_argument(EVERYBODY), 0xffff_ffff);
         assert_eq!(as_argument(7), 7);
         // One row for each and for everybody.
