@@ -28,7 +28,7 @@ use crate::provider::{
 };
 use crate::store::Journal;
 
-use crate::tool::{Claim, Facts, Output, Prepared, Refusal, Registry, Run, Tool, Violation};
+use crate::tool::{Begins, Facts, Output, Prepared, Refusal, Registry, Run, Tool, Violation};
 
 /// What the model does in one turn, before it ends.
 #[derive(Clone, Debug)]
@@ -225,9 +225,9 @@ impl Prepared for Deed {
         Facts::new(DangerLevel::Dangerous, None)
     }
 
-    fn claims(&self) -> Vec<Claim> {
+    fn begins(&self) -> Begins {
         assert!(self.0 != "break", "a fault of the daemon, on purpose");
-        Vec::new()
+        Begins::Waited
     }
 
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {

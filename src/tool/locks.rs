@@ -138,11 +138,7 @@ impl Table {
             entry.is_granted || self.place(**number, &entry.holder) < place
         });
         before.filter_map(move |(_, entry)| {
-            let conflict = claims.iter().find_map(|own| {
-                let mut others = entry.claims.iter();
-                others.find_map(|other| Conflict::between(own, other))
-            });
-            Some((&entry.holder, conflict?))
+            Some((&entry.holder, Conflict::among(claims, &entry.claims)?))
         })
     }
 
@@ -194,6 +190,11 @@ impl Holder {
     }
 }
 
+/// Returns whether these cannot be held beside each other.
+pub fn exclude(one: &[Claim], other: &[Claim]) -> bool {
+    Conflict::among(one, other).is_some()
+}
+
 /// What a claim is to another one that cannot be held beside it.
 #[derive(Clone, Copy)]
 enum Conflict {
@@ -204,6 +205,14 @@ enum Conflict {
 }
 
 impl Conflict {
+    /// Returns the first conflict of these with those.
+    fn among(claims: &[Claim], others: &[Claim]) -> Option<Self> {
+        claims.iter().find_map(|own| {
+            let mut others = others.iter();
+            others.find_map(|other| Self::between(own, other))
+        })
+    }
+
     fn between(own: &Claim, other: &Claim) -> Option<Self> {
         use Claim::{Read, Write, WriteTree};
         match (own, other) {

@@ -395,3 +395,48 @@ async fn what_a_command_changed_is_told_and_must_be_read_again() {
     assert_eq!(many["files"].as_array().unwrap().len(), 200);
     assert_eq!(many["more"], 100);
 }
+
+#[tokio::test]
+async fn calls_of_a_turn_that_concern_the_same_file_come_in_their_order() {
+    let provider = Provider::start().await;
+    provider
+        .then(Turn::calls(&[read("asked")]))
+        .then(Turn::calls(&[
+            write("asked"),
+            bash("cat asked >> log"),
+            read("asked"),
+            read("notes"),
+        ]))
+        .by_rule(|_| Turn::text("done"));
+    let daemon = Daemon::start(&provider).await;
+    daemon.file("asked", "old");
+    daemon.file("notes", "text\n");
+    let mut client = daemon.connect().await;
+    say_in(&mut client, "a").await;
+    until(&mut client, |client| {
+        client.all("chat:tool-confirm").len() == 2
+    })
+    .await;
+    // The later one first.
+    client.send(approve(&json!("t3"), &json!({}))).await;
+    until(&mut client, |client| {
+        let waits = ["t3", "t4"].iter().all(|id| queued(client, id).is_some());
+        waits && result(client, "t5").is_some()
+    })
+    .await;
+    for id in ["t3", "t4"] {
+        let reason = "waits for t2 file_write, which comes first";
+        assert_eq!(queued(&client, id).as_deref(), Some(reason));
+        assert_eq!(result(&client, id), None);
+    }
+    client.send(approve(&json!("t2"), &json!({}))).await;
+    until_ends(&mut client, 1).await;
+    for id in ["t2", "t3", "t4"] {
+        let result = result(&client, id).unwrap();
+        assert_eq!(result["status"], "success", "{result}");
+    }
+    let read = result(&client, "t4").unwrap()["result"].to_string();
+    assert!(read.contains("new"), "{read}");
+    let log = std::fs::read_to_string(daemon.project().join("log")).unwrap();
+    assert_eq!(log, "new");
+}

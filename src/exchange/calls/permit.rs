@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::order::Position;
 use super::question::Place;
 use super::settle::{cancelled_unrun, denied, failed, unattended};
 use super::{Calls, Edit, Editor, FAULT, Permitted, programs};
@@ -29,16 +30,14 @@ impl Calls<'_> {
         &self,
         call: &ToolCall,
         tool: Option<&Arc<dyn Tool>>,
-        fault: Option<Fault>,
         repeated: u32,
         place: Place,
+        position: &Position,
         cancel: &CancellationToken,
     ) -> Result<Permitted, Box<Output>> {
-        if let Some(fault) = fault {
-            return Err(failed(reason(fault)));
-        }
         let tool = tool.ok_or_else(|| self.unknown(&call.name))?;
         let permitted = self.prepare(call, tool, &call.input, cancel).await?;
+        position.claim(&permitted.prepared.claims());
         match self.decide(call, tool, &permitted, repeated) {
             Decision::Run { remembered } => {
                 self.record_ruling(
@@ -216,7 +215,7 @@ impl Calls<'_> {
 }
 
 /// Says why a call of the model's does not run.
-fn reason(fault: Fault) -> String {
+pub(super) fn reason(fault: Fault) -> String {
     match fault {
         Fault::Truncated => "this call was cut off before its input was complete, and was not run; make the input smaller and call again".to_owned(),
         Fault::TurnCut => "your answer was cut off by its limit of tokens, so none of its calls was run; call again, with fewer calls or smaller input".to_owned(),

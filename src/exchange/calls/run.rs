@@ -12,6 +12,7 @@ use tokio::sync::{MutexGuard, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::order::Position;
 use super::settle::cancelled_unrun;
 use super::shown::text_of;
 use super::task::{Tasker, shorten};
@@ -111,6 +112,7 @@ impl Calls<'_> {
         &self,
         call: &ToolCall,
         mut permitted: Permitted,
+        position: Position,
         cancel: &CancellationToken,
     ) -> (Output, Option<Duration>) {
         if let Some(file) = &permitted.facts.file {
@@ -120,7 +122,7 @@ impl Calls<'_> {
         let queued = Instant::now();
         let waits = metrics::QUEUED_CALLS.enter();
         let (claims, slot) = (permitted.prepared.claims(), permitted.prepared.slot());
-        let admit = self.admit(call, claims, slot);
+        let admit = self.admit(call, claims, slot, position);
         let Some(admitted) = cancel.run_until_cancelled(admit).await else {
             return (*cancelled_unrun(), None);
         };
@@ -175,8 +177,14 @@ impl Calls<'_> {
     ///
     /// What waits for claims holds no slot, so that others of the turn run meanwhile. What holds a slot has all that it
     /// needs, so that slots come free again. And of the calls that may write any file each turn queues one at a time, so
-    /// that conversations take turns.
-    async fn admit(&self, call: &ToolCall, claims: Vec<Claim>, slot: Slot) -> Admitted<'_> {
+    /// that conversations take turns. A call queues after the earlier ones of its turn that concern the same files.
+    async fn admit(
+        &self,
+        call: &ToolCall,
+        claims: Vec<Claim>,
+        slot: Slot,
+        position: Position,
+    ) -> Admitted<'_> {
         if let Slot::Task { alone } = slot {
             return Admitted {
                 _slot: self.task_slot(call, alone).await,
@@ -194,6 +202,14 @@ impl Calls<'_> {
             call: call.id.clone(),
             tool: call.name.clone(),
         };
+        // The user may have changed the input.
+        position.claim(&claims);
+        if let Some(earlier) = position.earlier(&claims) {
+            let obstacle = locks.obstacle(&holder, &claims);
+            let earlier = || format!("waits for {earlier}, which comes first");
+            self.queued(call, obstacle.unwrap_or_else(earlier));
+            position.reached(&claims).await;
+        }
         let writes_tree = claims.iter().any(|it| matches!(it, Claim::WriteTree(_)));
         let tree = match writes_tree {
             false => None,
@@ -208,6 +224,7 @@ impl Calls<'_> {
         };
         let mut slot = self.slot(call).await;
         let ticket = locks.queue(holder, claims);
+        drop(position);
         if let Some(obstacle) = ticket.obstacle() {
             drop(slot);
             self.queued(call, obstacle);
