@@ -153,7 +153,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Does what the daemon asks; kills the program, and so everything, when it asks no more.
+    /// Does what the daemon asks; makes an end of everything when it asks no more.
     fn handle_request(&mut self) {
         match self.control.request() {
             // Every process of the namespace but this one, its first: the kernel's meaning of `kill(-1)`.
@@ -164,7 +164,12 @@ impl Supervisor<'_> {
             Some(_) => {}
             None => {
                 self.is_connected = false;
-                rustix::process::kill_process(self.program, Signal::KILL).unwrap_or_default();
+                match self.has_namespace {
+                    true => rustix::process::kill_process(self.program, Signal::KILL)
+                        .unwrap_or_default(),
+                    // All at once, while each has its parent: an emulator hands nobody's children to this process.
+                    false => tree::kill_descendants(),
+                }
             }
         }
     }
