@@ -4,7 +4,7 @@
 //! - Where there are namespaces ([`Mode::Full`](crate::Mode)): one network, in which a later command reaches what an earlier
 //!   one left listening. No process lives in it; the daemon keeps descriptors of it.
 //! - Folders on the disk. In full mode they are seen as the user's home, `/tmp` and `/var/tmp`. What they hold together has
-//!   a bound ([`crate::quota`]).
+//!   a bound ([`crate::quota`]). Where nothing confines a command, it has the one for temporary files, without a bound.
 //! - In full mode, caches of the user's: an overlay each, so that what a command writes there is the pod's. They are mounted
 //!   once, in a mount namespace with which each command begins: an upper folder must not be in two mounts.
 //!

@@ -101,6 +101,9 @@ impl Surroundings<'_> {
                 "Home: HOME, where it is not the user's, and the folder for temporary files are new for each command and gone after it."
                     .to_owned()
             }
+            Mode::Limits | Mode::None if cfg!(target_os = "linux") => {
+                format!("Home: HOME is the user's; $TMPDIR is this conversation's own: {lasts}.")
+            }
             Mode::Limits | Mode::None => {
                 "Home: HOME is the user's; $TMPDIR is new for each command and gone after it."
                     .to_owned()
@@ -306,8 +309,14 @@ mod tests {
             (
                 Mode::Limits,
                 NetworkPolicy::Off,
-                &["leave those alone", "HOME is the user's", "512 processes"],
-                &["conversation's own"],
+                &[
+                    "leave those alone",
+                    "HOME is the user's",
+                    #[cfg(target_os = "linux")]
+                    "$TMPDIR is this conversation's own: ",
+                    "512 processes",
+                ],
+                &["hold"],
             ),
             (
                 Mode::None,

@@ -127,7 +127,7 @@ async fn start(
             false => Arc::default(),
         }
     };
-    let pod = command.pod.as_ref().filter(|_| mode >= Mode::Fallback);
+    let pod = command.pod.as_ref();
     let folders = async {
         match pod {
             Some(pod) => pod.folders().await.map(Some),
@@ -158,6 +158,8 @@ async fn start(
     let (places, (references, protection), folders) = (places?, repositories?, folders?);
     let namespaces = namespaces?;
     let (folders, quota) = folders.unzip();
+    // Where nothing is hidden what a command writes is anywhere.
+    let quota = quota.filter(|_| mode >= Mode::Fallback);
     let private_tmp = match folders {
         Some(_) => None,
         None => private_tmp(shared, command, mode).map_err(SpawnError::Helper)?,

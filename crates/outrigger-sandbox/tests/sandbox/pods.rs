@@ -157,6 +157,29 @@ async fn below_full_mode_a_pod_is_folders() {
 }
 
 #[tokio::test]
+async fn where_nothing_is_hidden_a_pod_is_a_folder_for_temporary_files() {
+    for mode in [Mode::Limits, Mode::None] {
+        let world = World::new();
+        let sandbox = world.sandbox(mode);
+        let (pod, other) = (sandbox.pod(), sandbox.pod());
+        let leave = "echo a > $TMPDIR/kept; echo b > $XDG_RUNTIME_DIR/kept; echo $HOME";
+        let home = output(&sandbox, &in_pod(&world, &pod, leave)).await;
+        assert_eq!(home.trim(), world.home().display().to_string(), "{mode}");
+        let look = "cat $TMPDIR/kept $XDG_RUNTIME_DIR/kept";
+        let kept = output(&sandbox, &in_pod(&world, &pod, look)).await;
+        assert_eq!(kept, "a\nb\n", "{mode}");
+        let others = "ls $TMPDIR $XDG_RUNTIME_DIR; [[ $TMPDIR != $HOME* ]] && echo own";
+        let others = output(&sandbox, &in_pod(&world, &other, others)).await;
+        assert!(
+            !others.contains("kept") && others.ends_with("own\n"),
+            "{mode}: {others}"
+        );
+        drop((pod, other));
+        eventually("the folders are gone", || is_empty(&world.temporary()));
+    }
+}
+
+#[tokio::test]
 async fn what_a_killed_daemon_left_is_removed_and_what_is_in_use_stays() {
     let world = World::new();
     let sandbox = world.sandbox(Mode::Full);

@@ -92,12 +92,14 @@ pub(super) fn resolve(policy: &mut Policy, files: Vec<(PathBuf, String)>) {
     }
 }
 
-/// Gives a command the folders of its pod: at the places that they stand for in full mode, by their own paths below it.
+/// Gives a command the folders of its pod: at the places that they stand for in full mode, by their own paths below it. Where
+/// nothing is hidden its home is the user's.
 pub(super) fn share(policy: &mut Policy, folders: PodFolders) {
     let command = &mut policy.command;
     let tmp = match policy.mode {
         Mode::Full => PathBuf::from("/tmp"),
-        _ => {
+        Mode::Limits | Mode::Unverified | Mode::None => folders.tmp.clone(),
+        Mode::Fallback => {
             let home = folders.home.display().to_string();
             command.env.insert("HOME".to_owned(), home);
             let own = [&folders.home, &folders.tmp];
