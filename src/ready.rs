@@ -22,7 +22,7 @@ pub mod exit {
     pub const CONFIGURATION: u8 = 2;
     /// The port is in use, or the store of sessions is.
     pub const PORT_IN_USE: u8 = 3;
-    /// `outrigger run`, or `outrigger chat` without a terminal: a call was refused, since nobody could be asked.
+    /// `outrigger run`, or `outrigger chat` without a terminal: a call was refused, or a host, since nobody could be asked.
     pub const REFUSED: u8 = 4;
     /// `outrigger run` and `outrigger chat`: a cap on money ended it.
     pub const BUDGET: u8 = 5;

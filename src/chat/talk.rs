@@ -14,7 +14,7 @@ mod servers;
 mod sessions;
 
 use self::asides::{Aside, is_opening};
-use self::ended::went_well;
+use self::ended::{Refused, went_well};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::plain_text::question::Asked;
 use crate::plain_text::render::Screen;
 use crate::plain_text::style::{Piece, Style};
 use crate::protocol::command::{ChatCancel, Configure, OutputForm};
-use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
+use crate::protocol::event::{Event, StopReason, ToolConfirm};
 use crate::protocol::{ChatCode, Command, SessionCode};
 pub(super) use composing::commands;
 pub(super) use sessions::Wanted;
@@ -74,7 +74,7 @@ pub(super) enum End {
     Well,
     /// Without one.
     Badly,
-    /// With one, but a call was refused without anybody being asked.
+    /// With one, but a call, or a host, was refused without anybody being asked.
     Refused,
     /// A cap on money ended it.
     Budget,
@@ -135,8 +135,8 @@ pub(super) struct Talk {
     passed: Option<(Asked, Timestamp)>,
     /// The session's trust level, once it is known.
     trust: Option<TrustLevel>,
-    /// How many calls were refused since nobody could be asked.
-    refused_unattended: u32,
+    /// What was refused since nobody could be asked.
+    refused_unattended: Refused,
     /// Whether the last exchange was ended by a path outside of the project.
     may_go_on: bool,
     /// The request that looks how MCP servers stand.
@@ -351,15 +351,6 @@ impl Talk {
         }
     }
 
-    /// Counts a call that was refused since nobody could be asked.
-    fn count(&mut self, result: &ToolOutcome) {
-        let facts = result.metadata.as_ref();
-        let is_refused = facts.is_some_and(|facts| facts.unattended || facts.expired);
-        if is_refused && !self.options.attended {
-            self.refused_unattended += 1;
-        }
-    }
-
     fn message(&mut self, line: &str) {
         if std::mem::take(&mut self.may_go_on) && line.trim() == GO_ON_KEY {
             return self.wait_for(send(GO_ON));
@@ -404,38 +395,6 @@ impl Talk {
             Some(_) => self.quit(self.well),
             None => self.go_on_typing(),
         }
-    }
-
-    /// Ends; says what to do about calls that were refused without anybody being asked.
-    fn quit(&mut self, well: bool) {
-        if self.refused_unattended > 0 {
-            let calls = match self.refused_unattended {
-                1 => "1 call was".to_owned(),
-                count => format!("{count} calls were"),
-            };
-            let answers = match self.options.no_stdin {
-                true => "",
-                false => "answers are read from stdin (y, n, a), and ",
-            };
-            // What is asked for under it, too, only the operator's words can allow.
-            let asks_less = match self.trust == Some(TrustLevel::Autonomous) {
-                true => {
-                    "a workflow of the configuration can allow more (docs/protocol.md, permissions)"
-                }
-                false => "--trust-level autonomous asks less",
-            };
-            self.say(
-                Style::Yellow,
-                format!("{calls} refused, since nobody could be asked: {answers}{asks_less}"),
-            );
-        }
-        self.actions
-            .push(Action::Quit(match (well, self.refused_unattended) {
-                (false, _) if self.is_over_budget => End::Budget,
-                (false, _) => End::Badly,
-                (true, 0) => End::Well,
-                (true, _) => End::Refused,
-            }));
     }
 
     fn prompt(&mut self) {

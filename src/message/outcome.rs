@@ -46,6 +46,9 @@ pub struct Metadata {
     /// Nobody answered in time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expired: bool,
+    /// Hosts that it did not reach, since the user would have had to be asked and nobody was there, or answered in time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unanswered_hosts: Vec<String>,
     /// The command in the background that the call started, read or ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<BackgroundId>,

@@ -7,7 +7,7 @@ use super::audit;
 use crate::support::Client;
 use crate::support::provider::Turn;
 
-fn settings(hosts: &[&str]) -> Value {
+pub(super) fn settings(hosts: &[&str]) -> Value {
     json!({"tools": {"bash": {"hosts": hosts}}, "chat": {"trust_level": "autonomous"}})
 }
 
@@ -16,7 +16,7 @@ fn connect(host: &str, port: u16) -> Turn {
 }
 
 #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-fn is_full(client: &Client) -> bool {
+pub(super) fn is_full(client: &Client) -> bool {
     let is_full = client.seen[0]["payload"]["sandbox"]["mode"] == "full";
     if !is_full {
         println!("*** SKIPPED: hosts that are asked for: the sandbox is not full here ***");

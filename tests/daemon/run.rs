@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
+use super::approval::bash;
+use super::hosts;
 use crate::support::provider::Turn;
 use crate::support::{Daemon, Provider};
 
@@ -145,6 +147,30 @@ async fn the_exit_code_says_what_came_of_it() {
         assert!(ran.err.contains(words), "{}", ran.err);
         // What stdin has is no answer to a question.
         assert!(!daemon.project().join("it").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_nobody_could_be_asked_about_has_the_exit_code_of_a_call() {
+    let connect = |host: &str| format!("cat < /dev/tcp/{host}/443");
+    let both = [connect("one.invalid"), connect("two.invalid")].join("; ");
+    for unattended in ["ask", "deny"] {
+        let provider = Provider::start().await;
+        for line in [&both, &connect("one.invalid")] {
+            provider.then(bash(line));
+        }
+        provider.then(Turn::text("Without them, then."));
+        let mut settings = hosts::settings(&["listed.invalid"]);
+        settings["approval"] = json!({ "unattended": unattended });
+        let daemon = Daemon::with(&provider, settings).await;
+        if !hosts::is_full(&daemon.connect().await) {
+            return;
+        }
+        let ran = run(&daemon, &["go"], "").await;
+        let said = "2 hosts (one.invalid, two.invalid) were refused, since nobody could be asked: \
+                    `tools.bash.hosts`";
+        assert!(ran.err.contains(said), "{unattended}: {}", ran.err);
+        assert_eq!(ran.code, Some(4), "{unattended}: {}", ran.err);
     }
 }
 

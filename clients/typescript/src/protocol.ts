@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: f8a15fe523f2442d42f77dd94a12186b9148fc8e28967348b5b86bb2f65e318a
+// SHA-256 of it: 8862dd9a4051bca4cb5c5b901baf677ab6244740f6ce1c38bec9abed307f7125
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role
@@ -4418,6 +4418,10 @@ export interface Metadata {
    * Nobody answered in time.
    */
   expired?: boolean;
+  /**
+   * Hosts that it did not reach, since the user would have had to be asked and nobody was there, or answered in time.
+   */
+  unansweredHosts?: string[];
   /**
    * The command in the background that the call started, read or ended.
    */

@@ -10,7 +10,7 @@ use tracing::Span;
 
 use super::known;
 use super::shown::{parts_of, text_of};
-use crate::audit::{By, Contents, Digested, Entry, Ruling, Rulings, beginning};
+use crate::audit::{By, Contents, Digested, Entry, HostRuling, Ruling, Rulings, beginning};
 use crate::exchange::Exchange;
 use crate::exchange::context::{Context, Services, SessionContext};
 use crate::exchange::files::Keeper;
@@ -216,6 +216,7 @@ fn settle(
     metrics::tool_settled(known(context, tool_name), &status, ran);
     tracing::info!(status, duration_ms, "call settled");
     if let Some((record, rulings)) = settled {
+        output.metadata.unanswered_hosts = unanswered(&context.services.redactor, &rulings);
         let whose = (&context.services, &context.session);
         let status = word(&record.status);
         audit(whose, message_id, &record, rulings, status, &text);
@@ -243,6 +244,15 @@ fn settle(
         ..State::new(conversation_id, Some(message_id), StateName::ToolCompleted)
     }));
     result
+}
+
+/// Returns the hosts that nobody decided about who would have had to be asked.
+fn unanswered(redactor: &Redactor, rulings: &Rulings) -> Vec<String> {
+    let is_unanswered = |it: &&HostRuling| matches!(it.decided_by, By::Unattended | By::Timeout);
+    let hosts = rulings.hosts.iter().filter(is_unanswered);
+    // A command chose this name; it may hold a secret.
+    let shown = hosts.map(|it| redactor.redact(&it.host).into_owned());
+    shown.collect()
 }
 
 /// Writes the line of the audit log of a call that ran when its daemon was killed, which wrote none.

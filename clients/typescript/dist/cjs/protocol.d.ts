@@ -4326,6 +4326,10 @@ export interface Metadata {
      */
     expired?: boolean;
     /**
+     * Hosts that it did not reach, since the user would have had to be asked and nobody was there, or answered in time.
+     */
+    unansweredHosts?: string[];
+    /**
      * The command in the background that the call started, read or ended.
      */
     background?: BackgroundId;

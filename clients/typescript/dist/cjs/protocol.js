@@ -1,6 +1,6 @@
 "use strict";
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: f8a15fe523f2442d42f77dd94a12186b9148fc8e28967348b5b86bb2f65e318a
+// SHA-256 of it: 8862dd9a4051bca4cb5c5b901baf677ab6244740f6ce1c38bec9abed307f7125
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role

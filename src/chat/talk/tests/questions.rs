@@ -191,6 +191,19 @@ fn a_call_that_nobody_could_be_asked_about_is_reported_by_the_end() {
         (Some("n"), &denied, false, "quit true"),
         (Some("y"), &json!({"exitCode": 1}), false, "quit true"),
         (None, &denied, true, "quit true"),
+        // The command ran, without these.
+        (
+            Some("y"),
+            &json!({"exitCode": 0, "unansweredHosts": ["a.invalid"]}),
+            false,
+            "quit refused",
+        ),
+        (
+            Some("y"),
+            &json!({"exitCode": 0, "unansweredHosts": ["a.invalid"]}),
+            true,
+            "quit true",
+        ),
     ] {
         let mut story = Story::begin(Options {
             prompt: Some("hi".to_owned()),
