@@ -5,6 +5,7 @@
 
 mod ports;
 pub mod tools;
+mod unconnected;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -17,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::exec::{MAX_REFUSED, Remarks};
+use super::exec::Remarks;
 use super::{Output, OutputStream};
 use crate::message::{BackgroundCommand, BackgroundStatus, ListeningPort, Metadata, ToolId};
 use crate::sandbox::spill::{Gone, Range};
@@ -25,6 +26,8 @@ use crate::sandbox::{Exit, Pod};
 use crate::terminal_text::shown;
 use ports::Exposed;
 pub use ports::OpenPort;
+use unconnected::Connections;
+pub(super) use unconnected::Unconnected;
 
 /// Most commands in the background of one conversation at once: each is a process tree and keeps its output on the disk.
 pub const MAX_RUNNING: usize = 16;
@@ -198,8 +201,7 @@ struct Known {
     exposed: BTreeMap<u16, Exposed>,
     /// When the period began, and how many ports were announced in it.
     announced: (Instant, usize),
-    /// Hosts that it was not connected to.
-    refused: BTreeSet<String>,
+    connections: Connections,
     /// What is said of its end besides how it ended.
     remarks: Remarks,
 }
@@ -220,19 +222,6 @@ impl Known {
             open.url = url;
         }
     }
-
-    /// Returns what is said of the command besides how it stands.
-    fn remarks(&self) -> String {
-        let mut text = self.remarks.texts.concat();
-        if !self.refused.is_empty() {
-            let hosts: Vec<&str> = self.refused.iter().map(String::as_str).collect();
-            text.push_str(&format!(
-                "\n[not connected to {}: not on the list of hosts (tools.bash.hosts), and nobody is asked for what a command in the background connects to; start it with `network`, for which the user is asked]",
-                hosts.join(", ")
-            ));
-        }
-        text
-    }
 }
 
 impl fmt::Debug for Job {
@@ -249,7 +238,7 @@ impl Job {
                 command: outlet.describe(line),
                 exposed: BTreeMap::new(),
                 announced: (Instant::now(), 0),
-                refused: BTreeSet::new(),
+                connections: Connections::default(),
                 remarks: Remarks::default(),
             }),
             outlet,
@@ -354,11 +343,8 @@ impl Job {
     }
 
     /// Takes note of a host that it was not connected to.
-    pub(super) fn note_refused(&self, host: &str) {
-        let mut known = self.known.lock();
-        if known.refused.len() < MAX_REFUSED {
-            known.refused.insert(host.to_owned());
-        }
+    pub(super) fn note_unconnected(&self, host: String, why: Unconnected) {
+        self.known.lock().connections.note(host, why);
     }
 
     /// Notes how it ended, once all of its output was taken, and tells everybody.
@@ -378,11 +364,13 @@ impl Job {
         self.outlet.announce(&command);
     }
 
-    /// Returns how it stands, what is said of that, and the settings that it changed.
+    /// Returns how it stands, what is said of that, and the settings that it changed. Connections that were not made are said
+    /// once.
     fn stands(&self) -> (BackgroundCommand, String, Vec<String>) {
-        let known = self.known.lock();
+        let mut known = self.known.lock();
         let changed = known.remarks.settings_changed.clone();
-        (known.command.clone(), known.remarks(), changed)
+        let remarks = known.remarks.texts.concat() + &known.connections.news();
+        (known.command.clone(), remarks, changed)
     }
 
     /// Returns how it stands, and says that with its output from `since` on, or from where the model had read to.
@@ -411,7 +399,7 @@ impl Job {
         };
         if from > excerpt.next {
             let output = Output::error(format!(
-                "`since` {from} is beyond the end of the output of {id}, which is {} now; leave it out for what is new",
+                "`since` {from} is beyond the end of the output of {id}, which is {} now; leave it out for what is new{remarks}",
                 excerpt.next
             ));
             return (command, output.with(metadata));

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::approval::{approve, asked, bash};
 use super::audit;
-use crate::support::Client;
 use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider, eventually};
 
 pub(super) fn settings(hosts: &[&str]) -> Value {
     json!({"tools": {"bash": {"hosts": hosts}}, "chat": {"trust_level": "autonomous"}})
@@ -349,5 +349,37 @@ async fn in_the_background_a_host_is_reached_that_was_allowed_in_the_conversatio
     assert!(results[2].contains("No route to host"), "{}", results[2]);
     for result in &results[3..5] {
         assert!(result.contains(refused), "{result}");
+    }
+}
+
+#[tokio::test]
+async fn in_the_background_it_is_said_once_that_there_is_no_such_host() {
+    let line = "cat < /dev/tcp/listed.invalid/443; cat < /dev/tcp/one.invalid/443; touch tried; exec sleep 600";
+    let look = || Turn::call("bash_output", &json!({"id": "b1"}));
+    let provider = Provider::start().await;
+    let daemon = Daemon::with(&provider, settings(&["listed.invalid"])).await;
+    let mut client = daemon.connect().await;
+    if !is_full(&client) {
+        return;
+    }
+    let start = json!({"command": line, "background": true});
+    provider
+        .then(Turn::call("bash", &start))
+        .then(Turn::text("started"));
+    client.say("go").await;
+    client.until("chat:stream-end").await;
+    eventually("its last command", async || {
+        daemon.project().join("tried").exists()
+    })
+    .await;
+    provider.then(look()).then(look()).then(Turn::text("seen"));
+    client.say("look").await;
+    client.until("chat:stream-end").await;
+    let said = results(&client).concat();
+    for once in [
+        "not connected to listed.invalid (failed to lookup",
+        "not connected to one.invalid: not on the list of hosts",
+    ] {
+        assert_eq!(said.matches(once).count(), 1, "{once}: {said}");
     }
 }

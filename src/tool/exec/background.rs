@@ -7,7 +7,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tracing::Instrument as _;
 
 use super::super::background::{Background, Job, MAX_PORTS};
-use super::{Before, Begun, Exec, OutputStream, Run, Stopped, hosts};
+use super::hosts::Unasked;
+use super::{Before, Begun, Exec, OutputStream, Run, Stopped};
 use crate::message::{BackgroundStatus, Part};
 use crate::sandbox::output::{self, Ended, Stream};
 use crate::sandbox::{Command, Process};
@@ -59,14 +60,19 @@ impl Exec {
         }
         let pod = self.pod(run);
         let job = Arc::new(Job::new(line, pod, detach()));
-        if let Some(list) = hosts {
-            // Ends when nothing of the command is left that could ask.
-            let (job, known) = (Arc::clone(&job), run.user.map(AskUser::known_hosts));
-            tokio::spawn(async move { hosts::answer_unasked(&list, known, questions, &job).await });
-        }
-        let task = self
-            .clone()
-            .attend(process, before, Arc::clone(&job), run.timeout, place);
+        let unasked = hosts.map(|list| Unasked {
+            list,
+            known: run.user.map(AskUser::known_hosts),
+            questions,
+        });
+        let task = self.clone().attend(
+            process,
+            before,
+            unasked,
+            Arc::clone(&job),
+            run.timeout,
+            place,
+        );
         // From here on the conversation owns it: nothing is awaited in between.
         jobs.add(Arc::clone(&job));
         job.outlet.announce(&job.known());
@@ -102,6 +108,7 @@ impl Exec {
         self,
         mut process: Process,
         before: Before,
+        unasked: Option<Unasked>,
         job: Arc<Job>,
         limit: Duration,
         place: OwnedSemaphorePermit,
@@ -116,14 +123,17 @@ impl Exec {
             }
         };
         let outlet = Arc::clone(&job.outlet);
-        let collected = output::follow(&mut process, stop, |stream, text| {
+        let following = output::follow(&mut process, stop, |stream, text| {
             let stream = match stream {
                 Stream::Stdout => OutputStream::Stdout,
                 Stream::Stderr => OutputStream::Stderr,
             };
             outlet.push(stream, text);
-        })
-        .await;
+        });
+        let collected = match unasked {
+            Some(unasked) => unasked.answer_while(following, &job).await,
+            None => following.await,
+        };
         let status = match collected.ended {
             Ended::Exited | Ended::Flooded => BackgroundStatus::Exited,
             Ended::Stopped(Stopped::Cancelled) => BackgroundStatus::Killed,

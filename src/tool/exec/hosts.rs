@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::runtime::Stopwatch;
 use crate::sandbox::HostQuestion;
-use crate::tool::background::Job;
+use crate::tool::background::{Job, Unconnected};
 use crate::tool::hosts::HostList;
 use crate::tool::user::{AskUser, HostVerdict, KnownHosts};
 
@@ -52,32 +52,16 @@ impl<'a> Hosts<'a> {
         command: impl Future<Output = T>,
         questions: mpsc::Receiver<HostQuestion>,
     ) -> T {
-        let mut command = pin!(command);
-        tokio::select! {
-            // What became of the last question is noted before its command's end.
-            biased;
-            () = self.answer(questions) => {}
-            ended = &mut command => return ended,
-        }
-        command.await
-    }
-
-    /// Answers each question, until nobody can ask any more. Those for the user wait for each other elsewhere.
-    async fn answer(&mut self, mut questions: mpsc::Receiver<HostQuestion>) {
-        let mut answers = FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                question = questions.recv(), if answers.len() < MAX_QUESTIONS => match question {
-                    Some(question) => answers.push(self.decider.decide(question)),
-                    None => return,
-                },
-                Some(refused) = answers.next() => {
-                    if let Some((host, reason)) = refused && self.refused.len() < MAX_REFUSED {
-                        self.refused.insert(host, reason);
-                    }
-                }
+        let Self { decider, refused } = self;
+        let decider = *decider;
+        let decide = |question| decider.decide(question);
+        // Those for the user wait for each other elsewhere.
+        let answering = answer(questions, decide, |(host, reason)| {
+            if refused.len() < MAX_REFUSED {
+                refused.insert(host, reason);
             }
-        }
+        });
+        alongside(answering, command).await
     }
 
     /// Returns what the model reads of connections that were not made; `None` where there is nothing to say.
@@ -90,24 +74,87 @@ impl<'a> Hosts<'a> {
     }
 }
 
-/// Answers each question of a command that nobody waits for: it may connect to what the list holds, and to what is allowed in its
-/// conversation by then.
-pub(super) async fn answer_unasked(
-    list: &HostList,
-    known: Option<KnownHosts>,
-    mut questions: mpsc::Receiver<HostQuestion>,
-    job: &Job,
-) {
-    while let Some(HostQuestion { host, answer, .. }) = questions.recv().await {
-        let name = host.to_string();
-        let is_known = |known: &KnownHosts| known(&name) == Some(HostVerdict::Allowed);
-        let is_allowed =
-            list.holds(&host).await || !list.refuses(&host) && known.as_ref().is_some_and(is_known);
-        if !is_allowed {
-            job.note_refused(&name);
-        }
-        answer.send(is_allowed).unwrap_or_default();
+/// What a command may connect to that nobody waits for.
+pub(super) struct Unasked {
+    pub(super) list: HostList,
+    /// What was said of hosts in its conversation by then.
+    pub(super) known: Option<KnownHosts>,
+    pub(super) questions: mpsc::Receiver<HostQuestion>,
+}
+
+impl Unasked {
+    /// Waits for the command, and answers its questions meanwhile: it may connect to what the list holds, and to what is allowed
+    /// in its conversation by then.
+    pub(super) async fn answer_while<T>(self, command: impl Future<Output = T>, job: &Job) -> T {
+        let Self {
+            list,
+            known,
+            questions,
+        } = self;
+        let (list, known) = (&list, known.as_ref());
+        let decide = |question| decide_unasked(list, known, question);
+        let answering = answer(questions, decide, |(host, why)| {
+            job.note_unconnected(host, why);
+        });
+        alongside(answering, command).await
     }
+}
+
+/// Decides and answers; returns the host and why, where it is refused or there is no such name.
+async fn decide_unasked(
+    list: &HostList,
+    known: Option<&KnownHosts>,
+    question: HostQuestion,
+) -> Option<(String, Unconnected)> {
+    let HostQuestion {
+        host,
+        answer,
+        not_found,
+        ..
+    } = question;
+    let name = host.to_string();
+    let is_known = |known: &KnownHosts| known(&name) == Some(HostVerdict::Allowed);
+    let is_allowed = list.holds(&host).await || !list.refuses(&host) && known.is_some_and(is_known);
+    answer.send(is_allowed).unwrap_or_default();
+    match is_allowed {
+        true => Some((name, Unconnected::NotFound(not_found.await.ok()?))),
+        false => Some((name, Unconnected::NotListed)),
+    }
+}
+
+/// Answers each question by `decide`, until nobody can ask any more, and has what became of it noted.
+async fn answer<T, D: Future<Output = Option<T>>>(
+    mut questions: mpsc::Receiver<HostQuestion>,
+    decide: impl Fn(HostQuestion) -> D,
+    mut note: impl FnMut(T),
+) {
+    let mut answers = FuturesUnordered::new();
+    let mut may_ask = true;
+    while may_ask || !answers.is_empty() {
+        tokio::select! {
+            question = questions.recv(), if may_ask && answers.len() < MAX_QUESTIONS => match question {
+                Some(question) => answers.push(decide(question)),
+                None => may_ask = false,
+            },
+            Some(became) = answers.next() => {
+                if let Some(became) = became {
+                    note(became);
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the command while its questions are answered.
+async fn alongside<T>(answering: impl Future<Output = ()>, command: impl Future<Output = T>) -> T {
+    let mut command = pin!(command);
+    tokio::select! {
+        // What became of the last question is noted before its command's end.
+        biased;
+        () = answering => {}
+        ended = &mut command => return ended,
+    }
+    command.await
 }
 
 impl Decider<'_> {
