@@ -262,7 +262,8 @@ pub struct BashConfig {
     /// `on` or `off`.
     #[serde(deserialize_with = "word")]
     pub network: NetworkPolicy,
-    /// TCP ports of other machines that commands with the network may connect to: a list, or `"any"`.
+    /// TCP ports of other machines that commands with the network may connect to: a list, or `"any"`. Where the sandbox is
+    /// `full`, a result names the ports of hosts that its command was refused.
     pub ports: PortList,
     /// With `network = "ask"` and a sandbox that is `full` (on macOS `unverified`): hosts that each command may connect to. Others are asked for one
     /// by one, once in a conversation, in the place of the question for the network as a whole. Names, `*.example.org` for all

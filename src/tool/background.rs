@@ -22,7 +22,7 @@ use super::exec::Remarks;
 use super::{Output, OutputStream};
 use crate::message::{BackgroundCommand, BackgroundStatus, ListeningPort, Metadata, ToolId};
 use crate::sandbox::spill::{Gone, Range};
-use crate::sandbox::{Exit, Pod};
+use crate::sandbox::{Exit, Pod, RefusedPorts};
 use crate::terminal_text::shown;
 use ports::Exposed;
 pub use ports::OpenPort;
@@ -231,14 +231,14 @@ impl fmt::Debug for Job {
 }
 
 impl Job {
-    pub(super) fn new(line: &str, pod: Pod, outlet: Arc<dyn Outlet>) -> Self {
+    pub(super) fn new(line: &str, pod: Pod, outlet: Arc<dyn Outlet>, ports: RefusedPorts) -> Self {
         Self {
             pod,
             known: Mutex::new(Known {
                 command: outlet.describe(line),
                 exposed: BTreeMap::new(),
                 announced: (Instant::now(), 0),
-                connections: Connections::default(),
+                connections: Connections::new(ports),
                 remarks: Remarks::default(),
             }),
             outlet,

@@ -29,7 +29,7 @@ use crate::sandbox::{
 
 use begin::{Before, Begun};
 use hosts::Hosts;
-pub(super) use hosts::MAX_REFUSED;
+pub(super) use hosts::{MAX_REFUSED, ports_note};
 use view::{Shown, View};
 
 /// What programs of tools are run with.
@@ -274,9 +274,10 @@ impl Exec {
             let hint = "\n[it had no network; where it needs one, ask for it with `network`]";
             output.content.push(Part::text(hint));
         }
-        if let Some(note) = asked.and_then(|asked| asked.note()) {
-            output.content.push(Part::text(note));
-        }
+        let hosts = asked.and_then(|asked| asked.note());
+        let ports = ports_note(&command.refused_ports.list());
+        let notes = [hosts, ports].into_iter().flatten();
+        output.content.extend(notes.map(Part::text));
         // Also where the line went on and its exit code is another command's.
         if command.git == GitAccess::ReadOnly && has_line(&output, is_read_only) {
             let hint = format!("\n[{GIT_IS_READ_ONLY}]");

@@ -353,6 +353,33 @@ async fn in_the_background_a_host_is_reached_that_was_allowed_in_the_conversatio
 }
 
 #[tokio::test]
+async fn a_port_that_is_not_listed_is_named_in_the_result() {
+    let lines = "for i in 1 2; do cat < /dev/tcp/one.invalid/9; done; cat < /dev/tcp/1.2.3.4/8080";
+    let background = json!({"command": lines, "background": true});
+    for mut more in [
+        settings(&["listed.invalid"]),
+        json!({"tools": {"bash": {"network": "on"}}}),
+    ] {
+        more["chat"]["trust_level"] = json!("autonomous");
+        let turns = vec![
+            bash(lines),
+            Turn::call("bash", &background),
+            Turn::text("done"),
+        ];
+        let (_daemon, mut client, _provider) = asked(turns, more).await;
+        if !is_full(&client) {
+            return;
+        }
+        client.until("chat:stream-end").await;
+        assert!(client.all("chat:tool-confirm").is_empty());
+        let note = "[not connected to one.invalid port 9, 1.2.3.4 port 8080: not on the list of ports (tools.bash.ports)]";
+        for result in results(&client) {
+            assert_eq!(result.matches(note).count(), 1, "{result}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn in_the_background_it_is_said_once_that_there_is_no_such_host() {
     let line = "cat < /dev/tcp/listed.invalid/443; cat < /dev/tcp/one.invalid/443; touch tried; exec sleep 600";
     let look = || Turn::call("bash_output", &json!({"id": "b1"}));

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
@@ -65,6 +67,9 @@ pub struct Command {
     /// Who decides which hosts it may connect to, with [`Network::Outgoing`]; `None`: all.
     #[serde(skip)]
     pub hosts: Option<mpsc::Sender<HostQuestion>>,
+    /// Takes note of ports that it may not connect to and wanted, with [`Network::Outgoing`].
+    #[serde(skip)]
+    pub refused_ports: RefusedPorts,
     /// Who is told of TCP ports on which it begins to listen, in a pod in [`Mode::Full`](super::Mode).
     #[serde(skip)]
     pub listening: Option<mpsc::Sender<u16>>,
@@ -84,6 +89,31 @@ pub struct HostQuestion {
     pub answer: oneshot::Sender<bool>,
     /// Why the name could not be looked up after the answer; dropped where it could, or was not.
     pub not_found: oneshot::Receiver<String>,
+}
+
+/// Ports of hosts that a command wanted to connect to and that are none of its [`Ports`], as far as the daemon connects for it.
+/// Clones are one list.
+#[derive(Debug, Clone, Default)]
+pub struct RefusedPorts(Arc<Mutex<Vec<(Host, u16)>>>);
+
+impl RefusedPorts {
+    /// Most that are noted; a command may try every port there is.
+    pub const MOST: usize = 10;
+
+    /// Returns each once, in the order in which they were first refused.
+    pub fn list(&self) -> Vec<(Host, u16)> {
+        self.0.lock().clone()
+    }
+
+    /// Takes note of one.
+    #[cfg(unix)]
+    pub(crate) fn note(&self, host: &Host, port: u16) {
+        let mut noted = self.0.lock();
+        let is_noted = noted.iter().any(|it| (&it.0, it.1) == (host, port));
+        if !is_noted && noted.len() < Self::MOST {
+            noted.push((host.clone(), port));
+        }
+    }
 }
 
 /// A host that a command names.
@@ -140,6 +170,7 @@ impl Command {
             user: None,
             pod: None,
             hosts: None,
+            refused_ports: RefusedPorts::default(),
             listening: None,
         }
     }

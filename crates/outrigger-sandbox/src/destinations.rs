@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::addresses::{is_elsewhere, is_public};
-use crate::command::{Host, HostQuestion, Ports};
+use crate::command::{Host, HostQuestion, Ports, RefusedPorts};
 
 /// Most connections at a time of a pod or, where there is none, of a command. A further one fails in a pod, and else waits.
 pub(crate) const MAX_CONNECTIONS: usize = 256;
@@ -34,6 +34,7 @@ pub(crate) struct Destinations {
     ports: Ports,
     own_port: Option<u16>,
     hosts: Option<mpsc::Sender<HostQuestion>>,
+    refused_ports: RefusedPorts,
 }
 
 impl Destinations {
@@ -41,11 +42,13 @@ impl Destinations {
         ports: Ports,
         own_port: Option<u16>,
         hosts: Option<mpsc::Sender<HostQuestion>>,
+        refused_ports: RefusedPorts,
     ) -> Self {
         Self {
             ports,
             own_port,
             hosts,
+            refused_ports,
         }
     }
 
@@ -57,7 +60,7 @@ impl Destinations {
         port: u16,
         lookups: &Arc<Semaphore>,
     ) -> io::Result<Vec<SocketAddr>> {
-        if !self.allow_port(port) {
+        if !self.allow_port(&host, port) {
             return Err(Errno::ACCESS.into());
         }
         let not_found = self.ask(host.clone(), port).await?;
@@ -84,11 +87,14 @@ impl Destinations {
         }
     }
 
-    fn allow_port(&self, port: u16) -> bool {
+    fn allow_port(&self, host: &Host, port: u16) -> bool {
         let is_listed = match &self.ports {
             Ports::Any => true,
             Ports::Only(ports) => ports.contains(&port),
         };
+        if !is_listed {
+            self.refused_ports.note(host, port);
+        }
         is_listed && Some(port) != self.own_port
     }
 
@@ -150,7 +156,12 @@ mod tests {
 
     #[tokio::test]
     async fn only_ports_of_other_machines_are_allowed() {
-        let destinations = Destinations::new(Ports::Only(vec![443, 4517]), Some(4517), None);
+        let destinations = Destinations::new(
+            Ports::Only(vec![443, 4517]),
+            Some(4517),
+            None,
+            RefusedPorts::default(),
+        );
         for (to, allowed) in [
             ("203.0.113.7:443", true),
             ("10.0.0.7:443", true),
@@ -192,12 +203,31 @@ mod tests {
             assert_eq!(targets.ok(), allowed.then(|| vec![to]), "{to}");
         }
         for (own_port, allowed) in [(None, true), (Some(9), false)] {
-            let destinations = Destinations::new(Ports::Any, own_port, None);
+            let destinations =
+                Destinations::new(Ports::Any, own_port, None, RefusedPorts::default());
             let targets = destinations
                 .targets(host("203.0.113.7"), 9, &lookups())
                 .await;
             assert_eq!(targets.is_ok(), allowed);
         }
+    }
+
+    #[tokio::test]
+    async fn a_port_that_is_not_listed_is_noted_once_for_each_host() {
+        let refused = RefusedPorts::default();
+        let ports = Ports::Only(vec![443]);
+        let destinations = Destinations::new(ports, Some(443), None, refused.clone());
+        let mut tried = vec![("example.org", 80), ("203.0.113.7", 80)];
+        // The daemon's own is refused for another reason.
+        tried.push(("203.0.113.7", 443));
+        tried.extend((1..100).map(|port| ("example.org", port)));
+        for (to, port) in [tried.clone(), tried].concat() {
+            let targets = destinations.targets(host(to), port, &lookups()).await;
+            assert!(targets.is_err(), "{to} {port}");
+        }
+        let mut expected = vec![(host("example.org"), 80), (host("203.0.113.7"), 80)];
+        expected.extend((1..9).map(|port| (host("example.org"), port)));
+        assert_eq!(refused.list(), expected);
     }
 
     #[tokio::test]
@@ -214,7 +244,12 @@ mod tests {
             }
             asked
         });
-        let destinations = Destinations::new(Ports::Only(vec![443]), None, Some(hosts));
+        let destinations = Destinations::new(
+            Ports::Only(vec![443]),
+            None,
+            Some(hosts),
+            RefusedPorts::default(),
+        );
         for (to, port, allowed) in [
             ("203.0.113.7", 443, true),
             ("203.0.113.8", 443, false),
@@ -240,7 +275,8 @@ mod tests {
         // Nobody decides any more.
         let (hosts, questions) = mpsc::channel(1);
         drop(questions);
-        let destinations = Destinations::new(Ports::Any, None, Some(hosts));
+        let destinations =
+            Destinations::new(Ports::Any, None, Some(hosts), RefusedPorts::default());
         let targets = destinations
             .targets(host("203.0.113.7"), 443, &lookups())
             .await;
@@ -249,7 +285,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_waits_until_others_are_looked_up() {
-        let destinations = Destinations::new(Ports::Any, None, None);
+        let destinations = Destinations::new(Ports::Any, None, None, RefusedPorts::default());
         let lookups = lookups();
         let place = Arc::clone(&lookups).try_acquire_owned().unwrap();
         let mut looking = std::pin::pin!(destinations.targets(host("localhost"), 443, &lookups));

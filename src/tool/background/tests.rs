@@ -3,7 +3,7 @@
 use super::*;
 use crate::message::BackgroundId;
 use crate::sandbox::output::Stream;
-use crate::sandbox::{Sandbox, Settings};
+use crate::sandbox::{RefusedPorts, Sandbox, Settings};
 
 /// An output of which everything from `oldest` on is kept.
 struct Kept {
@@ -51,7 +51,12 @@ const DIGITS: &str = "0123456789abcdefghij";
 
 fn job(id: &str, text: &'static str, oldest: u64) -> Arc<Job> {
     let pod = Sandbox::new(Settings::new(None)).pod();
-    Arc::new(Job::new(id, pod, Arc::new(Kept { text, oldest })))
+    Arc::new(Job::new(
+        id,
+        pod,
+        Arc::new(Kept { text, oldest }),
+        RefusedPorts::default(),
+    ))
 }
 
 fn read(output: &Output) -> &str {
@@ -172,7 +177,12 @@ impl Outlet for Arc<Announced> {
 async fn ports_that_come_and_go_are_known_up_to_a_bound_and_so_many_are_announced_in_a_second() {
     let pod = Sandbox::new(Settings::new(None)).pod();
     let announced = Arc::new(Announced::default());
-    let job = Arc::new(Job::new("b1", pod, Arc::new(Arc::clone(&announced))));
+    let job = Arc::new(Job::new(
+        "b1",
+        pod,
+        Arc::new(Arc::clone(&announced)),
+        RefusedPorts::default(),
+    ));
     let exposed = |port| {
         let job = Arc::clone(&job);
         async move { OpenPort { job, port }.expose(&BTreeSet::new()).await }

@@ -1,6 +1,7 @@
 //! Connections of a command in the background that were not made. Each is said once.
 
-use crate::tool::exec::MAX_REFUSED;
+use crate::sandbox::RefusedPorts;
+use crate::tool::exec::{MAX_REFUSED, ports_note};
 
 /// Why a host was not connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,13 +13,24 @@ pub(in crate::tool) enum Unconnected {
 }
 
 /// All of them, and up to where they were said.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Connections {
     hosts: Vec<(String, Unconnected)>,
     said_hosts: usize,
+    ports: RefusedPorts,
+    said_ports: usize,
 }
 
 impl Connections {
+    pub(super) fn new(ports: RefusedPorts) -> Self {
+        Self {
+            hosts: Vec::new(),
+            said_hosts: 0,
+            ports,
+            said_ports: 0,
+        }
+    }
+
     /// Takes note of a host that was not connected to.
     pub(super) fn note(&mut self, host: String, why: Unconnected) {
         let is_noted = self.hosts.iter().any(|(noted, _)| *noted == host);
@@ -48,6 +60,10 @@ impl Connections {
                 not_listed.join(", ")
             ));
         }
+        let ports = self.ports.list();
+        let new = ports.get(self.said_ports..).unwrap_or_default();
+        text.extend(ports_note(new));
+        self.said_ports = ports.len();
         text
     }
 }
@@ -58,7 +74,7 @@ mod tests {
 
     #[test]
     fn each_host_is_said_once() {
-        let mut connections = Connections::default();
+        let mut connections = Connections::new(RefusedPorts::default());
         assert_eq!(connections.news(), "");
         let not_found = || Unconnected::NotFound("no such name".to_owned());
         connections.note("a.invalid".to_owned(), not_found());

@@ -59,7 +59,7 @@ impl Exec {
             return Output::error("[cancelled]").with(Stopped::Cancelled.metadata());
         }
         let pod = self.pod(run);
-        let job = Arc::new(Job::new(line, pod, detach()));
+        let job = Arc::new(Job::new(line, pod, detach(), command.refused_ports.clone()));
         let unasked = hosts.map(|list| Unasked {
             list,
             known: run.user.map(AskUser::known_hosts),

@@ -8,7 +8,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
 use crate::runtime::Stopwatch;
-use crate::sandbox::HostQuestion;
+use crate::sandbox::{Host, HostQuestion};
 use crate::tool::background::{Job, Unconnected};
 use crate::tool::hosts::HostList;
 use crate::tool::user::{AskUser, HostVerdict, KnownHosts};
@@ -72,6 +72,20 @@ impl<'a> Hosts<'a> {
             .collect();
         (!refused.is_empty()).then(|| format!("\n[not connected to {}]", refused.join(", ")))
     }
+}
+
+/// Returns what the model reads of ports of hosts that are not on the list of ports; nothing where there are none.
+pub(in crate::tool) fn ports_note(refused: &[(Host, u16)]) -> Option<String> {
+    let refused: Vec<String> = refused
+        .iter()
+        .map(|(host, port)| format!("{host} port {port}"))
+        .collect();
+    (!refused.is_empty()).then(|| {
+        format!(
+            "\n[not connected to {}: not on the list of ports (tools.bash.ports)]",
+            refused.join(", ")
+        )
+    })
 }
 
 /// What a command may connect to that nobody waits for.

@@ -145,7 +145,12 @@ async fn proxy(shared: &Shared, command: &Command) -> Result<Option<Proxy>, Spaw
         return Ok(None);
     };
     let own_port = shared.own_port.get().copied();
-    let destinations = Destinations::new(ports.clone(), own_port, Some(hosts.clone()));
+    let destinations = Destinations::new(
+        ports.clone(),
+        own_port,
+        Some(hosts.clone()),
+        command.refused_ports.clone(),
+    );
     let started = Proxy::start(ByRules::new(destinations)).await;
     started.map(Some).map_err(SpawnError::Helper)
 }

@@ -318,8 +318,14 @@ async fn current(ready: Option<Ready>) -> Option<Ready> {
 /// Returns what the daemon has to answer in a pod for a command with this network.
 fn attended(shared: &Shared, command: &Command, network: &Network) -> Attended {
     let own_port = shared.own_port.get().copied();
-    let destinations =
-        |ports: &Ports| Destinations::new(ports.clone(), own_port, command.hosts.clone());
+    let destinations = |ports: &Ports| {
+        Destinations::new(
+            ports.clone(),
+            own_port,
+            command.hosts.clone(),
+            command.refused_ports.clone(),
+        )
+    };
     Attended {
         connects: match network {
             Network::Outgoing(ports) => Some(destinations(ports)),

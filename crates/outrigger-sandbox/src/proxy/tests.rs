@@ -271,7 +271,12 @@ async fn programs_are_told_where_it_is() {
 async fn what_goes_by_rules_never_leads_to_this_machine() {
     let (hosts, mut questions) = tokio::sync::mpsc::channel::<crate::HostQuestion>(1);
     let ports = crate::Ports::Only(vec![443]);
-    let way = ByRules::new(Destinations::new(ports, None, Some(hosts)));
+    let way = ByRules::new(Destinations::new(
+        ports,
+        None,
+        Some(hosts),
+        crate::RefusedPorts::default(),
+    ));
     let proxy = Proxy::start(way).await.unwrap();
     let asking = tokio::spawn(async move {
         let mut asked = Vec::new();
