@@ -7,6 +7,7 @@
 mod address;
 mod daemon;
 mod editor;
+mod ends;
 mod keyboard;
 mod line_editor;
 mod socket;
@@ -28,6 +29,7 @@ use crate::protocol::command::{Configure, OutputForm};
 use crate::ready::{complain, exit};
 use address::Address;
 use daemon::{Daemon, Failure};
+use ends::Ends;
 use line_editor::LineEditor;
 use talk::{End, Options, Wanted};
 use terminal::Screens;
@@ -40,8 +42,9 @@ const MAX_PROMPT: u64 = 4 * 1024 * 1024;
 
 /// Chats, or asks one thing and ends.
 ///
-/// Exit code 0 where that went well, 1 where there is no answer, 4 where a call was refused since nobody could be asked, 5 where
-/// a cap on money ended it, 6 where what was said last could not be kept, and the daemon's own where it did not start.
+/// Exit code 0 where that went well, 1 where there is no answer, 4 where a call or a host was refused since nobody could be asked, 5 where
+/// a cap on money ended it, 6 where what was said last could not be kept, 128 and its number where a signal ended it, and the
+/// daemon's own where it did not start.
 pub fn main(arguments: &ChatArguments) -> ExitCode {
     if arguments.client.url.is_some() && arguments.go_on {
         // Of a daemon that runs it may be the one that somebody has on the screen.
@@ -169,6 +172,7 @@ async fn with_daemon(
     options: Options,
     screens: Screens,
 ) -> Result<u8, Failure> {
+    let mut ends = Ends::new(options.composes).map_err(|error| format!("no signals: {error}"))?;
     if let Some(url) = &client.url {
         // One answer is not to be had from another session.
         let outlives_daemon = options.prompt.is_none();
@@ -176,7 +180,10 @@ async fn with_daemon(
             text,
             exit: exit::CONFIGURATION,
         })?;
-        return Ok(talk(address, options, screens).await?);
+        return tokio::select! {
+            outcome = talk(address, options, screens) => Ok(outcome?),
+            code = ends.asked() => Ok(code),
+        };
     }
     if let Some(root) = client.config.project_root.as_deref()
         && !root.is_dir()
@@ -190,7 +197,11 @@ async fn with_daemon(
         });
     }
     let show_log = std::env::var_os("RUST_LOG").is_some();
-    let mut daemon = Daemon::start(&client.config, show_log).await?;
+    let mut daemon = tokio::select! {
+        started = Daemon::start(&client.config, show_log) => started?,
+        // Dropped, it is killed.
+        code = ends.asked() => return Ok(code),
+    };
     if !show_log {
         // Of a project that is not there the session says the same.
         let warnings = daemon.warnings.iter();
@@ -198,9 +209,17 @@ async fn with_daemon(
             complain(&format!("warning: {}", exposed_line(warning)));
         }
     }
-    let outcome = talk(daemon.address.clone(), options, screens).await;
+    let outcome = tokio::select! {
+        outcome = talk(daemon.address.clone(), options, screens) => outcome,
+        code = ends.asked() => Ok(code),
+    };
     let outcome = outcome.map_err(|problem| daemon::with_log(problem, &daemon.log));
-    match daemon.end().await.map(|status| status.code()) {
+    let ended = tokio::select! {
+        ended = daemon.end() => ended,
+        // Whoever asks again does not wait: dropped, it is killed.
+        code = ends.asked() => return Ok(code),
+    };
+    match ended.map(|status| status.code()) {
         None => complain("the daemon did not end by itself and was killed"),
         Some(Some(code)) if code == i32::from(exit::NOT_KEPT) => {
             let text = "what was said last could not be kept".to_owned();

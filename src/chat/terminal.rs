@@ -76,7 +76,7 @@ fn print(mut screen: impl Write, text: &str) -> io::Result<()> {
     screen.flush()
 }
 
-/// Chats until it is over.
+/// Chats until it is over. Where it is dropped, the terminal is as it was before.
 pub(super) async fn chat(
     options: Options,
     mut link: Link,
@@ -84,7 +84,6 @@ pub(super) async fn chat(
 ) -> Result<End, String> {
     let failed = |error: io::Error| format!("the terminal failed: {error}");
     let mut interrupts = interrupts().map_err(failed)?;
-    let ends = Ends::of_a_terminal(options.composes).map_err(failed)?;
     let editor = match options.composes {
         true => Some(LineEditor::new(screens.has_colours, talk::commands()).await),
         false => None,
@@ -97,7 +96,6 @@ pub(super) async fn chat(
         },
         talk: Talk::new(options),
         screens,
-        ends,
         waits_until: None,
         settling: None,
     };
@@ -124,7 +122,6 @@ pub(super) async fn chat(
                 terminal.typed(typed.map_err(failed)?).map_err(failed)?
             }
             Some(()) = interrupts.recv() => terminal.talk.interrupted(),
-            () = terminal.ends.asked() => return Ok(End::Badly),
             () = sleep_until(terminal.waits_until) => {
                 terminal.waits_until = None;
                 terminal.talk.waited()
@@ -165,61 +162,12 @@ fn interrupts() -> io::Result<tokio::signal::windows::CtrlC> {
     tokio::signal::windows::ctrl_c()
 }
 
-/// The signals that ask for the end, where the terminal is to be put back as it was before.
-///
-/// Where it is used as it is, each does what it did before: `nohup` keeps its meaning.
-#[cfg(unix)]
-struct Ends(Option<[tokio::signal::unix::Signal; 2]>);
-
-#[cfg(unix)]
-impl Ends {
-    fn of_a_terminal(composes: bool) -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-
-        Ok(Self(match composes {
-            true => Some([
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::hangup())?,
-            ]),
-            false => None,
-        }))
-    }
-
-    /// Waits until somebody asks for the end.
-    async fn asked(&mut self) {
-        match &mut self.0 {
-            Some([terminate, hangup]) => {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = hangup.recv() => {}
-                }
-            }
-            None => std::future::pending().await,
-        }
-    }
-}
-
-#[cfg(windows)]
-struct Ends;
-
-#[cfg(windows)]
-impl Ends {
-    fn of_a_terminal(_composes: bool) -> io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn asked(&mut self) {
-        std::future::pending::<()>().await;
-    }
-}
-
 struct Terminal {
     talk: Talk,
     /// What a person types on; `None` where lines are read as they are.
     editor: Option<LineEditor>,
     keyboard: Keyboard,
     screens: Screens,
-    ends: Ends,
     /// When the chat is to be notified that a time is over.
     waits_until: Option<Instant>,
     /// The prompt of a question that has just appeared, and when it may be answered.
@@ -350,7 +298,6 @@ impl Terminal {
             let extends_at = self.talk.extends_at().map(instant);
             tokio::select! {
                 edited = &mut editing => break edited,
-                () = self.ends.asked() => return vec![Action::Quit(End::Badly)],
                 () = sleep_until(extends_at) => {
                     for action in self.talk.extend(Timestamp::now()) {
                         if let Action::Send(id, command) = action {

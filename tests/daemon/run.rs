@@ -5,13 +5,13 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
 use super::approval::bash;
 use super::hosts;
 use crate::support::provider::Turn;
-use crate::support::{Daemon, Provider};
+use crate::support::{Daemon, Provider, eventually};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -228,4 +228,95 @@ async fn what_its_own_daemon_warns_of_is_said_before_the_answer() {
     let warning = "outrigger: warning: hooks.a.tools: ";
     assert!(ran.err.contains(warning), "{}", ran.err);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
+}
+
+/// What its own daemon plays: it begins to answer, and goes on for long.
+const ENDLESS: &str = "steps: [{play: [{text: begun}, {pause: 600s}, {text: over}]}]";
+
+/// Returns the state of a process, and its parent; `None` where there is no such process.
+#[cfg(target_os = "linux")]
+fn stat(pid: u32) -> Option<(String, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may have anything in it.
+    let mut rest = stat.rsplit(')').next()?.split_whitespace();
+    Some((rest.next()?.to_owned(), rest.next()?.parse().ok()?))
+}
+
+/// Returns the process that another one started as its daemon; `None` where there is none.
+#[cfg(target_os = "linux")]
+fn daemon_of(parent: u32) -> Option<u32> {
+    let is_child = |pid: &u32| stat(*pid).is_some_and(|(_, of)| of == parent);
+    let mut entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.find_map(|entry| entry.file_name().to_str()?.parse().ok().filter(is_child))
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_signal_ends_its_own_daemon_before_it_ends_itself() {
+    let home = tempfile::tempdir().unwrap();
+    let config = home.path().join("config.toml");
+    std::fs::write(home.path().join("endless.yaml"), ENDLESS).unwrap();
+    let script = home.path().join("endless.yaml");
+    let provider = format!(
+        "[providers.a]\nkind = 'scripted'\nscript = '{}'\n",
+        script.display()
+    );
+    std::fs::write(&config, provider).unwrap();
+    let [config, project] = [config.as_path(), home.path()].map(|it| it.to_str().unwrap());
+    let arguments = ["--config", config, "--project-root", project];
+    for command in [&["run", "--json"][..], &["chat"]] {
+        for (before, signals, code) in [
+            ("", &["TERM"][..], Some(143)),
+            ("", &["HUP"], Some(129)),
+            // As `nohup` has it.
+            ("trap '' HUP; ", &["HUP", "TERM"], Some(143)),
+            ("", &["KILL"], None),
+        ] {
+            let mut child = Command::new("/bin/sh")
+                .arg("-c")
+                .arg(format!("{before}exec \"$0\" \"$@\""))
+                .arg(env!("CARGO_BIN_EXE_outrigger"))
+                .args(command)
+                .args(arguments)
+                .arg("hi")
+                .env_clear()
+                .env("HOME", home.path())
+                .env("XDG_RUNTIME_DIR", home.path())
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .kill_on_drop(true)
+                .spawn()
+                .unwrap();
+            let pid = child.id().unwrap();
+            let mut said = [0; 1];
+            // The first that is said comes from its daemon: this one talks to it.
+            let first = async {
+                match command {
+                    ["chat"] => child.stderr.as_mut().unwrap().read(&mut said).await,
+                    _ => child.stdout.as_mut().unwrap().read(&mut said).await,
+                }
+            };
+            let first = tokio::time::timeout(DEADLINE, first).await;
+            assert_eq!(first.expect("nothing was said").unwrap(), 1);
+            let daemon = daemon_of(pid).expect("it has a daemon");
+            for signal in signals {
+                let mut kill = Command::new("/bin/kill");
+                kill.args(["-s", signal, &pid.to_string()]);
+                assert!(kill.status().await.unwrap().success());
+            }
+            let status = tokio::time::timeout(DEADLINE, child.wait()).await;
+            let status = status.expect("it did not end").unwrap();
+            // Nobody may have waited for one whose parent is gone.
+            let is_there = || stat(daemon).is_some_and(|(state, _)| state != "Z");
+            match code {
+                Some(_) => assert!(
+                    !is_there(),
+                    "{command:?} {signals:?}: its daemon is there yet"
+                ),
+                None => eventually("the end of its daemon", async || !is_there()).await,
+            }
+            assert_eq!(status.code(), code, "{command:?} {signals:?}");
+        }
+    }
 }
