@@ -7,7 +7,7 @@ use crate::permission::Remember;
 use crate::protocol::Command;
 use crate::protocol::command::{
     ApprovalList, ApprovalRevoke, ChatCompact, ChatHistory, ChatSend, Configure, Conversation,
-    Empty, McpAuth, McpSignOut, ModelList, WhenBusy,
+    Empty, Expose, McpAuth, McpSignOut, ModelList, WhenBusy,
 };
 
 /// What `/help` says of the commands that both have.
@@ -22,6 +22,7 @@ pub(crate) const COMMANDS: &str = "\
 /mcp              the MCP servers, and how they are
 /sign-in SERVER   where to sign in at an MCP server; with the address that the page led to behind it, the end of that
 /sign-out SERVER  forget the sign-in
+/expose PORT      have a port of a command in the background lead to an address of this machine, to look at it
 /approvals        answers that are remembered, each with its id
 /revoke ID        forget one, or all of a scope: conversation, session, project, always";
 
@@ -81,6 +82,16 @@ impl Line {
             ("sign-out", server) => Self::Ask(Command::McpSignOut(McpSignOut {
                 server: server.to_owned(),
             })),
+            ("expose", port) => match port.parse() {
+                Ok(port) => Self::Ask(Command::ToolExpose(Expose {
+                    conversation_id: conversation(),
+                    port,
+                    close: false,
+                })),
+                Err(_) => Self::Wrong(
+                    "/expose takes a port on which a command in the background listens".to_owned(),
+                ),
+            },
             ("approvals", "") => Self::Ask(Command::ApprovalList(ApprovalList::default())),
             ("revoke", "") => {
                 Self::Wrong("/revoke takes an id of /approvals, or a scope".to_owned())
@@ -238,6 +249,22 @@ mod tests {
             (
                 "/sign-in",
                 wrong("/sign-in takes the name of an MCP server"),
+            ),
+            (
+                "/expose 5173",
+                Line::Ask(Command::ToolExpose(Expose {
+                    conversation_id: conversation(),
+                    port: 5173.try_into().unwrap(),
+                    close: false,
+                })),
+            ),
+            (
+                "/expose 0",
+                wrong("/expose takes a port on which a command in the background listens"),
+            ),
+            (
+                "/expose",
+                wrong("/expose takes a port on which a command in the background listens"),
             ),
             (
                 "/approvals",

@@ -136,6 +136,7 @@ impl Screen {
             Event::ProviderListResult(providers) => answers::providers(providers),
             Event::ApprovalListResult(it) => answers::remembered(it),
             Event::ApprovalRevokeResult(it) => vec![answers::revoked(it)],
+            Event::ToolExposeResult(it) => vec![answers::exposed_port(it)],
             Event::McpListPromptsResult(it) => servers::prompts(it),
             Event::McpLog(line) => vec![servers::log(line)],
             Event::McpResourceUpdated(it) => vec![servers::updated(it)],
@@ -403,7 +404,9 @@ fn background(command: &BackgroundCommand) -> Option<Piece> {
 
 fn port_open(opened: &PortOpened) -> Piece {
     let (id, port) = (&opened.background.id, opened.port);
-    let text = format!("{id} listens on port {port} of the conversation's own loopback");
+    let text = format!(
+        "{id} listens on port {port} of the conversation's own loopback; /expose {port} has an address lead there"
+    );
     Piece::line(Style::Dim, text)
 }
 

@@ -8,6 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
+use super::hosts::is_full;
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
 
@@ -95,6 +96,33 @@ async fn a_conversation_in_lines() {
     person.until("there is no command /nonsense").await;
     person.types("/help").await;
     person.until("/cancel").await;
+}
+
+#[tokio::test]
+async fn a_port_in_the_background_is_exposed_by_a_line() {
+    let provider = Provider::start().await;
+    let settings = json!({"chat": {"trust_level": "autonomous"}});
+    let daemon = Daemon::with(&provider, settings).await;
+    if !is_full(&daemon.connect().await) {
+        return;
+    }
+    let server =
+        "my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => q(127.0.0.1:0)) or die; sleep 600";
+    daemon.file("server.pl", format!("use IO::Socket::INET; {server}"));
+    let mut person = Person::connect(&daemon, "").await;
+    let start = json!({"command": "exec perl server.pl", "background": true});
+    provider.then(Turn::call("bash", &start));
+    provider.then(Turn::text("It runs."));
+    person.types("go").await;
+    let open = person.until("/expose ").await;
+    let (_, rest) = open.split_once("/expose ").unwrap();
+    let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    person.types(&format!("/expose {port}")).await;
+    person
+        .until(&format!("port {port} is at http://127.0.0.1:"))
+        .await;
+    person.types("/expose 1").await;
+    person.until("on port 1").await;
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
 //! Answers of the daemon, and what an exchange came to, as lines.
 
 use super::super::style::{Piece, Style};
-use super::super::text::{exposed, one_line};
+use super::super::text::{exposed, exposed_line, one_line};
 use super::{attachment, seconds};
 use crate::message::{Model, Money, Part, ProviderInfo, TaskFacts};
 use crate::protocol::answer::{
-    ApprovalRule, ApprovalRules, ApprovalsRevoked, Configured, History, Models, Providers,
+    ApprovalRule, ApprovalRules, ApprovalsRevoked, Configured, Exposed, History, Models, Providers,
 };
 use crate::protocol::content::{Role, WireMessage};
 use crate::protocol::context::{ContextPart, ContextUse};
@@ -15,6 +15,16 @@ use crate::protocol::word;
 
 /// Longest part of a message in the history, in characters.
 const MESSAGE: usize = 200;
+
+/// Says where a port of a command in the background is to be looked at.
+pub(super) fn exposed_port(answer: &Exposed) -> Piece {
+    let port = answer.port;
+    let text = match &answer.url {
+        Some(url) => format!("port {port} is at {}", exposed_line(url)),
+        None => format!("nothing leads to port {port} any more"),
+    };
+    Piece::line(Style::Plain, text)
+}
 
 pub(super) fn summary(end: &StreamEnd) -> String {
     let mut parts = vec![reason(end.stop_reason).to_owned()];
