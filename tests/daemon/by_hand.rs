@@ -1,7 +1,7 @@
 //! What a person needs besides frames: text mode for a bare WebSocket client, and the console page.
 
 use futures::{SinkExt, StreamExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -207,6 +207,52 @@ async fn the_transcript_of_the_readme_is_what_comes() {
         compared += 1;
     }
     assert!(compared > 12, "only {compared} lines were compared");
+}
+
+/// What of a frame is the same in each run and on each machine: its names, and the kinds of its values.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(name, _)| {
+                !["timestamp", "sandbox", "providers", "tools"].contains(&name.as_str())
+            })
+            .map(|(name, value)| match name.as_str() {
+                "type" | "features" | "seq" => (name.clone(), value.clone()),
+                _ => (name.clone(), shape(value)),
+            })
+            .collect(),
+        Value::Array(items) => items.iter().map(shape).collect(),
+        Value::String(_) => json!("text"),
+        Value::Number(_) => json!(0),
+        Value::Bool(_) | Value::Null => value.clone(),
+    }
+}
+
+#[tokio::test]
+async fn the_frames_of_the_document_are_what_comes() {
+    let provider = Provider::start().await;
+    let scripted =
+        json!({"chat": {"provider": "scripted"}, "providers": {"scripted": {"kind": "scripted"}}});
+    let daemon = Daemon::with(&provider, scripted).await;
+    daemon.file("README.md", "# Demo\n\nA project with one file.\n");
+    let mut client = daemon.connect().await;
+    let mut came = client.seen.clone();
+    let mut compared = 0;
+    for line in include_str!("../../docs/by-hand.md").lines() {
+        let frame = |text| serde_json::from_str::<Value>(text).unwrap();
+        if let Some(typed) = line.strip_prefix("    > ") {
+            client.send(frame(typed)).await;
+        } else if let Some(shown) = line.strip_prefix("    < ") {
+            let next = match came.pop() {
+                Some(ready) => ready,
+                None => client.next().await,
+            };
+            assert_eq!(shape(&next), shape(&frame(shown)), "{next}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 10, "only {compared} frames were compared");
 }
 
 /// A line without what is another in each run: numbers, paths, ids.
