@@ -38,8 +38,7 @@ use crate::protocol::event::{ChatError, StopReason};
 use crate::telemetry::Redactor;
 use crate::tool::{Facts, Metadata, Output, Prepared, ToolSet, Violation};
 
-use order::Position;
-use question::Place;
+use order::Place;
 pub(super) use settle::cancelled;
 pub(crate) use settle::{audit_interrupted, settle_open};
 use settle::{denied, failed};
@@ -116,13 +115,12 @@ impl Exchange<'_> {
     ) -> Result<(), Leave> {
         self.count_calls(calls.len());
         let shared = self.calls(request.turn, &request.offer.tools);
-        let turns = Place::in_order(calls.len()).zip(Position::in_order(&calls));
-        let running = calls.into_iter().zip(faults).zip(turns);
-        let running = running.map(|((call, fault), (place, position))| {
+        let places = Place::in_order(&calls);
+        let running = calls.into_iter().zip(faults).zip(places);
+        let running = running.map(|((call, fault), place)| {
             let repeated = self.context.conversation.repeats.count(&call);
             let span = span_of(self.context, &call);
-            let handled = shared.handle(call, fault, repeated, place, position);
-            handled.instrument(span)
+            shared.handle(call, fault, repeated, place).instrument(span)
         });
         let results = futures::future::join_all(running).await;
         let violations = shared.violations.into_inner();
@@ -143,7 +141,7 @@ impl Exchange<'_> {
         self.count_calls(1);
         let shared = self.calls(0, &offer.tools);
         let span = span_of(self.context, &call);
-        let running = shared.handle(call, None, 1, Place::alone(), Position::alone());
+        let running = shared.handle(call, None, 1, Place::alone());
         let result = running.instrument(span).await;
         let violations = shared.violations.into_inner();
         (result, self.unless_violated(violations))
@@ -237,7 +235,6 @@ impl Calls<'_> {
         fault: Option<Fault>,
         repeated: u32,
         place: Place,
-        position: Position,
     ) -> ToolResult {
         let cancel = self.exchange.cancel.child_token();
         let tool = self.tools.get(&call.name);
@@ -245,18 +242,17 @@ impl Calls<'_> {
         let permit = async {
             match fault {
                 Some(fault) => Err(failed(permit::reason(fault))),
-                None => {
-                    let permit = self.permit(&call, tool, repeated, place, &position, &cancel);
-                    permit.await
-                }
+                None => self.permit(&call, tool, repeated, &place, &cancel).await,
             }
         };
         let mut edited = None;
-        let (output, ran) = match AssertUnwindSafe(permit).catch_unwind().await {
+        let permitted = AssertUnwindSafe(permit).catch_unwind().await;
+        place.asked();
+        let (output, ran) = match permitted {
             Ok(Ok(mut permitted)) => {
                 edited.clone_from(&permitted.edited);
                 let notes = std::mem::take(&mut permitted.notes);
-                let (mut output, ran) = self.run(&call, permitted, position, &cancel).await;
+                let (mut output, ran) = self.run(&call, permitted, place, &cancel).await;
                 if ran.is_some() {
                     let input = edited.as_ref().map_or(&call.input, |edit| &edit.input);
                     output = self.after_tool(&call, input, output, &cancel).await;

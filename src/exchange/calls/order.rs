@@ -1,5 +1,5 @@
-//! The order of a turn's calls that concern the same files. Calls are prepared and asked about side by side; those that
-//! read or write what an earlier one writes come after it, as the model wrote them.
+//! The order of a turn's calls, which are prepared side by side: the user is asked in the order of the calls, and those that read
+//! or write what an earlier one writes run after it, as the model wrote them.
 
 use std::sync::Arc;
 
@@ -14,9 +14,15 @@ use crate::tool::locks::exclude;
 struct Earlier {
     /// How a user is told of it.
     name: String,
-    files: Mutex<Files>,
-    /// Woken whenever more is known of its files.
-    known: Notify,
+    state: Mutex<State>,
+    /// Woken whenever the state changes.
+    changed: Notify,
+}
+
+/// What a call may still do that later ones wait for.
+struct State {
+    may_ask: bool,
+    files: Files,
 }
 
 /// What is known of the files that a call concerns.
@@ -27,31 +33,34 @@ enum Files {
     Passed,
 }
 
-impl Earlier {
-    /// Returns whether it has to queue before a call with these claims.
-    fn comes_before(&self, claims: &[Claim]) -> bool {
-        match &*self.files.lock() {
-            Files::Unknown => !claims.is_empty(),
-            Files::Claimed(theirs) => exclude(theirs, claims),
-            Files::Passed => false,
+impl Files {
+    /// Returns whether their call has to queue before one with these claims.
+    fn come_before(&self, claims: &[Claim]) -> bool {
+        match self {
+            Self::Unknown => !claims.is_empty(),
+            Self::Claimed(theirs) => exclude(theirs, claims),
+            Self::Passed => false,
         }
     }
 }
 
-/// One call's position in the order. Dropped, it lets the later ones pass.
-pub(super) struct Position {
+/// One call's place in the order. Dropped, it lets the later ones pass.
+pub(super) struct Place {
     /// All calls of the turn.
     calls: Arc<[Earlier]>,
     number: usize,
 }
 
-impl Position {
-    /// Returns the positions of a turn's calls.
+impl Place {
+    /// Returns the places of a turn's calls, all of which may ask.
     pub(super) fn in_order(calls: &[ToolCall]) -> impl Iterator<Item = Self> + use<> {
         let calls = calls.iter().map(|call| Earlier {
             name: format!("{} {}", call.id, call.name),
-            files: Mutex::new(Files::Unknown),
-            known: Notify::new(),
+            state: Mutex::new(State {
+                may_ask: true,
+                files: Files::Unknown,
+            }),
+            changed: Notify::new(),
         });
         let calls: Arc<[_]> = calls.collect();
         (0..calls.len()).map(move |number| Self {
@@ -60,7 +69,7 @@ impl Position {
         })
     }
 
-    /// Returns the position of a call that is the only one.
+    /// Returns the place of a call that is the only one.
     pub(super) fn alone() -> Self {
         Self {
             calls: Arc::default(),
@@ -68,11 +77,23 @@ impl Position {
         }
     }
 
+    /// Waits until no earlier call may ask any more.
+    pub(super) async fn first_to_ask(&self) {
+        self.until_none(|state| state.may_ask).await;
+    }
+
+    /// Says that the call has asked, or need not. What it asks after that comes at any time.
+    pub(super) fn asked(&self) {
+        self.change(|state| state.may_ask = false);
+    }
+
     /// Says what the call claims, as its input is now.
     pub(super) fn claim(&self, claims: &[Claim]) {
-        self.note(match claims {
-            [] => Files::Passed,
-            claims => Files::Claimed(claims.to_vec()),
+        self.change(|state| {
+            state.files = match claims {
+                [] => Files::Passed,
+                claims => Files::Claimed(claims.to_vec()),
+            }
         });
     }
 
@@ -80,35 +101,45 @@ impl Position {
     /// none.
     pub(super) fn earlier(&self, claims: &[Claim]) -> Option<&str> {
         let mut earlier = self.calls.iter().take(self.number);
-        let first = earlier.find(|call| call.comes_before(claims));
+        let first = earlier.find(|call| call.state.lock().files.come_before(claims));
         first.map(|call| call.name.as_str())
     }
 
-    /// Waits until no earlier call has to queue before this one.
-    pub(super) async fn reached(&self, claims: &[Claim]) {
+    /// Waits until no earlier call has to queue before this one with these claims.
+    pub(super) async fn first_to_queue(&self, claims: &[Claim]) {
+        self.until_none(|state| state.files.come_before(claims))
+            .await;
+    }
+
+    async fn until_none(&self, holds_up: impl Fn(&State) -> bool) {
         for call in self.calls.iter().take(self.number) {
             loop {
                 // Made before the look, so that nothing between the two is missed.
-                let known = call.known.notified();
-                if !call.comes_before(claims) {
+                let changed = call.changed.notified();
+                if !holds_up(&call.state.lock()) {
                     break;
                 }
-                known.await;
+                changed.await;
             }
         }
     }
 
-    fn note(&self, files: Files) {
+    fn change(&self, change: impl FnOnce(&mut State)) {
         if let Some(own) = self.calls.get(self.number) {
-            *own.files.lock() = files;
-            own.known.notify_waiters();
+            change(&mut own.state.lock());
+            own.changed.notify_waiters();
         }
     }
 }
 
-impl Drop for Position {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.note(Files::Passed);
+        self.change(|state| {
+            *state = State {
+                may_ask: false,
+                files: Files::Passed,
+            }
+        });
     }
 }
 
@@ -120,7 +151,7 @@ mod tests {
     use super::*;
     use crate::message::ToolId;
 
-    fn positions<const CALLS: usize>() -> [Position; CALLS] {
+    fn places<const CALLS: usize>() -> [Place; CALLS] {
         let call = |number| ToolCall {
             id: ToolId::new(format!("t{number}")),
             name: "bash".to_owned(),
@@ -128,8 +159,8 @@ mod tests {
             provider_call_id: None,
         };
         let calls: Vec<_> = (0..CALLS).map(call).collect();
-        let positions: Vec<_> = Position::in_order(&calls).collect();
-        positions.try_into().ok().unwrap()
+        let places: Vec<_> = Place::in_order(&calls).collect();
+        places.try_into().ok().unwrap()
     }
 
     fn writes(file: &str) -> [Claim; 1] {
@@ -145,6 +176,27 @@ mod tests {
     }
 
     #[test]
+    fn a_call_asks_when_no_earlier_one_may() {
+        let [first, second, third] = places();
+        assert!(third.first_to_ask().now_or_never().is_none());
+        drop(second);
+        assert!(third.first_to_ask().now_or_never().is_none());
+        // What files it concerns says nothing of that.
+        first.claim(&[]);
+        assert!(third.first_to_ask().now_or_never().is_none());
+        first.asked();
+        assert!(third.first_to_ask().now_or_never().is_some());
+    }
+
+    #[test]
+    fn one_that_has_asked_still_comes_first() {
+        let [first, second] = places();
+        first.claim(&any());
+        first.asked();
+        assert_eq!(second.earlier(&any()), Some("t0 bash"));
+    }
+
+    #[test]
     fn what_concerns_the_same_files_waits_and_nothing_else_does() {
         for (earlier, later, waits) in [
             (writes("a"), writes("a"), true),
@@ -156,7 +208,7 @@ mod tests {
             (any(), any(), true),
             (any(), reads("a"), false),
         ] {
-            let [first, second] = positions();
+            let [first, second] = places();
             first.claim(&earlier);
             let expected = waits.then_some("t0 bash");
             assert_eq!(second.earlier(&later), expected, "{earlier:?} {later:?}");
@@ -167,21 +219,21 @@ mod tests {
 
     #[test]
     fn a_call_of_which_nothing_is_known_may_concern_any_file() {
-        let [first, second] = positions();
-        assert!(second.reached(&reads("a")).now_or_never().is_none());
-        assert!(second.reached(&[]).now_or_never().is_some());
+        let [first, second] = places();
+        assert!(second.first_to_queue(&reads("a")).now_or_never().is_none());
+        assert!(second.first_to_queue(&[]).now_or_never().is_some());
         first.claim(&[]);
-        assert!(second.reached(&reads("a")).now_or_never().is_some());
+        assert!(second.first_to_queue(&reads("a")).now_or_never().is_some());
     }
 
     #[tokio::test]
     async fn it_waits_for_all_earlier_ones_and_for_no_later_one() {
-        let [first, second, third, fourth] = positions();
+        let [first, second, third, fourth] = places();
         first.claim(&writes("a"));
         second.claim(&writes("a"));
         fourth.claim(&any());
         let waits = async {
-            third.reached(&any()).await;
+            third.first_to_queue(&any()).await;
             "reached"
         };
         tokio::pin!(waits);

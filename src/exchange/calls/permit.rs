@@ -5,8 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::order::Position;
-use super::question::Place;
+use super::order::Place;
 use super::settle::{cancelled_unrun, denied, failed, unattended};
 use super::{Calls, Edit, Editor, FAULT, Permitted, programs};
 use crate::audit::{By, Ruling};
@@ -24,20 +23,19 @@ use crate::tool::{Facts, Output, Prepared, Refusal, Tool};
 const LONG_INPUT: usize = 8 * 1024;
 
 impl Calls<'_> {
-    /// Decides whether the call may run, asking the user where need be. `place` is given up as soon as later calls
-    /// may ask: with the question, or with what makes it needless.
+    /// Decides whether the call may run, asking the user where need be. `place` says when later calls may ask: with the
+    /// question, or the end of this.
     pub(super) async fn permit(
         &self,
         call: &ToolCall,
         tool: Option<&Arc<dyn Tool>>,
         repeated: u32,
-        place: Place,
-        position: &Position,
+        place: &Place,
         cancel: &CancellationToken,
     ) -> Result<Permitted, Box<Output>> {
         let tool = tool.ok_or_else(|| self.unknown(&call.name))?;
         let permitted = self.prepare(call, tool, &call.input, cancel).await?;
-        position.claim(&permitted.prepared.claims());
+        place.claim(&permitted.prepared.claims());
         match self.decide(call, tool, &permitted, repeated) {
             Decision::Run { remembered } => {
                 self.record_ruling(

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
+use super::order::Place;
 use super::settle::{cancelled_unrun, denied, unattended};
 use super::{Calls, Edit, Editor, Permitted};
 use crate::audit::{By, Ruling};
@@ -21,45 +22,6 @@ use crate::protocol::word;
 use crate::telemetry::metrics;
 use crate::tool::{Facts, Metadata, Output, Tool};
 use crate::units::millis;
-
-/// One call's place in the order of a turn's questions: calls are prepared side by side, and the user is asked in the
-/// order of the calls. Dropped, it lets the later ones pass.
-pub(super) struct Place {
-    earlier: Arc<[CancellationToken]>,
-    position: usize,
-    _passed: DropGuard,
-}
-
-impl Place {
-    /// Returns the places of so many calls, all of which may ask.
-    pub(super) fn in_order(calls: usize) -> impl Iterator<Item = Self> {
-        let tokens = std::iter::repeat_with(CancellationToken::new).take(calls);
-        let tokens: Arc<[_]> = tokens.collect();
-        (0..calls)
-            .zip(tokens.to_vec())
-            .map(move |(position, own)| Self {
-                earlier: Arc::clone(&tokens),
-                position,
-                _passed: own.drop_guard(),
-            })
-    }
-
-    /// Returns the place of a call that is the only one.
-    pub(super) fn alone() -> Self {
-        Self {
-            earlier: Arc::default(),
-            position: 0,
-            _passed: CancellationToken::new().drop_guard(),
-        }
-    }
-
-    /// Waits until no earlier call may ask any more.
-    async fn first(&self) {
-        for earlier in self.earlier.iter().take(self.position) {
-            earlier.cancelled().await;
-        }
-    }
-}
 
 /// What becomes of a call once the user has answered.
 enum Answered {
@@ -76,7 +38,7 @@ impl Calls<'_> {
         tool: &Arc<dyn Tool>,
         mut permitted: Permitted,
         mut reason: String,
-        mut place: Place,
+        place: &Place,
         cancel: &CancellationToken,
     ) -> Result<Permitted, Box<Output>> {
         loop {
@@ -85,7 +47,7 @@ impl Calls<'_> {
             match self.apply(call, tool, permitted, verdict, cancel).await? {
                 Answered::Runs(permitted) => return Ok(permitted),
                 Answered::Asked(changed, why) => {
-                    (permitted, reason, place) = (changed, why, Place::alone());
+                    (permitted, reason) = (changed, why);
                 }
             }
         }
@@ -98,7 +60,7 @@ impl Calls<'_> {
         tool: &Arc<dyn Tool>,
         permitted: &Permitted,
         reason: String,
-        place: Place,
+        place: &Place,
         cancel: &CancellationToken,
     ) -> Result<Verdict, Box<Output>> {
         let exchange = self.exchange;
@@ -111,7 +73,7 @@ impl Calls<'_> {
             .await;
         let preview = preview.ok_or_else(cancelled_unrun)?;
         let preview = preview.map(|diff| redactor.redact(&diff).into_owned());
-        place.first().await;
+        place.first_to_ask().await;
         exchange.emit_call_state(&call.id, StateName::AwaitingApproval);
         let question = ApprovalQuestion {
             confirm: ToolConfirm {
@@ -149,7 +111,7 @@ impl Calls<'_> {
         let waits = metrics::OPEN_APPROVALS.enter();
         let questions = &exchange.context.conversation.questions;
         questions.ask(Question::Approval(Box::new(question)), exchange.context);
-        drop(place);
+        place.asked();
         let verdict = tokio::select! {
             biased;
             // Dropped without an answer where it could not be asked.
@@ -273,23 +235,5 @@ fn outcome(verdict: &Verdict) -> Outcome {
         Verdict::Denied(_) | Verdict::Unattended => Outcome::Denied,
         Verdict::Expired => Outcome::Expired,
         Verdict::Cancelled => Outcome::Cancelled,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use futures::FutureExt as _;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_call_asks_when_no_earlier_one_may() {
-        let mut places = Place::in_order(3);
-        let [first, second, third] = std::array::from_fn(|_| places.next().unwrap());
-        assert!(third.first().now_or_never().is_none());
-        drop(second);
-        assert!(third.first().now_or_never().is_none());
-        drop(first);
-        assert!(third.first().now_or_never().is_some());
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::{MutexGuard, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::order::Position;
+use super::order::Place;
 use super::settle::cancelled_unrun;
 use super::shown::text_of;
 use super::task::{Tasker, shorten};
@@ -112,7 +112,7 @@ impl Calls<'_> {
         &self,
         call: &ToolCall,
         mut permitted: Permitted,
-        position: Position,
+        place: Place,
         cancel: &CancellationToken,
     ) -> (Output, Option<Duration>) {
         if let Some(file) = &permitted.facts.file {
@@ -122,7 +122,7 @@ impl Calls<'_> {
         let queued = Instant::now();
         let waits = metrics::QUEUED_CALLS.enter();
         let (claims, slot) = (permitted.prepared.claims(), permitted.prepared.slot());
-        let admit = self.admit(call, claims, slot, position);
+        let admit = self.admit(call, claims, slot, place);
         let Some(admitted) = cancel.run_until_cancelled(admit).await else {
             return (*cancelled_unrun(), None);
         };
@@ -183,7 +183,7 @@ impl Calls<'_> {
         call: &ToolCall,
         claims: Vec<Claim>,
         slot: Slot,
-        position: Position,
+        place: Place,
     ) -> Admitted<'_> {
         if let Slot::Task { alone } = slot {
             return Admitted {
@@ -203,12 +203,12 @@ impl Calls<'_> {
             tool: call.name.clone(),
         };
         // The user may have changed the input.
-        position.claim(&claims);
-        if let Some(earlier) = position.earlier(&claims) {
+        place.claim(&claims);
+        if let Some(earlier) = place.earlier(&claims) {
             let obstacle = locks.obstacle(&holder, &claims);
             let earlier = || format!("waits for {earlier}, which comes first");
             self.queued(call, obstacle.unwrap_or_else(earlier));
-            position.reached(&claims).await;
+            place.first_to_queue(&claims).await;
         }
         let writes_tree = claims.iter().any(|it| matches!(it, Claim::WriteTree(_)));
         let tree = match writes_tree {
@@ -224,7 +224,7 @@ impl Calls<'_> {
         };
         let mut slot = self.slot(call).await;
         let ticket = locks.queue(holder, claims);
-        drop(position);
+        drop(place);
         if let Some(obstacle) = ticket.obstacle() {
             drop(slot);
             self.queued(call, obstacle);

@@ -167,7 +167,7 @@ impl Supervisor<'_> {
                 match self.has_namespace {
                     true => rustix::process::kill_process(self.program, Signal::KILL)
                         .unwrap_or_default(),
-                    // All at once, while each has its parent: an emulator hands nobody's children to this process.
+                    // All at once, while each has its parent: under qemu-user no orphan becomes a child of this process.
                     false => tree::kill_descendants(),
                 }
             }
