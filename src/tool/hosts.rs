@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use super::exec::Exec;
 use crate::config::{HostEntry, Managers, PackageManager, Registries, Variable, registries};
-use crate::sandbox::{Host, is_public};
+use crate::sandbox::{Host, HostAnswer, is_public};
 
 /// The list; clones are the same list.
 #[derive(Clone, Debug)]
@@ -67,6 +67,21 @@ impl HostList {
         matches!(host, Host::Address(address) if !is_public(*address) && !holds(&self.0.entries, host))
     }
 
+    /// Returns the answer to a command's question for a host: a name that it may connect to may lead to the private addresses
+    /// on the list, too. The command could connect to these anyway.
+    pub(super) fn answer(&self, is_allowed: bool) -> HostAnswer {
+        let private = self.0.entries.iter().filter_map(|entry| match entry {
+            HostEntry::Address(address) if !is_public(*address) => Some(*address),
+            _ => None,
+        });
+        match is_allowed {
+            true => HostAnswer::Allowed {
+                private: private.collect(),
+            },
+            false => HostAnswer::Refused,
+        }
+    }
+
     /// Returns what commands are told of the registries of the package managers on the list. Waits for these.
     pub(super) async fn variables(&self) -> &[Variable] {
         &self.answered().await.variables
@@ -109,6 +124,23 @@ pub(super) fn holds(entries: &[HostEntry], host: &Host) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_allowed_may_lead_to_private_addresses_that_are_listed() {
+        let entries = ["npm", "example.org", "10.0.0.7", "203.0.113.7", "fd00::7"];
+        let list = HostList(Arc::new(List {
+            entries: entries.map(|it| HostEntry::parse(it).unwrap()).to_vec(),
+            managers: Vec::new(),
+            with: Managers::default(),
+            answered: OnceCell::new(),
+        }));
+        let private = ["10.0.0.7", "fd00::7"].map(|it| it.parse().unwrap());
+        let allowed = HostAnswer::Allowed {
+            private: private.to_vec(),
+        };
+        assert_eq!(list.answer(true), allowed);
+        assert_eq!(list.answer(false), HostAnswer::Refused);
+    }
 
     #[test]
     fn hosts_are_found_in_a_list() {

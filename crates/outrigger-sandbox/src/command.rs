@@ -77,8 +77,8 @@ pub struct Command {
 
 /// A command wants to connect to a host.
 ///
-/// The daemon looks the name up after the answer, and connects to nothing that is private to a network or a machine: a
-/// name can lead anywhere.
+/// The daemon looks the name up after the answer, and connects to nothing that is private to a machine, nor to what is private
+/// to a network but for what the answer names: a name can lead anywhere.
 #[derive(Debug)]
 pub struct HostQuestion {
     /// The host, as the command named it.
@@ -86,9 +86,21 @@ pub struct HostQuestion {
     /// The TCP port.
     pub port: u16,
     /// The answer; dropping it refuses.
-    pub answer: oneshot::Sender<bool>,
-    /// Why the name could not be looked up after the answer; dropped where it could, or was not.
-    pub not_found: oneshot::Receiver<String>,
+    pub answer: oneshot::Sender<HostAnswer>,
+    /// Why there is no address to connect to, after an answer that allowed the host; dropped where there is one.
+    pub no_address: oneshot::Receiver<String>,
+}
+
+/// An answer to a [`HostQuestion`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostAnswer {
+    /// It may not connect.
+    Refused,
+    /// It may.
+    Allowed {
+        /// Addresses of private networks that a name may lead to.
+        private: Vec<IpAddr>,
+    },
 }
 
 /// Ports of hosts that a command wanted to connect to and that are none of its [`Ports`], as far as the daemon connects for it.

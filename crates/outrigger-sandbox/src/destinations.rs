@@ -1,7 +1,7 @@
 //! Where a command may connect to.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::addresses::{is_elsewhere, is_public};
-use crate::command::{Host, HostQuestion, Ports, RefusedPorts};
+use crate::command::{Host, HostAnswer, HostQuestion, Ports, RefusedPorts};
 
 /// Most connections at a time of a pod or, where there is none, of a command. A further one fails in a pod, and else waits.
 pub(crate) const MAX_CONNECTIONS: usize = 256;
@@ -63,28 +63,36 @@ impl Destinations {
         if !self.allow_port(&host, port) {
             return Err(Errno::ACCESS.into());
         }
-        let not_found = self.ask(host.clone(), port).await?;
-        let targets: Vec<SocketAddr> = match host {
-            Host::Address(address) => vec![(address, port).into()],
-            Host::Name(name) => {
-                let found = look_up(name, port, Arc::clone(lookups)).await;
-                let mut found = found.map_err(|error| {
-                    // Whoever decided may have gone meanwhile.
-                    if let Some(not_found) = not_found {
-                        not_found.send(error.to_string()).unwrap_or_default();
-                    }
-                    Errno::HOSTUNREACH
-                })?;
-                let may_be_private = self.hosts.is_none();
-                found.retain(|to| may_be_private || is_public(to.ip()));
-                found
-            }
+        let allowed = self.ask(host.clone(), port).await?;
+        let (found, may_be_private): (Vec<SocketAddr>, _) = match host {
+            Host::Address(address) => (vec![(address, port).into()], &Private::All),
+            Host::Name(name) => match look_up(name, port, Arc::clone(lookups)).await {
+                Ok(found) => (found, &allowed.private),
+                Err(error) => {
+                    allowed.say(error.to_string());
+                    return Err(Errno::HOSTUNREACH.into());
+                }
+            },
         };
-        let targets: Vec<_> = targets.into_iter().filter(|to| is_elsewhere(*to)).collect();
-        match targets.is_empty() {
-            true => Err(Errno::ACCESS.into()),
-            false => Ok(targets),
+        let mut targets = Vec::new();
+        let mut why_not = String::new();
+        for to in found {
+            let ip = to.ip();
+            if !is_elsewhere(to) {
+                why_not = format!("it leads to {ip}, where no command connects to");
+            } else if !is_public(ip) && !may_be_private.have(ip) {
+                why_not = format!(
+                    "it leads to {ip}, an address of a private network, which `tools.bash.hosts` does not list"
+                );
+            } else {
+                targets.push(to);
+            }
         }
+        if targets.is_empty() {
+            allowed.say(why_not);
+            return Err(Errno::ACCESS.into());
+        }
+        Ok(targets)
     }
 
     fn allow_port(&self, host: &Host, port: u16) -> bool {
@@ -98,24 +106,61 @@ impl Destinations {
         is_listed && Some(port) != self.own_port
     }
 
-    /// Waits for the answer of whoever decides about hosts, where somebody does; returns how they are told that a name they
-    /// allowed cannot be looked up.
-    async fn ask(&self, host: Host, port: u16) -> io::Result<Option<oneshot::Sender<String>>> {
+    /// Waits for the answer of whoever decides about hosts, where somebody does.
+    async fn ask(&self, host: Host, port: u16) -> io::Result<Allowed> {
         let Some(hosts) = &self.hosts else {
-            return Ok(None);
+            return Ok(Allowed {
+                private: Private::All,
+                no_address: None,
+            });
         };
-        let (answer, allowed) = oneshot::channel();
-        let (tell, not_found) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
+        let (tell, no_address) = oneshot::channel();
         let question = HostQuestion {
             host,
             port,
             answer,
-            not_found,
+            no_address,
         };
         let asked = hosts.send(question).await.is_ok();
-        match asked && allowed.await.unwrap_or(false) {
-            true => Ok(Some(tell)),
-            false => Err(Errno::ACCESS.into()),
+        match asked.then_some(answered.await) {
+            Some(Ok(HostAnswer::Allowed { private })) => Ok(Allowed {
+                private: Private::These(private),
+                no_address: Some(tell),
+            }),
+            Some(Ok(HostAnswer::Refused) | Err(_)) | None => Err(Errno::ACCESS.into()),
+        }
+    }
+}
+
+/// What is allowed of a host.
+struct Allowed {
+    private: Private,
+    /// Where whoever decided hears why there is no address to connect to.
+    no_address: Option<oneshot::Sender<String>>,
+}
+
+impl Allowed {
+    fn say(self, why_not: String) {
+        if let Some(no_address) = self.no_address {
+            // Whoever decided may have gone meanwhile.
+            no_address.send(why_not).unwrap_or_default();
+        }
+    }
+}
+
+/// Which addresses of private networks a name may lead to.
+enum Private {
+    All,
+    These(Vec<IpAddr>),
+}
+
+impl Private {
+    fn have(&self, address: IpAddr) -> bool {
+        let is_it = |other: &IpAddr| other.to_canonical() == address.to_canonical();
+        match self {
+            Self::All => true,
+            Self::These(addresses) => addresses.iter().any(is_it),
         }
     }
 }
@@ -237,10 +282,20 @@ mod tests {
             let mut asked = Vec::new();
             while let Some(question) = questions.recv().await {
                 let (host, port) = (question.host.to_string(), question.port);
-                let is_no_host = host == NO_HOST;
-                question.answer.send(host != "203.0.113.8").unwrap();
+                let answer = match host.as_str() {
+                    "203.0.113.8" => HostAnswer::Refused,
+                    _ => HostAnswer::Allowed {
+                        private: Vec::new(),
+                    },
+                };
+                question.answer.send(answer).unwrap();
                 asked.push(format!("{host} {port}"));
-                assert_eq!(question.not_found.await.is_ok(), is_no_host, "{host}");
+                let why = question.no_address.await.ok();
+                match host.as_str() {
+                    NO_HOST => assert!(why.is_some()),
+                    "localhost" => assert!(why.unwrap().contains("where no command connects to")),
+                    _ => assert_eq!(why, None, "{host}"),
+                }
             }
             asked
         });

@@ -67,8 +67,8 @@ use tokio::sync::OnceCell;
 
 pub use addresses::{is_elsewhere, is_metadata, is_outside, is_public};
 pub use command::{
-    Command, DEFAULT_PORTS, GitAccess, Host, HostQuestion, Limits, Network, Ports, RefusedPorts,
-    Stdin,
+    Command, DEFAULT_PORTS, GitAccess, Host, HostAnswer, HostQuestion, Limits, Network, Ports,
+    RefusedPorts, Stdin,
 };
 pub use held::Held;
 pub use ids::IdRange;

@@ -30,7 +30,7 @@ const MAX_HOSTS: usize = 256;
 const MAX_VARIABLES: usize = 64;
 
 /// What the user's package managers are asked with.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Managers {
     /// Those whose program is the user's and not the project's.
     pub trusted: Vec<PackageManager>,

@@ -8,8 +8,8 @@ use crate::tool::exec::{MAX_REFUSED, ports_note};
 pub(in crate::tool) enum Unconnected {
     /// Nobody allowed it, and nobody is asked.
     NotListed,
-    /// It may be connected to, but its name could not be looked up, for this reason.
-    NotFound(String),
+    /// It may be connected to, but there is no address for it, for this reason.
+    NoAddress(String),
 }
 
 /// All of them, and up to where they were said.
@@ -42,17 +42,17 @@ impl Connections {
     /// Returns what the model reads of those of which it was not told yet; each begins on a line of its own.
     pub(super) fn news(&mut self) -> String {
         let mut not_listed = Vec::new();
-        let mut not_found = Vec::new();
+        let mut no_address = Vec::new();
         for (host, why) in self.hosts.iter().skip(self.said_hosts) {
             match why {
                 Unconnected::NotListed => not_listed.push(host.as_str()),
-                Unconnected::NotFound(why) => not_found.push(format!("{host} ({why})")),
+                Unconnected::NoAddress(why) => no_address.push(format!("{host} ({why})")),
             }
         }
         self.said_hosts = self.hosts.len();
         let mut text = String::new();
-        if !not_found.is_empty() {
-            text.push_str(&format!("\n[not connected to {}]", not_found.join(", ")));
+        if !no_address.is_empty() {
+            text.push_str(&format!("\n[not connected to {}]", no_address.join(", ")));
         }
         if !not_listed.is_empty() {
             text.push_str(&format!(
@@ -76,10 +76,10 @@ mod tests {
     fn each_host_is_said_once() {
         let mut connections = Connections::new(RefusedPorts::default());
         assert_eq!(connections.news(), "");
-        let not_found = || Unconnected::NotFound("no such name".to_owned());
-        connections.note("a.invalid".to_owned(), not_found());
+        let no_address = || Unconnected::NoAddress("no such name".to_owned());
+        connections.note("a.invalid".to_owned(), no_address());
         connections.note("b.invalid".to_owned(), Unconnected::NotListed);
-        connections.note("a.invalid".to_owned(), not_found());
+        connections.note("a.invalid".to_owned(), no_address());
         let news = connections.news();
         assert!(
             news.starts_with(
@@ -87,10 +87,10 @@ mod tests {
             ),
             "{news}"
         );
-        connections.note("a.invalid".to_owned(), not_found());
+        connections.note("a.invalid".to_owned(), no_address());
         assert_eq!(connections.news(), "");
         for number in 0..100 {
-            connections.note(format!("{number}.invalid"), not_found());
+            connections.note(format!("{number}.invalid"), no_address());
         }
         let news = connections.news();
         assert_eq!(

@@ -114,7 +114,7 @@ impl Unasked {
     }
 }
 
-/// Decides and answers; returns the host and why, where it is refused or there is no such name.
+/// Decides and answers; returns the host and why, where it is refused or there is no address to connect to.
 async fn decide_unasked(
     list: &HostList,
     known: Option<&KnownHosts>,
@@ -123,15 +123,15 @@ async fn decide_unasked(
     let HostQuestion {
         host,
         answer,
-        not_found,
+        no_address,
         ..
     } = question;
     let name = host.to_string();
     let is_known = |known: &KnownHosts| known(&name) == Some(HostVerdict::Allowed);
     let is_allowed = list.holds(&host).await || !list.refuses(&host) && known.is_some_and(is_known);
-    answer.send(is_allowed).unwrap_or_default();
+    answer.send(list.answer(is_allowed)).unwrap_or_default();
     match is_allowed {
-        true => Some((name, Unconnected::NotFound(not_found.await.ok()?))),
+        true => Some((name, Unconnected::NoAddress(no_address.await.ok()?))),
         false => Some((name, Unconnected::NotListed)),
     }
 }
@@ -172,13 +172,13 @@ async fn alongside<T>(answering: impl Future<Output = ()>, command: impl Future<
 }
 
 impl Decider<'_> {
-    /// Decides and answers; returns the host and why, where it is refused or there is no such name.
+    /// Decides and answers; returns the host and why, where it is refused or there is no address to connect to.
     async fn decide(self, question: HostQuestion) -> Option<(String, String)> {
         let HostQuestion {
             host,
             port,
             answer,
-            not_found,
+            no_address,
         } = question;
         let name = host.to_string();
         let refused = |reason: &str| HostVerdict::Refused(reason.to_owned());
@@ -198,12 +198,13 @@ impl Decider<'_> {
             refused("nobody is there to be asked")
         };
         // The command may have ended meanwhile.
+        let is_allowed = verdict == HostVerdict::Allowed;
         answer
-            .send(verdict == HostVerdict::Allowed)
+            .send(self.list.answer(is_allowed))
             .unwrap_or_default();
         match verdict {
-            // The command sees no more than that nothing is there.
-            HostVerdict::Allowed => Some((name, not_found.await.ok()?)),
+            // The command sees no more than that nothing is there, or that it may not.
+            HostVerdict::Allowed => Some((name, no_address.await.ok()?)),
             HostVerdict::Refused(reason) => Some((name, reason)),
         }
     }

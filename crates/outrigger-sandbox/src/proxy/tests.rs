@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
+use crate::command::HostAnswer;
 
 /// Hosts that can be connected to, and those that were asked for.
 #[derive(Default, Clone)]
@@ -282,7 +283,11 @@ async fn what_goes_by_rules_never_leads_to_this_machine() {
         let mut asked = Vec::new();
         while let Some(question) = questions.recv().await {
             asked.push(question.host.to_string());
-            question.answer.send(true).unwrap();
+            let private = Vec::new();
+            question
+                .answer
+                .send(HostAnswer::Allowed { private })
+                .unwrap();
         }
         asked
     });

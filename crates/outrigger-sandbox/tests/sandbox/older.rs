@@ -69,7 +69,7 @@ async fn nothing_outside_is_emptied() {
     assert_eq!(output.stdout.text, "0\n0\n", "{output:?}");
 }
 
-/// With the network on, a command in full mode is in the machine's, with its sockets by abstract name.
+/// In full mode, what uses the machine's network (an MCP server) is in it with its sockets by abstract name.
 #[tokio::test]
 async fn no_abstract_socket_is_reached_with_the_network_on() {
     for (mode, landlock, free) in [

@@ -8,7 +8,7 @@ use std::process::{Command as System, Stdio};
 use std::sync::{Arc, Mutex};
 
 use outrigger_sandbox::{
-    Command, HostQuestion, IdRange, Mode, Network, Pod, Ports, Sandbox, Settings,
+    Command, HostAnswer, HostQuestion, IdRange, Mode, Network, Pod, Ports, Sandbox, Settings,
 };
 
 use crate::support::{
@@ -85,19 +85,22 @@ fn shouts(listener: TcpListener) -> u16 {
 }
 
 /// Answers each question for a name with 203.0.113.7, but with other addresses where they are the first label, such as in
-/// `10-0-0-7.example`; returns the names.
+/// `10-0-0-7.example`, and the second question for a name that begins with `rebound` with 127.0.0.1; returns the names.
 fn name_server() -> Arc<Mutex<Vec<String>>> {
     let socket = UdpSocket::bind("203.0.113.53:53").unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
     std::thread::spawn(move || {
         let mut question = [0; 512];
+        let mut was_asked = false;
         while let Ok((length, from)) = socket.recv_from(&mut question) {
             let end = 12 + question[12..length].iter().position(|it| *it == 0).unwrap() + 5;
             let name = String::from_utf8_lossy(&question[13..end - 5])
                 .replace(|it: char| it.is_control(), ".");
-            seen.lock().unwrap().push(name.clone());
             let is_v4 = question[end - 3] == 1;
+            seen.lock().unwrap().push(name.clone());
+            let may_rebind = is_v4 && name.starts_with("rebound");
+            let is_rebound = may_rebind && std::mem::replace(&mut was_asked, true);
             let mut answer = question[..2].to_vec();
             answer.extend([0x81, 0x80, 0, 1, 0, u8::from(is_v4), 0, 0, 0, 0]);
             answer.extend(&question[12..end]);
@@ -105,7 +108,11 @@ fn name_server() -> Arc<Mutex<Vec<String>>> {
                 let numbers = name.split('.').next().unwrap().split('-');
                 let numbers: Vec<u8> = numbers.filter_map(|it| it.parse().ok()).collect();
                 answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4]);
-                answer.extend(<[u8; 4]>::try_from(numbers).unwrap_or([203, 0, 113, 7]));
+                let usual = match is_rebound {
+                    true => [127, 0, 0, 1],
+                    false => [203, 0, 113, 7],
+                };
+                answer.extend(<[u8; 4]>::try_from(numbers).unwrap_or(usual));
             }
             socket.send_to(&answer, from).unwrap();
         }
@@ -295,17 +302,33 @@ async fn hosts_by_name(user_ids: Option<IdRange>) {
     let pod = sandbox.pod_of("anna");
     let port = shouting("203.0.113.7:0");
     let host = shouting("127.0.0.1:0");
-    shouting_at("10.0.0.7", port);
+    for private in ["10.0.0.7", "10.0.0.9"] {
+        shouting_at(private, port);
+    }
+    shouting_at("127.0.0.1", port);
     let (sender, mut questions) = tokio::sync::mpsc::channel::<HostQuestion>(1);
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
+    let why_not = Arc::new(Mutex::new(Vec::new()));
+    let unreached = Arc::clone(&why_not);
     tokio::spawn(async move {
-        while let Some(HostQuestion { host, answer, .. }) = questions.recv().await {
-            let host = host.to_string();
+        while let Some(question) = questions.recv().await {
+            let host = question.host.to_string();
             seen.lock().unwrap().push(host.clone());
-            answer
-                .send(!host.starts_with("evil") && host != "203.0.113.7")
-                .unwrap();
+            let is_allowed = !host.starts_with("evil") && host != "203.0.113.7";
+            let answer = match is_allowed {
+                true => HostAnswer::Allowed {
+                    private: vec!["10.0.0.9".parse().unwrap()],
+                },
+                false => HostAnswer::Refused,
+            };
+            question.answer.send(answer).unwrap();
+            let unreached = Arc::clone(&unreached);
+            tokio::spawn(async move {
+                if let Ok(why) = question.no_address.await {
+                    unreached.lock().unwrap().push(format!("{host}: {why}"));
+                }
+            });
         }
     });
     // A resolver that asks from a socket that it did not connect, and another name than its neighbour's.
@@ -320,7 +343,11 @@ async fn hosts_by_name(user_ids: Option<IdRange>) {
             (format!("{SAY} say 203.0.113.7 {port} hello"), "Permission denied"),
             (format!("{SAY} say shop.example {} hello", port ^ 1), "Permission denied"),
             (format!("{SAY} say 10-0-0-7.example {port} hello"), "Permission denied"),
+            (format!("{SAY} say 10-0-0-9.example {port} listed"), "LISTED\n"),
             (format!("{SAY} say 127-0-0-1.example {host} hello"), "Permission denied"),
+            // The same name leads elsewhere the second time.
+            (format!("{SAY} say rebound.example {port} first; say rebound.example {port} second"), "FIRST\n"),
+            (format!("{SAY} say rebound.example {port} third"), "Permission denied"),
             (format!("{SAY} say 169-254-169-254.example {port} hello"), "Permission denied"),
             (format!("{SAY} say 198.18.77.7 {port} hello"), "198.18.77.7"),
             ("perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => \"127.0.0.1:53\", Proto => \"tcp\") or print $@'".to_owned(), "Connection refused"),
@@ -332,6 +359,18 @@ async fn hosts_by_name(user_ids: Option<IdRange>) {
             let said = output(&sandbox, &command).await;
             assert!(said.contains(expected), "{line}: {said}");
         }
+    let why_not = why_not.lock().unwrap();
+    for expected in [
+        "10-0-0-7.example: it leads to 10.0.0.7, an address of a private network",
+        "127-0-0-1.example: it leads to 127.0.0.1, where no command connects to",
+        "169-254-169-254.example: it leads to 169.254.169.254, where no",
+        "rebound.example: it leads to 127.0.0.1, where no",
+    ] {
+        assert!(
+            why_not.iter().any(|it| it.starts_with(expected)),
+            "{expected}: {why_not:?}"
+        );
+    }
     let names = names.lock().unwrap();
     // No server heard of the name before somebody decided.
     assert!(
