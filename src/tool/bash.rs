@@ -43,7 +43,7 @@ const MAX_COMMAND: usize = 100 * 1024;
 struct Input {
     /// The command line.
     command: String,
-    /// Seconds it may run; 60 where absent, in the background no limit.
+    /// Seconds it may run; the usual limit where absent, in the background none.
     timeout: Option<f64>,
     /// Whether it goes on in the background.
     background: Option<bool>,
@@ -104,6 +104,10 @@ impl Tool for Bash {
                 central: roots.path(RootName::Central),
                 network: config.network,
                 ports: &config.ports,
+                kernel_tells_ports: report
+                    .landlock
+                    .as_ref()
+                    .is_some_and(|it| !it.missing.contains(&"ports")),
                 hosts: &config.hosts,
                 further: &config.further(),
                 caches: &report.caches,

@@ -16,6 +16,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) network: NetworkPolicy,
     /// TCP ports that a command with the network may connect to.
     pub(super) ports: &'a PortList,
+    /// Whether the kernel can tell ports apart (Landlock since Linux 6.7); in full mode the daemon does.
+    pub(super) kernel_tells_ports: bool,
     /// Hosts that each command may connect to; empty where the network is decided about as a whole.
     pub(super) hosts: &'a [HostEntry],
     /// Further folders, with what commands may do in them.
@@ -131,15 +133,25 @@ impl Surroundings<'_> {
     }
 
     fn loopback(&self) -> String {
-        let text = match self.mode {
-            Mode::Full => {
+        let listens = match self.mode == Mode::Fallback && self.kernel_tells_ports {
+            true => ", where it cannot listen on a TCP port",
+            false => "",
+        };
+        let without = "a command has only Unix sockets among its own processes, and it cannot listen on a port";
+        let text = match (self.mode, self.network) {
+            (Mode::Full, _) => {
                 "this conversation's commands share a 127.0.0.1 and ::1 of their own, and may listen on any port; services of this machine are not there."
+                    .to_owned()
             }
-            Mode::Fallback | Mode::Limits => {
-                "none: without the network a command has only Unix sockets among its own processes, and it cannot listen on a port."
+            (Mode::Fallback | Mode::Limits, NetworkPolicy::Off) => format!("none: {without}."),
+            (Mode::Fallback | Mode::Limits, NetworkPolicy::Ask) => {
+                format!("none without the network: {without}; with it that of this machine{listens}.")
             }
-            Mode::Unverified => "that of this machine, where a command may reach it.",
-            Mode::None => "that of this machine.",
+            (Mode::Fallback | Mode::Limits, NetworkPolicy::On) => {
+                format!("a command has that of this machine{listens}.")
+            }
+            (Mode::Unverified, _) => "that of this machine, where a command may reach it.".to_owned(),
+            (Mode::None, _) => "that of this machine.".to_owned(),
         };
         format!("Loopback: {text}")
     }
@@ -167,10 +179,13 @@ impl Surroundings<'_> {
             );
         }
         let reach = match self.mode {
-            Mode::Full | Mode::Fallback => {
-                format!("TCP to other machines at {ports}, and names are looked up")
+            Mode::Full => format!("TCP to other machines at {ports}, and names are looked up"),
+            Mode::Fallback if self.kernel_tells_ports => format!(
+                "TCP at {ports}, also to services of this machine, and UDP to every address"
+            ),
+            Mode::Fallback | Mode::Limits | Mode::Unverified | Mode::None => {
+                "every address, services of this machine among them".to_owned()
             }
-            Mode::Limits | Mode::Unverified | Mode::None => "every address".to_owned(),
         };
         let text = match (self.mode, self.network) {
             (Mode::None, NetworkPolicy::On) => "on.".to_owned(),
@@ -248,6 +263,7 @@ mod tests {
             central: Path::new("/c"),
             network: NetworkPolicy::Ask,
             ports: &PortList::Any,
+            kernel_tells_ports: true,
             hosts: &[],
             further: &[],
             caches: &[],
@@ -301,10 +317,37 @@ mod tests {
                 &[
                     "(sandbox: fallback)",
                     "$HOME and $TMPDIR are folders of this conversation's own, at other places",
-                    "cannot listen on a port",
-                    "then TCP to",
+                    "none without the network: a command has only Unix sockets among its own processes, and it cannot listen on a port; with it that of this machine, where it cannot listen on a TCP port.",
+                    "then TCP at ports 22, 443, also to services of this machine, and UDP to every address.",
                 ],
                 &["/var/tmp", "any port"],
+            ),
+            (
+                Mode::Fallback,
+                NetworkPolicy::Off,
+                &[
+                    "Loopback: none: a command has only Unix sockets",
+                    "off; no other machine",
+                ],
+                &["that of this machine", "443"],
+            ),
+            (
+                Mode::Fallback,
+                NetworkPolicy::On,
+                &[
+                    "Loopback: a command has that of this machine, where it cannot listen on a TCP port.",
+                    "Network: on: TCP at ports 22, 443,",
+                ],
+                &["none:", "none without"],
+            ),
+            (
+                Mode::Limits,
+                NetworkPolicy::On,
+                &[
+                    "Loopback: a command has that of this machine.",
+                    "on: every address, services of this machine among them.",
+                ],
+                &["443"],
             ),
             (
                 Mode::Limits,
@@ -357,6 +400,21 @@ mod tests {
     }
 
     #[test]
+    fn what_an_older_kernel_cannot_tell_apart_is_not_promised() {
+        let text = Surroundings {
+            mode: Mode::Fallback,
+            network: NetworkPolicy::On,
+            ports: &PortList::Only(vec![443]),
+            kernel_tells_ports: false,
+            ..surroundings(&Limits::default())
+        }
+        .text();
+        assert!(text.contains("on: every address, services"), "{text}");
+        assert!(text.contains("has that of this machine.\n"), "{text}");
+        assert!(!text.contains("443"), "{text}");
+    }
+
+    #[test]
     fn hosts_are_named_where_they_decide() {
         let hosts = ["npm", "*.example.org"].map(|it| HostEntry::parse(it).unwrap());
         for (mode, network, names) in [
@@ -382,6 +440,7 @@ mod tests {
             assert_eq!(text.contains(expected), names, "{text}");
         }
     }
+
     #[test]
     fn what_the_operator_gave_and_what_holds_is_named() {
         let limits = Limits {
