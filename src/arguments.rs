@@ -358,6 +358,9 @@ pub struct DoctorArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Print the profile of AppArmor that mode `full` takes on Ubuntu 24.04, and check nothing
+    #[arg(long)]
+    pub apparmor_profile: bool,
 }
 
 impl DoctorArguments {

@@ -120,6 +120,7 @@ Register-ArgumentCompleter -Native -CommandName 'outrigger' -ScriptBlock {
             [CompletionResult]::new('--project-name', '--project-name', [CompletionResultType]::ParameterName, 'The project''s name [default: the folder''s]')
             [CompletionResult]::new('--port', '--port', [CompletionResultType]::ParameterName, 'Port that the daemon is to listen on [default: 4517]')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON')
+            [CompletionResult]::new('--apparmor-profile', '--apparmor-profile', [CompletionResultType]::ParameterName, 'Print the profile of AppArmor that mode `full` takes on Ubuntu 24.04, and check nothing')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

@@ -737,7 +737,7 @@ _outrigger() {
             return 0
             ;;
         outrigger__subcmd__doctor)
-            opts="-h --config --project-root --project-name --port --json --help"
+            opts="-h --config --project-root --project-name --port --json --apparmor-profile --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -113,6 +113,7 @@ complete -c outrigger -n "__fish_outrigger_using_subcommand doctor" -l project-r
 complete -c outrigger -n "__fish_outrigger_using_subcommand doctor" -l project-name -d 'The project\'s name [default: the folder\'s]' -r
 complete -c outrigger -n "__fish_outrigger_using_subcommand doctor" -l port -d 'Port that the daemon is to listen on [default: 4517]' -r
 complete -c outrigger -n "__fish_outrigger_using_subcommand doctor" -l json -d 'Print JSON'
+complete -c outrigger -n "__fish_outrigger_using_subcommand doctor" -l apparmor-profile -d 'Print the profile of AppArmor that mode `full` takes on Ubuntu 24.04, and check nothing'
 complete -c outrigger -n "__fish_outrigger_using_subcommand doctor" -s h -l help -d 'Print help'
 complete -c outrigger -n "__fish_outrigger_using_subcommand schema" -l out -d 'Directory to write into; made where it is not there' -r -F
 complete -c outrigger -n "__fish_outrigger_using_subcommand schema" -s h -l help -d 'Print help'

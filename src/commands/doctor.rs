@@ -34,6 +34,9 @@ struct Machine {
 
 /// Checks the machine and prints a line for each finding; 1 where something does not work.
 pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
+    if arguments.apparmor_profile {
+        return exit_code(print(layers::PROFILE).is_ok());
+    }
     let sources = arguments.sources();
     let findings = match config::load(&sources) {
         Err(errors) => errors.0.iter().map(unreadable).collect(),

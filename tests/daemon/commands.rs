@@ -323,6 +323,16 @@ async fn doctor_says_what_is_wrong_and_what_to_do() {
 }
 
 #[tokio::test]
+async fn doctor_prints_the_profile_and_checks_nothing() {
+    let home = home();
+    let mut command = outrigger(&home);
+    let output = typed(command.args(["doctor", "--apparmor-profile"]), "").await;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let expected = include_str!("../../config/apparmor/outrigger");
+    assert_eq!(text(&output.stdout), expected);
+}
+
+#[tokio::test]
 async fn what_needs_no_project_works_in_the_home_directory() {
     let home = home();
     for arguments in [

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::finding::{Finding, State};
 use crate::sandbox::{self, HeldBy, LimitsReport, Mode, SandboxReport, Ungrouped};
 
-/// The profile for AppArmor, in the source.
-const PROFILE: &str = "config/apparmor/outrigger";
+/// The profile for AppArmor that lets the daemon make user namespaces, and does nothing else.
+pub(super) const PROFILE: &str = include_str!("../../../config/apparmor/outrigger");
 
 /// Where it says that the program is.
 const PROFILED: [&str; 3] = [
@@ -110,7 +110,12 @@ fn namespaces(report: &SandboxReport, facts: &Facts) -> Finding {
             .advise("a kernel with CONFIG_USER_NS, as those of all distributions are");
     }
     if facts.is_container {
-        return missing("refused by the container").advise(IN_CONTAINER);
+        // Of the machine's, which a container sees.
+        let machine = match facts.restricted {
+            Some(1) => format!("; and on the machine itself `{LIFTED}`"),
+            _ => String::new(),
+        };
+        return missing("refused by the container").advise(format!("{IN_CONTAINER}{machine}"));
     }
     if facts.most_namespaces == Some(0) {
         return missing("user.max_user_namespaces is 0").advise(
@@ -134,6 +139,9 @@ fn namespaces(report: &SandboxReport, facts: &Facts) -> Finding {
 /// How a container lets the daemon make namespaces.
 const IN_CONTAINER: &str = "let the container make user namespaces: start it as compose.yaml of the source does, with --security-opt seccomp=config/docker/seccomp.json, systempaths=unconfined, and apparmor=unconfined where there is AppArmor; or accept the mode: --require-sandbox fallback checks it";
 
+/// Lifts what a container cannot have a profile of its own for.
+const LIFTED: &str = "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
+
 /// The two commands that bring the profile, and what comes before them where it does not name this program.
 fn profile(program: Option<&Path>) -> String {
     let elsewhere = program.filter(|path| !PROFILED.iter().any(|known| *path == Path::new(known)));
@@ -145,7 +153,7 @@ fn profile(program: Option<&Path>) -> String {
         )
     });
     format!(
-        "{first}load the profile {PROFILE} of the source: `sudo install -m 644 {PROFILE} /etc/apparmor.d/outrigger`, then `sudo apparmor_parser -r /etc/apparmor.d/outrigger`"
+        "{first}load its profile (config/apparmor/outrigger): `outrigger doctor --apparmor-profile | sudo tee /etc/apparmor.d/outrigger`, then `sudo apparmor_parser -r /etc/apparmor.d/outrigger`"
     )
 }
 

@@ -86,8 +86,8 @@ fn why_there_are_no_namespaces_and_what_brings_them() {
             |facts| facts.restricted = Some(1),
             &[
                 "AppArmor",
-                "config/apparmor/outrigger of the source",
-                "`sudo install -m 644 config/apparmor/outrigger /etc/apparmor.d/outrigger`",
+                "(config/apparmor/outrigger)",
+                "`outrigger doctor --apparmor-profile | sudo tee /etc/apparmor.d/outrigger`",
                 "`sudo apparmor_parser -r /etc/apparmor.d/outrigger`",
             ],
         ),
@@ -123,7 +123,11 @@ fn why_there_are_no_namespaces_and_what_brings_them() {
                 facts.is_container = true;
                 facts.restricted = Some(1);
             },
-            &["seccomp", "systempaths"],
+            &[
+                "seccomp",
+                "systempaths",
+                "on the machine itself `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`",
+            ],
         ),
         (
             |_| {},
@@ -278,8 +282,6 @@ fn why_control_groups_do_not_hold_commands_and_what_brings_them() {
 /// The profile is for where the advice says that it is for.
 #[test]
 fn the_profile_names_the_program_where_the_advice_has_it() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/apparmor/outrigger");
-    let text = fs::read_to_string(file).unwrap();
     let places = PROFILED.map(|path| {
         let folder = path.strip_suffix("/outrigger").unwrap();
         folder.trim_start_matches('/')
@@ -288,9 +290,12 @@ fn the_profile_names_the_program_where_the_advice_has_it() {
         "profile outrigger /{{{}}}/outrigger flags=(unconfined) {{",
         places.join(",")
     );
-    assert!(text.contains(&line), "{line}");
-    assert!(text.contains("\n  userns,\n"));
-    for command in ["sudo install -m 644", "sudo apparmor_parser -r"] {
-        assert!(text.contains(command) && profile(None).contains(command));
+    assert!(PROFILE.contains(&line), "{line}");
+    assert!(PROFILE.contains("\n  userns,\n"));
+    for command in [
+        "outrigger doctor --apparmor-profile | sudo tee /etc/apparmor.d/outrigger",
+        "sudo apparmor_parser -r /etc/apparmor.d/outrigger",
+    ] {
+        assert!(PROFILE.contains(command) && profile(None).contains(command));
     }
 }
