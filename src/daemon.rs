@@ -25,7 +25,7 @@ pub use self::drain::Outcome;
 use self::drain::{drain, drained, outcome};
 use self::listen::{Bound, bind, token, tokens, users};
 use self::sandboxes::{
-    Sandboxes, ready_sandbox, require_sandbox, require_users, started, warn_of_users,
+    Sandboxes, ready_sandbox, require_sandbox, require_users, started, warn_of_mode,
 };
 use crate::acp;
 use crate::audit::Audit;
@@ -257,7 +257,9 @@ async fn assemble(
     let kept = (audit.clone(), store);
     let confined = sandboxes.confined.clone();
     let daemon = build(&config, options, roots.clone(), sandboxes, token, kept);
-    daemon.tasks.spawn(warn_of_users(Arc::clone(&daemon)));
+    daemon
+        .tasks
+        .spawn(warn_of_mode(Arc::clone(&daemon), confined.clone()));
     require_sandbox(&daemon, options.require_sandbox).await?;
     require_users(&confined, config.user_ids, roots.as_deref().ok()).await?;
     let spans = options.spans.take();

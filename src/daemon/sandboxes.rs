@@ -176,15 +176,16 @@ fn found_caches(names: &[String], home: Option<&Path>) -> Vec<PathBuf> {
     found.folders
 }
 
-/// Finds out what the sandbox enforces, and says in the log where there are users whom that does not keep apart.
-pub(super) async fn warn_of_users(daemon: Arc<Daemon>) {
-    let mode = daemon.sandbox.clone().await.mode;
-    let has_users = daemon.services.config().auth.has_users();
-    if has_users && mode != Mode::Full.to_string() {
-        tracing::warn!(
-            "{}; `outrigger doctor` says what is missing",
-            not_apart(&mode)
-        );
+/// Finds out what the sandbox enforces, and says in the log what that leaves without effect: the wall between users, and
+/// settings of commands.
+pub(super) async fn warn_of_mode(daemon: Arc<Daemon>, sandbox: Sandbox) {
+    let mode = sandbox.report().await.mode;
+    let config = daemon.services.config();
+    let has_users = config.auth.has_users() && mode != Mode::Full;
+    let users = has_users.then(|| not_apart(&mode.to_string()));
+    let settings = config.tools.bash.without_effect(mode);
+    for problem in users.into_iter().chain(settings) {
+        tracing::warn!("{problem}; `outrigger doctor` says what is missing");
     }
 }
 

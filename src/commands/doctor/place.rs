@@ -78,7 +78,8 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
         _ => Vec::new(),
     };
     let user_ids = user_ids::user_ids(machine, &sandbox).await;
-    [vec![mode(&report)], layers, caches, user_ids].concat()
+    let useless = without_effect(machine, &report);
+    [vec![mode(&report)], layers, useless, caches, user_ids].concat()
 }
 
 /// Whether commands can have temporary files, where not.
@@ -90,6 +91,33 @@ pub(super) fn temporary() -> Vec<Finding> {
         Finding::new("temporary", State::Failed, text).advise(SET_TMPDIR)
     });
     found.into_iter().collect()
+}
+
+/// Variables by which programs find a proxy, in either case.
+const PROXIES: [&str; 6] = [
+    "HTTPS_PROXY",
+    "https_proxy",
+    "HTTP_PROXY",
+    "http_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+];
+
+/// Settings of commands and of the machine that what confines commands leaves without effect.
+fn without_effect(machine: &Machine, report: &SandboxReport) -> Vec<Finding> {
+    let found = |text: String| Finding::new("sandbox", State::Warning, text);
+    let environment = &machine.sources.environment;
+    let proxy = PROXIES.iter().find(|name| environment.get(name).is_some());
+    let proxy = proxy.filter(|_| report.mode == Mode::Full).map(|name| {
+        found(format!("{name} is set, and commands connect directly, not by a proxy")).advise(
+            "where the proxy is the only way out, fetch what commands need yourself and share it: tools.bash.caches",
+        )
+    });
+    let bash = &machine.loaded.config.tools.bash;
+    let useless = bash.without_effect(report.mode).into_iter().map(|text| {
+        found(text).advise("the lines above say what is missing for mode full; or remove it")
+    });
+    useless.chain(proxy).collect()
 }
 
 /// What confines commands, in all.

@@ -149,3 +149,41 @@ fn lists_of_web_fetch_name_hosts_and_servers() {
         ),
     ]);
 }
+
+#[test]
+fn what_a_weaker_sandbox_leaves_without_effect_is_said() {
+    use crate::config::testing::loaded;
+    use crate::sandbox::Mode;
+
+    let hosts = ("OUTRIGGER_TOOLS__BASH__HOSTS", "npm");
+    let caches = ("OUTRIGGER_TOOLS__BASH__CACHES", "npm");
+    let online = ("OUTRIGGER_TOOLS__BASH__NETWORK", "on");
+    let off = ("OUTRIGGER_TOOLS__BASH__SANDBOX", "off");
+    for (set, mode, expected) in [
+        (&[hosts, caches][..], Mode::Full, &[][..]),
+        (
+            &[hosts, caches],
+            Mode::Fallback,
+            &[
+                "tools.bash.hosts has no effect in mode fallback",
+                "tools.bash.caches has no effect in mode fallback",
+            ],
+        ),
+        // The home is the user's.
+        (
+            &[hosts, caches],
+            Mode::Limits,
+            &["tools.bash.hosts has no effect in mode limits"],
+        ),
+        // The check of the configuration says it.
+        (&[hosts, online], Mode::Fallback, &[]),
+        (&[hosts, off], Mode::None, &[]),
+        (&[], Mode::Fallback, &[]),
+    ] {
+        let said = loaded(set).0.tools.bash.without_effect(mode);
+        assert_eq!(said.len(), expected.len(), "{set:?} {mode}: {said:?}");
+        for (said, expected) in said.iter().zip(expected) {
+            assert!(said.starts_with(expected), "{said}");
+        }
+    }
+}
