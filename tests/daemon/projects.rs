@@ -169,6 +169,46 @@ async fn sessions_of_one_daemon_work_in_projects_of_their_own() {
     );
 }
 
+/// Another folder or a link at its path is not the project.
+#[tokio::test]
+async fn a_project_that_is_changed_under_way_is_given_to_no_call() {
+    let work = Work::new(&["a", "other"]);
+    std::fs::write(work.path.join("other/file"), "of the other").unwrap();
+    let provider = Provider::start().await;
+    let daemon = Daemon::with(&provider, work.allowed()).await;
+    let query = format!("?project={}", work.shown("a"));
+    let mut client = Client::connect(&daemon, &query).await;
+    let calls = [
+        ("bash", json!({"command": "cat file; touch made"})),
+        ("file_read", json!({"path": "file"})),
+    ];
+    let project = work.path.join("a");
+    std::fs::write(project.join("file"), "of the project").unwrap();
+    for result in run(&mut client, &provider, &calls).await {
+        let said = result["result"].to_string();
+        assert!(said.contains("of the project"), "{said}");
+    }
+    std::fs::rename(&project, work.path.join("moved")).unwrap();
+    let other = work.path.join("other");
+    for change in ["gone", "another folder", "a link"] {
+        match change {
+            "another folder" => std::fs::create_dir(&project)
+                .and_then(|()| std::fs::copy(other.join("file"), project.join("file")))
+                .map(drop),
+            "a link" => std::fs::remove_dir_all(&project)
+                .and_then(|()| std::os::unix::fs::symlink(&other, &project)),
+            _ => Ok(()),
+        }
+        .unwrap();
+        let results = run(&mut client, &provider, &calls[..1]).await;
+        let said = results[0]["result"].to_string();
+        assert_ne!(results[0]["status"], "success", "{change}: {said}");
+        assert!(!said.contains("of the other"), "{change}: {said}");
+        assert!(said.contains(&work.shown("a")), "{change}: {said}");
+    }
+    assert!(!other.join("made").exists());
+}
+
 #[tokio::test]
 async fn a_session_with_conversations_stays_where_it_is() {
     let work = Work::new(&["a", "b"]);

@@ -1,6 +1,6 @@
 //! Attempts to get out. Each must succeed without the sandbox, or its failure inside would show nothing.
 
-use outrigger_sandbox::Mode;
+use outrigger_sandbox::{Mode, Network, Ports};
 
 use crate::attempts::{Attempt, Targets, on_files, on_processes, on_sockets};
 use crate::support::{World, as_ordinary_user, in_pod, ready, run};
@@ -11,11 +11,18 @@ async fn escapes(attempt: &Attempt, mode: Mode, how: How) -> (bool, String) {
     assert_eq!(sandbox.report().await.mode, mode);
     let line = targets.aim(attempt);
     let mut command = targets.world.bash(&line);
-    if how == How::Ready {
-        let pod = sandbox.pod();
-        run(&sandbox, &in_pod(&targets.world, &pod, ":")).await;
-        ready(&pod).await;
-        command.pod = Some(pod);
+    match how {
+        How::Alone => {}
+        How::Ready => {
+            let pod = sandbox.pod();
+            run(&sandbox, &in_pod(&targets.world, &pod, ":")).await;
+            ready(&pod).await;
+            command.pod = Some(pod);
+        }
+        How::Online => {
+            command.pod = Some(sandbox.pod());
+            command.network = Network::Outgoing(Ports::Any);
+        }
     }
     command.hidden = vec![targets.project(".env"), targets.project("missing")];
     let output = run(&sandbox, &command).await;
@@ -29,6 +36,8 @@ enum How {
     Alone,
     /// As a second command of a pod, in what was made ready after the first one. It did not know what would be hidden.
     Ready,
+    /// In a pod, with the network.
+    Online,
 }
 
 pub(crate) async fn judge(attempts: Vec<Attempt>) {
@@ -46,6 +55,7 @@ pub(crate) async fn judge(attempts: Vec<Attempt>) {
             (Mode::Fallback, How::Alone),
             (Mode::Full, How::Alone),
             (Mode::Full, How::Ready),
+            (Mode::Full, How::Online),
         ] {
             let (escaped, output) = escapes(&attempt, mode, how).await;
             if escaped && mode >= attempt.stopped_from {
@@ -98,12 +108,23 @@ async fn families_off_the_list_are_refused() {
         let shared = shared.into_iter().filter(|_| mode < Mode::Full);
         for family in everywhere.into_iter().chain(shared) {
             let line = format!("perl -e 'socket(my $s, {family}, 2, 0); print $! + 0'");
-            let output = run(&world.sandbox(mode), &world.bash(&line)).await;
-            assert_eq!(
-                output.stdout.text,
-                NOT_PERMITTED.to_string(),
-                "{family} in {mode}: {output:?}"
-            );
+            let sandbox = world.sandbox(mode);
+            let offline = world.bash(&line);
+            let mut online = in_pod(&world, &sandbox.pod(), &line);
+            online.network = Network::Outgoing(Ports::Any);
+            for command in [offline, online] {
+                // In the weaker modes it has the machine's network then.
+                if command.network != Network::Off && mode < Mode::Full {
+                    continue;
+                }
+                let output = run(&sandbox, &command).await;
+                assert_eq!(
+                    output.stdout.text,
+                    NOT_PERMITTED.to_string(),
+                    "{family} in {mode}, {:?}: {output:?}",
+                    command.network
+                );
+            }
         }
     }
 }
