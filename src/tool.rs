@@ -264,8 +264,28 @@ pub enum Claim {
     Read(String),
     /// This file is written.
     Write(String),
-    /// Any file below these folders may be changed, by a command or by git. Reading goes on beside it.
+    /// Any file below these folders may be read, by a command, a search or git.
+    ReadTree(Vec<String>),
+    /// Any file below these folders may be changed, by a command or by git. Reading goes on beside it, but for what comes
+    /// before or after it in one turn.
     WriteTree(Vec<String>),
+}
+
+impl Claim {
+    fn writes(&self) -> bool {
+        match self {
+            Self::Write(_) | Self::WriteTree(_) => true,
+            Self::Read(_) | Self::ReadTree(_) => false,
+        }
+    }
+
+    /// The file, or the folders.
+    fn paths(&self) -> &[String] {
+        match self {
+            Self::Read(file) | Self::Write(file) => std::slice::from_ref(file),
+            Self::ReadTree(folders) | Self::WriteTree(folders) => folders,
+        }
+    }
 }
 
 /// What a running call is given.

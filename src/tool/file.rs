@@ -241,7 +241,7 @@ impl<W: Work> Prepared for Call<W> {
         match self.0.path.access {
             Access::Read => vec![Claim::Read(identity)],
             Access::Write => vec![Claim::Write(identity)],
-            Access::Look => Vec::new(),
+            Access::Look => vec![Claim::ReadTree(vec![identity])],
         }
     }
 

@@ -195,6 +195,16 @@ pub fn exclude(one: &[Claim], other: &[Claim]) -> bool {
     Conflict::among(one, other).is_some()
 }
 
+/// Returns whether one of these writes what another one of those may read or write: in one turn, their calls run one after the
+/// other. Locks let more run side by side.
+pub fn meet(one: &[Claim], other: &[Claim]) -> bool {
+    let meets = |own: &Claim, other: &Claim| {
+        (own.writes() || other.writes()) && overlap(own.paths(), other.paths())
+    };
+    one.iter()
+        .any(|own| other.iter().any(|other| meets(own, other)))
+}
+
 /// What a claim is to another one that cannot be held beside it.
 #[derive(Clone, Copy)]
 enum Conflict {
@@ -214,14 +224,14 @@ impl Conflict {
     }
 
     fn between(own: &Claim, other: &Claim) -> Option<Self> {
-        use Claim::{Read, Write, WriteTree};
+        use Claim::{Read, ReadTree, Write, WriteTree};
         match (own, other) {
             (WriteTree(own), WriteTree(other)) if overlap(own, other) => Some(Self::WritesTree),
             (Write(file), WriteTree(tree)) if is_below(file, tree) => Some(Self::WritesTree),
             (WriteTree(tree), Write(file)) if is_below(file, tree) => Some(Self::WritesSomeFile),
             (Read(own) | Write(own), Write(other)) if own == other => Some(Self::WritesSameFile),
             (Write(own), Read(other)) if own == other => Some(Self::ReadsSameFile),
-            (Read(_) | Write(_) | WriteTree(_), Read(_) | Write(_) | WriteTree(_)) => None,
+            (Read(_) | ReadTree(_) | Write(_) | WriteTree(_), _) => None,
         }
     }
 

@@ -58,10 +58,9 @@ impl Prepared for ProgramCall {
 
     fn claims(&self) -> Vec<Claim> {
         match self.effect {
-            Effect::Changes => {
-                vec![Claim::WriteTree(self.exec.roots().changeable())]
-            }
-            Effect::Reads | Effect::ChangesBesideOthers => Vec::new(),
+            Effect::Changes => vec![Claim::WriteTree(self.exec.roots().changeable())],
+            Effect::Reads => vec![Claim::ReadTree(self.exec.roots().changeable())],
+            Effect::ChangesBesideOthers => Vec::new(),
         }
     }
 

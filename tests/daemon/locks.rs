@@ -125,10 +125,8 @@ async fn until_runs(client: &mut Client, daemon: &Daemon) {
 async fn commands_and_writes_wait_for_a_command_and_reads_do_not() {
     let turns = vec![
         Turn::calls(&[bash(ALONE)]),
+        Turn::calls(&[bash(ALONE), bash(ALONE), write("w")]),
         Turn::calls(&[
-            bash(ALONE),
-            bash(ALONE),
-            write("w"),
             bash("cat notes"),
             read("notes"),
             ("file_search", json!({"pattern": "text"})),
@@ -139,15 +137,16 @@ async fn commands_and_writes_wait_for_a_command_and_reads_do_not() {
     say_in(&mut client, "a").await;
     until_runs(&mut client, &daemon).await;
     say_in(&mut client, "b").await;
-    // More calls wait than may run at once, and those that read run all the same.
     until(&mut client, |client| {
-        let waits = ["t2", "t3", "t4"]
-            .iter()
-            .all(|id| queued(client, id).is_some());
-        waits
-            && ["t5", "t6", "t7"]
-                .iter()
-                .all(|id| result(client, id).is_some())
+        let mut waits = ["t2", "t3", "t4"].iter();
+        waits.all(|id| queued(client, id).is_some())
+    })
+    .await;
+    // More calls wait than may run at once, and those that read run all the same.
+    say_in(&mut client, "c").await;
+    until(&mut client, |client| {
+        let mut reads = ["t5", "t6", "t7"].iter();
+        reads.all(|id| result(client, id).is_some())
     })
     .await;
     for id in ["t2", "t3", "t4"] {
@@ -157,7 +156,7 @@ async fn commands_and_writes_wait_for_a_command_and_reads_do_not() {
         assert!(result(&client, id).is_none(), "{id}");
     }
     daemon.file("go", "");
-    until_ends(&mut client, 2).await;
+    until_ends(&mut client, 3).await;
     for id in ["t1", "t2", "t3", "t4", "t5", "t6", "t7"] {
         let result = result(&client, id).unwrap();
         assert_eq!(result["status"], "success", "{result}");
@@ -403,9 +402,9 @@ async fn calls_of_a_turn_that_concern_the_same_file_come_in_their_order() {
         .then(Turn::calls(&[read("asked")]))
         .then(Turn::calls(&[
             write("asked"),
+            read("notes"),
             bash("cat asked >> log"),
             read("asked"),
-            read("notes"),
         ]))
         .by_rule(|_| Turn::text("done"));
     let daemon = Daemon::start(&provider).await;
@@ -418,25 +417,61 @@ async fn calls_of_a_turn_that_concern_the_same_file_come_in_their_order() {
     })
     .await;
     // The later one first.
-    client.send(approve(&json!("t3"), &json!({}))).await;
+    client.send(approve(&json!("t4"), &json!({}))).await;
     until(&mut client, |client| {
-        let waits = ["t3", "t4"].iter().all(|id| queued(client, id).is_some());
-        waits && result(client, "t5").is_some()
+        let waits = ["t4", "t5"].iter().all(|id| queued(client, id).is_some());
+        waits && result(client, "t3").is_some()
     })
     .await;
-    for id in ["t3", "t4"] {
+    for id in ["t4", "t5"] {
         let reason = "waits for t2 file_write, which comes first";
         assert_eq!(queued(&client, id).as_deref(), Some(reason));
         assert_eq!(result(&client, id), None);
     }
     client.send(approve(&json!("t2"), &json!({}))).await;
     until_ends(&mut client, 1).await;
-    for id in ["t2", "t3", "t4"] {
+    for id in ["t2", "t4", "t5"] {
         let result = result(&client, id).unwrap();
         assert_eq!(result["status"], "success", "{result}");
     }
-    let read = result(&client, "t4").unwrap()["result"].to_string();
+    let read = result(&client, "t5").unwrap()["result"].to_string();
     assert!(read.contains("new"), "{read}");
     let log = std::fs::read_to_string(daemon.project().join("log")).unwrap();
     assert_eq!(log, "new");
+}
+
+/// Whatever reads: a file, a search, a command that is proven to only read.
+#[tokio::test]
+async fn what_reads_comes_after_what_the_turn_wrote_before_it_and_before_what_it_writes_later() {
+    let turns = vec![
+        Turn::calls(&[
+            bash("sleep 0.2; echo first > a"),
+            read("a"),
+            ("file_search", json!({"pattern": "first"})),
+            bash("cat a"),
+            bash("echo second > a"),
+            read("a"),
+        ]),
+        Turn::calls(&[
+            bash("sleep 0.2; cat a"),
+            ("file_write", json!({"path": "a", "content": "third"})),
+            bash("cat a"),
+        ]),
+    ];
+    let (daemon, mut client, _provider) = autonomous(turns, json!({})).await;
+    daemon.file("a", "nothing");
+    say_in(&mut client, "a").await;
+    until_ends(&mut client, 1).await;
+    for (id, expected) in [
+        ("t2", "first"),
+        ("t3", "first"),
+        ("t4", "first"),
+        ("t6", "second"),
+        ("t7", "second"),
+        ("t9", "third"),
+    ] {
+        let result = result(&client, id).unwrap();
+        let said = result["result"].as_str().unwrap();
+        assert!(said.contains(expected), "{id}: {result}");
+    }
 }

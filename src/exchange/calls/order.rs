@@ -1,5 +1,8 @@
-//! The order of a turn's calls, which are prepared side by side: the user is asked in the order of the calls, and those that read
-//! or write what an earlier one writes run after it, as the model wrote them.
+//! The order of a turn's calls, which are prepared side by side: the user is asked in the order of the calls, and of two that
+//! concern the same files, one of which writes, the later one runs after the earlier one, as the model wrote them.
+//!
+//! Where locks keep the two apart, it is enough that they queue in their order. Reading goes on beside a command of another
+//! conversation, so that of their own they wait for its end here.
 
 use std::sync::Arc;
 
@@ -8,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::message::ToolCall;
 use crate::tool::Claim;
-use crate::tool::locks::exclude;
+use crate::tool::locks::{exclude, meet};
 
 /// A call, for those after it.
 struct Earlier {
@@ -28,23 +31,28 @@ struct State {
 /// What is known of the files that a call concerns.
 enum Files {
     Unknown,
-    Claimed(Vec<Claim>),
-    /// It has queued for them, needs none, or never runs.
+    Claimed {
+        claims: Vec<Claim>,
+        has_queued: bool,
+    },
+    /// It has ended, needs none, or never runs.
     Passed,
 }
 
 impl Files {
-    /// Returns whether their call has to queue before one with these claims.
-    fn come_before(&self, claims: &[Claim]) -> bool {
+    /// Returns whether one with these claims waits for their call.
+    fn come_before(&self, own: &[Claim]) -> bool {
         match self {
-            Self::Unknown => !claims.is_empty(),
-            Self::Claimed(theirs) => exclude(theirs, claims),
+            Self::Unknown => !own.is_empty(),
+            Self::Claimed { claims, has_queued } => {
+                meet(claims, own) && !(*has_queued && exclude(claims, own))
+            }
             Self::Passed => false,
         }
     }
 }
 
-/// One call's place in the order. Dropped, it lets the later ones pass.
+/// One call's place in the order, until its end. Dropped, it lets the later ones pass.
 pub(super) struct Place {
     /// All calls of the turn.
     calls: Arc<[Earlier]>,
@@ -92,20 +100,31 @@ impl Place {
         self.change(|state| {
             state.files = match claims {
                 [] => Files::Passed,
-                claims => Files::Claimed(claims.to_vec()),
+                claims => Files::Claimed {
+                    claims: claims.to_vec(),
+                    has_queued: false,
+                },
             }
         });
     }
 
-    /// Returns the name of the first earlier call that has to queue before this one with these claims; `None` where there is
-    /// none.
+    /// Says that the call has queued for what it claims.
+    pub(super) fn queued(&self) {
+        self.change(|state| {
+            if let Files::Claimed { has_queued, .. } = &mut state.files {
+                *has_queued = true;
+            }
+        });
+    }
+
+    /// Returns the name of the first earlier call that this one with these claims waits for; `None` where there is none.
     pub(super) fn earlier(&self, claims: &[Claim]) -> Option<&str> {
         let mut earlier = self.calls.iter().take(self.number);
         let first = earlier.find(|call| call.state.lock().files.come_before(claims));
         first.map(|call| call.name.as_str())
     }
 
-    /// Waits until no earlier call has to queue before this one with these claims.
+    /// Waits until this one may queue for these claims.
     pub(super) async fn first_to_queue(&self, claims: &[Claim]) {
         self.until_none(|state| state.files.come_before(claims))
             .await;
@@ -175,6 +194,33 @@ mod tests {
         [Claim::WriteTree(vec![String::new()])]
     }
 
+    fn reads_any() -> [Claim; 1] {
+        [Claim::ReadTree(vec![String::new()])]
+    }
+
+    #[test]
+    fn one_that_has_queued_is_waited_for_where_no_lock_does_it() {
+        for (earlier, later, waits) in [
+            (writes("a"), writes("a"), false),
+            (writes("a"), reads("a"), false),
+            (any(), writes("a"), false),
+            (any(), any(), false),
+            (any(), reads("a"), true),
+            (any(), reads_any(), true),
+            (writes("a"), reads_any(), true),
+            (reads_any(), writes("a"), true),
+            (reads("a"), reads_any(), false),
+        ] {
+            let [first, second] = places();
+            first.claim(&earlier);
+            first.queued();
+            let expected = waits.then_some("t0 bash");
+            assert_eq!(second.earlier(&later), expected, "{earlier:?} {later:?}");
+            drop(first);
+            assert_eq!(second.earlier(&later), None);
+        }
+    }
+
     #[test]
     fn a_call_asks_when_no_earlier_one_may() {
         let [first, second, third] = places();
@@ -206,7 +252,13 @@ mod tests {
             (writes("a"), writes("b"), false),
             (any(), writes("a"), true),
             (any(), any(), true),
-            (any(), reads("a"), false),
+            (any(), reads("a"), true),
+            (reads("a"), any(), true),
+            (reads_any(), any(), true),
+            (reads_any(), writes("a"), true),
+            (writes("a"), reads_any(), true),
+            (reads_any(), reads_any(), false),
+            (reads_any(), reads("a"), false),
         ] {
             let [first, second] = places();
             first.claim(&earlier);

@@ -100,6 +100,7 @@ impl Known for Beginning<'_> {
 /// What a call holds while it runs.
 #[derive(Default)]
 struct Admitted<'a> {
+    _place: Option<Place>,
     _claims: Option<Ticket>,
     _slot: Option<SemaphorePermit<'a>>,
     /// The turn's one place among those that may write any file.
@@ -177,7 +178,7 @@ impl Calls<'_> {
     ///
     /// What waits for claims holds no slot, so that others of the turn run meanwhile. What holds a slot has all that it
     /// needs, so that slots come free again. And of the calls that may write any file each turn queues one at a time, so
-    /// that conversations take turns. A call queues after the earlier ones of its turn that concern the same files.
+    /// that conversations take turns. A call waits for the earlier ones of its turn that concern the same files.
     async fn admit(
         &self,
         call: &ToolCall,
@@ -224,7 +225,7 @@ impl Calls<'_> {
         };
         let mut slot = self.slot(call).await;
         let ticket = locks.queue(holder, claims);
-        drop(place);
+        place.queued();
         if let Some(obstacle) = ticket.obstacle() {
             drop(slot);
             self.queued(call, obstacle);
@@ -232,6 +233,7 @@ impl Calls<'_> {
             slot = self.slot(call).await;
         }
         Admitted {
+            _place: Some(place),
             _claims: Some(ticket),
             _slot: slot,
             _tree: tree,

@@ -4,11 +4,12 @@ use futures::FutureExt;
 
 use super::*;
 
-/// `a` is read, `a!` is written, `*` is all of it written.
+/// `a` is read, `a!` is written, `*` is all of it written, `?` all of it read.
 fn claims(of: &str) -> Vec<Claim> {
     of.split_whitespace()
         .map(|word| match word.strip_suffix('!') {
             Some(file) => Claim::Write(file.to_owned()),
+            None if word == "?" => Claim::ReadTree(vec![String::new()]),
             None if word == "*" => Claim::WriteTree(vec![String::new()]),
             None if word.ends_with('/') => Claim::WriteTree(vec![word.to_owned()]),
             None => Claim::Read(word.to_owned()),
@@ -59,6 +60,9 @@ fn who_waits_for_whom() {
         (&["*"], "a", None),
         (&["a"], "*", None),
         (&["*"], "", None),
+        (&["*"], "?", None),
+        (&["?"], "*", None),
+        (&["?"], "a!", None),
         (&["*"], "a!", Some("* tool, which may change files")),
         (&["a!"], "*", Some("a! tool, which changes a file")),
         (&["*"], "*", Some("* tool, which may change files")),
