@@ -2,6 +2,7 @@
 //!
 //! Shared by every tool that starts a process. What may run at all is decided before.
 
+mod advice;
 mod background;
 mod begin;
 mod hosts;
@@ -23,10 +24,11 @@ use crate::sandbox::output::{self, Ended, Stream, TOTAL_BYTES};
 use crate::sandbox::paths::{Reach, RootName, Roots, Settings};
 use crate::sandbox::programs::Programs;
 use crate::sandbox::{
-    Command, Exit, GitAccess, Limits, Mode, Network, Overfull, Pod, Process, Restored, Sandbox,
-    environment,
+    Command, Exit, Limits, Mode, Network, Overfull, Pod, Process, Restored, Sandbox, environment,
 };
 
+pub(super) use advice::GIT_IS_READ_ONLY;
+pub(crate) use advice::repository_above;
 use begin::{Before, Begun};
 use hosts::Hosts;
 pub(super) use hosts::{MAX_REFUSED, ports_note};
@@ -43,49 +45,6 @@ pub struct Exec {
     output_cap: usize,
     limits: Limits,
 }
-
-/// What the model reads of repositories, in the description of `bash` and where a command failed for it.
-pub(super) const GIT_IS_READ_ONLY: &str = "Git repositories are read-only to commands here: use the tool `git` to change one (add, commit, switch, merge, init, ...).";
-
-/// What programs say of a file that they may not write, and of a folder that cannot be moved.
-const NOT_WRITTEN: [&str; 2] = ["Read-only file system", "Device or resource busy"];
-
-/// What git says, and what to do then: its own advice leads to settings that no command may write, or is none.
-const ADVICE: [(&str, &str); 9] = [
-    (
-        "Please tell me who you are",
-        "the user says who commits, in a terminal of their own: git config --global user.name and user.email",
-    ),
-    ("transport 'file' not allowed", NO_REMOTE),
-    ("does not appear to be a git repository", NO_REMOTE),
-    ("No configured push destination", NO_REMOTE),
-    (
-        "transport 'https' not allowed",
-        "it had no network; ask for it with `network`",
-    ),
-    ("already exists and is not an empty directory", NOT_EMPTY),
-    ("contains files that could conflict", NOT_EMPTY),
-    ("/HEAD': Device or resource busy", NOT_EMPTY),
-    (
-        "/.git/description': Permission denied",
-        "while a command runs in the background, it holds the names `.git` and `HEAD` of a folder that has no repository; end it with `bash_kill`, then make one",
-    ),
-];
-
-/// What takes a folder for one with files in it.
-const NOT_EMPTY: &str = "where the project has no repository, `.git` and `HEAD` stand in its folder while a command runs; where a program wants that folder empty, make a repository first, with `init` of the tool `git`, or let the program make a new folder";
-
-/// What programs say where they find no host, of which they do not know that there is no network.
-const NO_NAMES: [&str; 5] = [
-    "Could not resolve host",
-    "EAI_AGAIN",
-    "Temporary failure in name resolution",
-    "Name or service not known",
-    "Temporary failure resolving",
-];
-
-/// A name that is no remote's is a folder to git.
-const NO_REMOTE: &str = "no remote of that name is configured, or it is a folder, which git does not reach without `network`; `git remote -v` lists the remotes: name one of them or a URL; the user adds one, in a terminal of their own: git remote add NAME URL";
 
 /// What is said of a program's end besides its output.
 #[derive(Default)]
@@ -266,29 +225,12 @@ impl Exec {
         };
         let (stdout, stderr) = (stdout.finish(), stderr.finish());
         let mut output = outcome(&collected, stdout, &stderr, mode, run.timeout);
-        let offline = mode >= Mode::Fallback && command.network == Network::Off;
-        // Programs that fetch something, such as `npx`, try again for minutes and say nothing.
-        let seems_to_fetch = output.metadata.timed_out
-            || has_line(&output, |line| NO_NAMES.iter().any(|it| line.contains(it)));
-        if offline && seems_to_fetch {
-            let hint = "\n[it had no network; where it needs one, ask for it with `network`]";
-            output.content.push(Part::text(hint));
-        }
         let hosts = asked.and_then(|asked| asked.note());
         let ports = ports_note(&command.refused_ports.list());
         let notes = [hosts, ports].into_iter().flatten();
         output.content.extend(notes.map(Part::text));
-        // Also where the line went on and its exit code is another command's.
-        if command.git == GitAccess::ReadOnly && has_line(&output, is_read_only) {
-            let hint = format!("\n[{GIT_IS_READ_ONLY}]");
-            output.content.push(Part::text(hint));
-        }
-        for (said, advice) in ADVICE {
-            if has_line(&output, |line| line.contains(said)) {
-                let hint = format!("\n[{advice}]");
-                output.content.push(Part::text(hint));
-            }
-        }
+        let advice = self.advice(&command, mode, &output).await;
+        output.content.extend(advice.into_iter().map(Part::text));
         // Each of them waits for a thread that looks at files.
         let (remarks, changed) = tokio::join!(
             self.remarks(&process, &collected.exit, &command.limits, &before.settings),
@@ -354,19 +296,6 @@ impl Exec {
             }
         }
     }
-}
-
-/// Whether git says in this line that it may not write. `git stash` names no file.
-fn is_read_only(line: &str) -> bool {
-    line.contains(".git") && NOT_WRITTEN.iter().any(|word| line.contains(word))
-        || line == "error: could not write index"
-}
-
-fn has_line(output: &Output, is_such: impl Fn(&str) -> bool) -> bool {
-    output.content.iter().any(|part| match part {
-        Part::Text { text } => text.lines().any(&is_such),
-        Part::Image { .. } | Part::Document(_) => false,
-    })
 }
 
 /// Says what a program came to, with what the model reads of its two streams.

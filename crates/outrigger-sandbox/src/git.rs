@@ -154,13 +154,11 @@ impl<'a> Finder<'a> {
         if has_repository(&dot) {
             self.dot(&dot);
         } else if !is_repository && !may_make {
-            // Without `HEAD` the root itself is not taken for a repository either.
-            for (path, kind) in [
-                (dot, PlaceholderKind::Directory),
-                (root.join("HEAD"), PlaceholderKind::Settings),
-            ] {
+            // Without a file `HEAD` the root itself is not taken for a repository either. Empty folders: in a repository
+            // further up, the user's `git add` passes them over.
+            for path in [dot, root.join("HEAD")] {
                 self.pin(path.clone(), Pinned::ReadOnly);
-                self.placeholder(path, kind);
+                self.placeholder(path, PlaceholderKind::Directory);
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::config::{McpTransport, SandboxPolicy};
 use crate::process::{self, SET_TMPDIR};
 use crate::sandbox::programs::find;
 use crate::sandbox::{self, Mode, Sandbox, SandboxReport, caches};
+use crate::tool::exec::repository_above;
 
 /// The program that starts most MCP servers.
 const NPX: &str = "npx";
@@ -49,7 +50,18 @@ pub(super) fn project(machine: &Machine) -> Vec<Finding> {
         )
         .advise("set project.central to a folder that this user may write"),
     };
-    vec![root, central]
+    let is_confined = machine.loaded.config.tools.bash.sandbox != SandboxPolicy::Off;
+    let above = repository_above(&project.root).filter(|_| is_confined);
+    let above = above.map(|above| {
+        let text = format!(
+            "it is a folder of the repository {}, which git does not find from there",
+            shown(&above)
+        );
+        Finding::new("project", State::Warning, text).advise(
+            "commands reach the project alone; for git, take the repository's folder as the project (--project-root)",
+        )
+    });
+    [root].into_iter().chain(above).chain([central]).collect()
 }
 
 /// What confines commands here, and layer by layer why it is not more.

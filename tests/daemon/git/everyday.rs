@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::remotes::Server;
-use super::{perform, plain_git};
+use super::{call, perform, plain_git};
 use crate::support::own_network::{self, OwnNetwork};
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider, eventually};
@@ -353,4 +353,24 @@ async fn an_operator_may_give_bash_what_the_git_tool_has() {
     let result = session.bash("git config core.fsmonitor evil").await;
     let text = result["result"].as_str().unwrap();
     assert!(!text.contains("use the tool"), "{text}");
+}
+
+/// Commands see the project alone, so git finds nothing there.
+#[tokio::test]
+async fn a_repository_further_up_is_named() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let above = daemon.project().parent().unwrap().canonicalize().unwrap();
+    plain_git(&above, &["init", "-q"]);
+    let mut client = daemon.connect().await;
+    if client.seen[0]["payload"]["sandbox"]["mode"] == "none" {
+        return;
+    }
+    let result = call(&provider, &mut client, &["log"]).await;
+    let said = result["result"].as_str().unwrap();
+    let expected = format!(
+        "the project is a folder of the repository {}",
+        above.display()
+    );
+    assert!(said.contains(&expected), "{said}");
 }
