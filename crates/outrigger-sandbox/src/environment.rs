@@ -106,7 +106,7 @@ const CERTIFICATES: [&str; 6] = [
 const OF_SYSTEM: [&str; 4] = ["/etc", "/usr", "/opt", "/nix/store"];
 
 /// Set whatever the user has: no pager, editor or question may wait for somebody who is not there.
-const FORCED: [(&str, &str); 28] = [
+const FORCED: [(&str, &str); 27] = [
     ("SHELL", "/bin/bash"),
     ("TERM", "dumb"),
     ("NO_COLOR", "1"),
@@ -128,7 +128,6 @@ const FORCED: [(&str, &str); 28] = [
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("PIP_NO_INPUT", "1"),
     ("PYTHONUNBUFFERED", "1"),
-    ("npm_config_yes", "false"),
     ("npm_config_audit", "false"),
     ("npm_config_fund", "false"),
     ("npm_config_update_notifier", "false"),

@@ -43,7 +43,7 @@ use crate::process::SpawnError;
 use crate::process::supervised::helpers::{self, Given, Helpers};
 use crate::process::supervised::ready::Ready;
 use crate::quota::Quota;
-use crate::{POD_PREFIX, descriptors};
+use crate::{Mode, POD_PREFIX, descriptors};
 
 /// How long making the namespaces may take: an overlay's folders may lie on a disk that hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -180,9 +180,16 @@ impl Pod {
         held.await.unwrap_or(0)
     }
 
-    /// Returns the folders, and what bounds what they hold; made on the first call.
-    pub(crate) async fn folders(&self) -> Result<(PodFolders, Arc<Quota>), SpawnError> {
+    /// Returns the folders, and what bounds what they hold; made on the first call. In full mode a command cannot remove them;
+    /// where it could, they are made anew.
+    pub(crate) async fn folders(&self, mode: Mode) -> Result<(PodFolders, Arc<Quota>), SpawnError> {
         let folders = self.made().await?;
+        if mode < Mode::Full {
+            let place = folders.place.clone();
+            let remake = move || Folders::remake(&place);
+            let remade = tokio::task::spawn_blocking(remake).await;
+            remade.unwrap_or_default();
+        }
         Ok((Folders::paths(&folders.place), Arc::clone(&folders.quota)))
     }
 

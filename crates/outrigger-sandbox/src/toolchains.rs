@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 /// Below the home; no entry may hold credentials.
-const CANDIDATES: [&str; 17] = [
+const CANDIDATES: [&str; 19] = [
     ".asdf",
     ".bun/bin",
     ".cargo/bin",
@@ -15,12 +15,14 @@ const CANDIDATES: [&str; 17] = [
     ".deno/bin",
     ".local/bin",
     ".local/lib",
+    ".local/share/fnm",
     ".local/share/mise/installs",
     ".local/share/uv/python",
     ".nvm",
     ".pyenv",
     ".rbenv",
     ".rustup",
+    ".sdkman/candidates",
     ".volta",
     "go/bin",
     "go/pkg",

@@ -37,7 +37,7 @@ pub struct BashConfig {
     /// by one, once in a conversation, in the place of the question for the network as a whole. Names, `*.example.org` for all
     /// below, addresses, and `npm`, `pnpm`, `yarn`, `pip`, `uv`, `cargo`, `go`, `maven` or `gradle` for the hosts that the user's own settings of it
     /// name, which `outrigger config show` lists; commands are told of these registries. A name must lead to public addresses, or to private ones that are listed themselves. Some registries serve
-    /// packages from a host that no setting names, so the user is asked for it, unless it is listed, too: `["pip", "files.pythonhosted.org"]` for PyPI, `["cargo", "static.crates.io"]` for crates.io, `["maven", "repo.maven.apache.org"]` for Maven. Empty: no command has the network unless it asks for it.
+    /// packages from a host that no setting names, so the user is asked for it, unless it is listed, too: `["pip", "files.pythonhosted.org"]` for PyPI, `["cargo", "index.crates.io", "static.crates.io"]` for crates.io, `["maven", "repo.maven.apache.org"]` for Maven. Empty: no command has the network unless it asks for it.
     pub hosts: Vec<HostEntry>,
     /// `auto` for the strongest sandbox that works here, `off` for none. On macOS and Windows `auto` is none, and `unverified`
     /// uses what was built for these systems and never tried on a real one; on Linux it is the same as `auto`.

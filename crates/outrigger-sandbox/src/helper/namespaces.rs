@@ -100,7 +100,7 @@ impl Pod {
             mounts: !mounts.is_empty(),
             overlays: overlays.into_iter().map(why_not).collect(),
         };
-        raw::bring_loopback_up().during(Step::Namespaces, "bringing loopback up")?;
+        bring_network_up()?;
         let open = |name: &str| File::open(format!("/proc/self/ns/{name}"));
         let mounts = || made.mounts.then(|| open("mnt")).transpose();
         let opened = open("user").and_then(|user| Ok((user, open("net")?, mounts()?)));
@@ -240,8 +240,16 @@ pub(super) fn become_init(launch: Launch<'_>) -> Result<(), SetupError> {
     }
     raw::unshare(namespaces).during(Step::Namespaces, "unshare")?;
     if namespaces.contains(UnshareFlags::NEWNET) {
-        raw::bring_loopback_up().during(Step::Namespaces, "bringing loopback up")?;
+        bring_network_up()?;
     }
+    Ok(())
+}
+
+/// Makes a new network of this process's one in which commands listen on any port.
+fn bring_network_up() -> Result<(), SetupError> {
+    raw::bring_loopback_up().during(Step::Namespaces, "bringing loopback up")?;
+    // Where it may not be written, as in many a container, commands listen from port 1024 on.
+    fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0").unwrap_or_default();
     Ok(())
 }
 

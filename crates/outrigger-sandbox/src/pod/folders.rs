@@ -94,6 +94,17 @@ impl Folders {
         all
     }
 
+    /// Makes those of commands anew where a command removed them. Does file I/O.
+    ///
+    /// Not what a command put in the place of one: it has that, and what comes of it.
+    pub(super) fn remake(place: &Path) {
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
+        for folder in Self::all(place, 0) {
+            private.create(folder).unwrap_or_default();
+        }
+    }
+
     /// Removes one that nothing was ever put in, as where no helper works.
     pub(super) fn remove_unused(place: &Path) {
         let overlays = fs::read_dir(place.join(OVERLAYS)).map_or(0, Iterator::count);

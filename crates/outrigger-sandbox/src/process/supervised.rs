@@ -130,7 +130,7 @@ async fn start(
     let pod = command.pod.as_ref();
     let folders = async {
         match pod {
-            Some(pod) => pod.folders().await.map(Some),
+            Some(pod) => pod.folders(mode).await.map(Some),
             None => Ok(None),
         }
     };

@@ -26,6 +26,12 @@ async fn a_command_has_a_loopback_of_its_own_and_no_way_out() {
             "perl -MSocket=:all -e 'socket(my $s, {family}, {kind}, 0) or die \"socket $!\"; my (undef, @a) = getaddrinfo(\"{address}\", 0, {{flags => AI_NUMERICHOST}}); bind($s, $a[0]{{addr}}) or die \"bind $!\"; {kind} == SOCK_STREAM and (listen($s, 5) or die \"listen $!\"); socket(my $c, {family}, {kind}, 0); connect($c, getsockname($s)) or die \"connect $!\"; print \"done\"'"
         )
     };
+    // Where this process's own view of the system may be written to: not in every container.
+    let low = |address: &str, port: u16| {
+        format!(
+            "perl -MIO::Socket::IP -e 'IO::Socket::IP->new(Listen => 1, LocalHost => \"{address}\", LocalPort => {port}) or die $!; print \"done\"'"
+        )
+    };
     for (line, expected) in [
         (listen("PF_INET", "127.0.0.1", "SOCK_STREAM"), "done"),
         (listen("PF_INET", "127.0.0.1", "SOCK_DGRAM"), "done"),
@@ -35,6 +41,8 @@ async fn a_command_has_a_loopback_of_its_own_and_no_way_out() {
             "getent ahosts localhost | grep -q STREAM && echo found".to_owned(),
             "found\n",
         ),
+        (low("127.0.0.1", 80), "done"),
+        (low("::1", 443), "done"),
         (connect("127.0.0.1", port), "Connection refused"),
         (connect("192.0.2.1", 80), "Network is unreachable"),
         (connect("169.254.169.254", 80), "Network is unreachable"),
@@ -173,6 +181,14 @@ async fn where_nothing_is_hidden_a_pod_is_a_folder_for_temporary_files() {
         assert!(
             !others.contains("kept") && others.ends_with("own\n"),
             "{mode}: {others}"
+        );
+        // A command that removes them has the next one begin with empty ones.
+        output(&sandbox, &in_pod(&world, &pod, "rm -rf $TMPDIR")).await;
+        let anew = "ls -A $TMPDIR $XDG_RUNTIME_DIR; touch $(mktemp) && echo made";
+        let anew = output(&sandbox, &in_pod(&world, &pod, anew)).await;
+        assert!(
+            anew.ends_with("made\n") && !anew.contains("kept"),
+            "{mode}: {anew}"
         );
         drop((pod, other));
         eventually("the folders are gone", || is_empty(&world.temporary()));
