@@ -323,7 +323,7 @@ pub struct RunArguments {
 pub struct ClientArguments {
     /// Address of a running daemon: its page's, e.g. http://127.0.0.1:4517, or its WebSocket's (ws://, or wss:// behind a proxy)
     ///
-    /// With it `--project-root` names the folder of a new session, at the daemon: one of its `project.allowed`.
+    /// With it `--project-root` names the folder of a new session, at the daemon: one of its `project.allowed`. Without that the model works in the daemon's own project, and not in the working directory.
     #[arg(long, conflicts_with_all = ["config", "project_name"])]
     pub url: Option<String>,
     /// Read the running daemon's token from a file [default: OUTRIGGER_TOKEN]

@@ -16,11 +16,14 @@ mod terminal;
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use secrecy::SecretString;
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 
 use crate::arguments::{ChatArguments, ClientArguments, RunArguments};
 use crate::json_schema::ObjectSchema;
@@ -28,7 +31,7 @@ use crate::plain_text::exposed_line;
 use crate::protocol::command::{Configure, OutputForm};
 use crate::ready::{complain, exit};
 use address::Address;
-use daemon::{Daemon, Failure};
+use daemon::{Failure, Starting};
 use ends::Ends;
 use line_editor::LineEditor;
 use talk::{End, Options, Wanted};
@@ -39,6 +42,10 @@ const TOKEN_VARIABLE: &str = "OUTRIGGER_TOKEN";
 
 /// The longest prompt of `outrigger run`, in bytes.
 const MAX_PROMPT: u64 = 4 * 1024 * 1024;
+
+/// How long a chat whose daemon has ended may take to say what came of it, before it is given up: what the daemon sent last is
+/// read meanwhile.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Chats, or asks one thing and ends.
 ///
@@ -197,11 +204,19 @@ async fn with_daemon(
         });
     }
     let show_log = std::env::var_os("RUST_LOG").is_some();
-    let mut daemon = tokio::select! {
-        started = Daemon::start(&client.config, show_log) => started?,
-        // Dropped, it is killed.
-        code = ends.asked() => return Ok(code),
+    let mut starting = Starting::new(&client.config, show_log)?;
+    let ready = tokio::select! {
+        ready = starting.ready() => ready?,
+        code = ends.asked() => {
+            tokio::select! {
+                () = starting.end() => {}
+                // Whoever asks again does not wait: dropped, it is killed.
+                _ = ends.asked() => {}
+            }
+            return Ok(code);
+        }
     };
+    let mut daemon = starting.into_daemon(ready);
     if !show_log {
         // Of a project that is not there the session says the same.
         let warnings = daemon.warnings.iter();
@@ -209,9 +224,14 @@ async fn with_daemon(
             complain(&format!("warning: {}", exposed_line(warning)));
         }
     }
+    let mut talking = pin!(talk(daemon.address.clone(), options, screens));
     let outcome = tokio::select! {
-        outcome = talk(daemon.address.clone(), options, screens) => outcome,
+        outcome = &mut talking => outcome,
         code = ends.asked() => Ok(code),
+        ended = daemon.ended() => match timeout(LAST_WORDS, talking).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(ended),
+        },
     };
     let outcome = outcome.map_err(|problem| daemon::with_log(problem, &daemon.log));
     let ended = tokio::select! {
@@ -266,8 +286,11 @@ fn configure(arguments: &ClientArguments) -> Option<Configure> {
 /// The project's folder as a daemon elsewhere is told it.
 fn project(arguments: &ClientArguments) -> Option<String> {
     let root = arguments.config.project_root.as_deref()?;
-    // Of one that is on this machine the working directory is no part of what is said.
-    let root = std::path::absolute(root).ok()?;
+    // The working directory is no part of what is said. The daemon may be on another machine, where it is a folder.
+    let root = root
+        .canonicalize()
+        .or_else(|_| std::path::absolute(root))
+        .ok()?;
     Some(root.to_string_lossy().into_owned())
 }
 

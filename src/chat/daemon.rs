@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 
 use super::address::Address;
 use crate::arguments::ConfigArguments;
@@ -28,11 +28,20 @@ const LOG_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Daemon {
     child: Child,
+    /// Its end is what the daemon ends by. Not in the child, which closes it where its end is waited for.
+    stdin: Option<ChildStdin>,
     pub(super) address: Address,
     /// What its configuration's check warns of.
     pub(super) warnings: Vec<String>,
     /// The end of its log.
     pub(super) log: Tail,
+}
+
+/// A daemon that was started and has not said that it is ready. Dropped, it is killed.
+#[derive(Debug)]
+pub(super) struct Starting {
+    child: Child,
+    log: Tail,
 }
 
 /// Why there is no chat.
@@ -51,13 +60,19 @@ impl From<String> for Failure {
     }
 }
 
-impl Daemon {
-    /// Starts a daemon and waits until it is ready. `show_log` lets its log through.
-    pub(super) async fn start(config: &ConfigArguments, show_log: bool) -> Result<Self, Failure> {
+impl Starting {
+    /// Starts a daemon. `show_log` lets its log through.
+    pub(super) fn new(config: &ConfigArguments, show_log: bool) -> Result<Self, Failure> {
         let mut child = command(config, show_log)
             .and_then(|mut command| command.spawn())
             .map_err(|error| format!("the daemon could not be started: {error}"))?;
         let log = Tail::follow(child.stderr.take(), LOG_BYTES);
+        Ok(Self { child, log })
+    }
+
+    /// Waits for its ready line.
+    pub(super) async fn ready(&mut self) -> Result<ReadyLine, Failure> {
+        let Self { child, log } = self;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
             let mut reader = BufReader::new(stdout).take(LINE_BYTES);
@@ -66,34 +81,56 @@ impl Daemon {
             if read.await.is_err() {
                 drop(child.kill().await);
                 let text = format!("the daemon was not ready within {} s", READY_TIME.as_secs());
-                return Err(with_log(text, &log).into());
+                return Err(with_log(text, log).into());
             }
         }
-        let Ok(ready) = serde_json::from_str::<ReadyLine>(&line) else {
-            return Err(failure(&line, child, &log).await);
-        };
+        match serde_json::from_str(&line) {
+            Ok(ready) => Ok(ready),
+            Err(_) => Err(failure(&line, child, log).await),
+        }
+    }
+
+    /// Returns the daemon that said this.
+    pub(super) fn into_daemon(self, ready: ReadyLine) -> Daemon {
+        let Self { mut child, log } = self;
         let address = Address {
             url: ready.url,
             token: ready.token.map(SecretString::from),
             outlives_daemon: false,
         };
-        Ok(Self {
+        Daemon {
+            stdin: child.stdin.take(),
             child,
             address,
             warnings: ready.warnings,
             log,
-        })
+        }
+    }
+
+    /// Ends it, also before it is ready: it removes what it made so far.
+    pub(super) async fn end(&mut self) {
+        end(&mut self.child).await;
+    }
+}
+
+impl Daemon {
+    /// Waits until the daemon has ended by itself; returns how, in words.
+    pub(super) async fn ended(&mut self) -> String {
+        match self.child.wait().await {
+            Ok(status) => format!("the daemon of this chat ended: {status}"),
+            Err(error) => format!("the daemon of this chat cannot be waited for: {error}"),
+        }
     }
 
     /// Ends the daemon; `None` where it had to be killed.
     pub(super) async fn end(&mut self) -> Option<ExitStatus> {
+        drop(self.stdin.take());
         end(&mut self.child).await
     }
 }
 
+/// Waits for the end of a daemon, whose stdin is closed with that.
 async fn end(child: &mut Child) -> Option<ExitStatus> {
-    // The end of its stdin is what it ends by.
-    drop(child.stdin.take());
     match tokio::time::timeout(END_TIME, child.wait()).await {
         Ok(Ok(status)) => Some(status),
         _ => {
@@ -104,8 +141,8 @@ async fn end(child: &mut Child) -> Option<ExitStatus> {
 }
 
 /// What a daemon said that did not start.
-async fn failure(line: &str, mut child: Child, log: &Tail) -> Failure {
-    let code = end(&mut child).await.and_then(|status| status.code());
+async fn failure(line: &str, child: &mut Child, log: &Tail) -> Failure {
+    let code = end(child).await.and_then(|status| status.code());
     let code = code.and_then(|code| u8::try_from(code).ok());
     Failure {
         text: match serde_json::from_str::<Fatal>(line) {

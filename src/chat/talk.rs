@@ -107,6 +107,14 @@ pub(super) struct Options {
     pub(super) composes: bool,
 }
 
+/// A question that was settled while it was on the screen.
+struct Passed {
+    asked: Asked,
+    settled: Timestamp,
+    /// Whether something may have been typed for it by then.
+    was_typed_for: bool,
+}
+
 #[derive(Default)]
 pub(super) struct Talk {
     options: Options,
@@ -131,8 +139,8 @@ pub(super) struct Talk {
     typed: Option<Timestamp>,
     /// When the deadline of the question on the screen is put off next, and how often; `None` where it has none.
     extension: Option<(Timestamp, Duration)>,
-    /// The question that was settled while it was on the screen, and when: a line may still be typed for it.
-    passed: Option<(Asked, Timestamp)>,
+    /// The question that was settled while it was on the screen: a line may still be typed for it.
+    passed: Option<Passed>,
     /// The session's trust level, once it is known.
     trust: Option<TrustLevel>,
     /// What was refused since nobody could be asked.
@@ -306,7 +314,9 @@ impl Talk {
     pub(super) fn interrupted(&mut self) -> Vec<Action> {
         self.interrupts += 1;
         let is_on_the_way = self.looking.is_some() || self.starting.is_some() || self.way.is_some();
-        if self.interrupts > 1 || is_on_the_way {
+        // Of a chat for one answer, which is not asked for yet.
+        let is_unasked = self.options.prompt.is_some() && self.busy.is_none();
+        if self.interrupts > 1 || is_on_the_way || is_unasked {
             return vec![Action::Quit(End::Badly)];
         }
         if self.busy.is_none() {

@@ -211,11 +211,10 @@ impl Terminal {
                     self.settling = None;
                     match &mut self.editor {
                         None => self.keyboard.forget(Duration::ZERO),
-                        Some(editor) => {
-                            if let Some(text) = editor.settle(SETTLING)? {
-                                put_first(&mut actions, self.talk.dropped(&text));
-                            }
-                        }
+                        Some(editor) => match editor.settle(SETTLING)? {
+                            Some(text) => put_first(&mut actions, self.talk.dropped(&text)),
+                            None => self.talk.nothing_was_typed(),
+                        },
                     }
                 }
                 Action::Wait(time) => self.waits_until = Some(Instant::now() + time),

@@ -320,3 +320,49 @@ async fn a_signal_ends_its_own_daemon_before_it_ends_itself() {
         }
     }
 }
+
+/// Nobody starts it again, so there is nothing to wait for.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn where_its_own_daemon_dies_it_ends_and_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let config = home.path().join("config.toml");
+    let script = home.path().join("endless.yaml");
+    std::fs::write(&script, ENDLESS).unwrap();
+    let provider = format!(
+        "[providers.a]\nkind = 'scripted'\nscript = '{}'\n",
+        script.display()
+    );
+    std::fs::write(&config, provider).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
+        .args(["run", "--json", "--config"])
+        .arg(&config)
+        .arg("--project-root")
+        .arg(home.path())
+        .arg("hi")
+        .env_clear()
+        .env("HOME", home.path())
+        .env("XDG_RUNTIME_DIR", home.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut said = [0; 1];
+    let first = child.stdout.as_mut().unwrap().read(&mut said);
+    let first = tokio::time::timeout(DEADLINE, first).await;
+    assert_eq!(first.expect("nothing was said").unwrap(), 1);
+    let daemon = daemon_of(child.id().unwrap()).expect("it has a daemon");
+    let mut kill = Command::new("/bin/kill");
+    kill.args(["-s", "KILL", &daemon.to_string()]);
+    assert!(kill.status().await.unwrap().success());
+    let ended = tokio::time::timeout(DEADLINE, child.wait_with_output()).await;
+    let ended = ended.expect("it did not end").unwrap();
+    let aside = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{aside}");
+    assert!(
+        aside.contains("the daemon of this chat ended: signal: 9"),
+        "{aside}"
+    );
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{Action, Talk, Typing};
+use super::{Action, Passed, Talk, Typing};
 use crate::plain_text::exposed_line;
 use crate::plain_text::question::{self, Asked, Reply};
 use crate::plain_text::style::Style;
@@ -132,7 +132,11 @@ impl Talk {
         self.typing = Typing::Message;
         // After a cancel of their own people type something new.
         let is_late = self.options.attended && resolved.outcome != Outcome::Cancelled;
-        self.passed = is_late.then(|| (asked.clone(), self.now));
+        self.passed = is_late.then(|| Passed {
+            asked: asked.clone(),
+            settled: self.now,
+            was_typed_for: true,
+        });
         self.actions.push(Action::Forget);
         if matches!(resolved.outcome, Outcome::Approved | Outcome::Denied) {
             self.say(Style::Yellow, format!("{asked}: answered elsewhere"));
@@ -161,9 +165,20 @@ impl Talk {
         if line.trim().is_empty() {
             return None;
         }
-        let (asked, settled) = self.passed.take()?;
+        let Passed {
+            asked,
+            settled,
+            was_typed_for,
+        } = self.passed.take()?;
         let is_soon = self.now.duration_since(settled).unsigned_abs() < LATE;
-        (is_soon || Reply::read(line) != Reply::Unclear).then_some(asked)
+        (was_typed_for && is_soon || Reply::read(line) != Reply::Unclear).then_some(asked)
+    }
+
+    /// Takes note that nothing had been typed for the question that was settled: the next line was begun after it.
+    pub(in crate::chat) fn nothing_was_typed(&mut self) {
+        if let Some(passed) = &mut self.passed {
+            passed.was_typed_for = false;
+        }
     }
 
     /// Says that a line is dropped that was for a question which is settled.

@@ -349,6 +349,18 @@ fn ctrl_c_cancels_and_twice_quits() {
     story.note(&actions);
     story.check(&["quit false"]);
 
+    // Before the daemon was there to be asked.
+    let mut story = Story {
+        talk: Talk::new(Options {
+            prompt: Some("hi".to_owned()),
+            ..Options::default()
+        }),
+        did: Vec::new(),
+    };
+    let actions = story.talk.interrupted();
+    story.note(&actions);
+    story.check(&["quit false"]);
+
     let mut story = Story::conversation();
     story.did.clear();
     let actions = story.talk.interrupted();
