@@ -153,9 +153,13 @@ def test_a_daemon_that_runs_is_connected_to(place: Path) -> None:
                 assert [event async for event in other.ask("hello")][-1].type == "chat:stream-end"
             async with Outrigger.connect(f"{url}?session={other.session_id}", token) as again:
                 assert again.session_id == other.session_id
-            with pytest.raises(OutriggerError, match="401"):
-                async with Outrigger.connect(url, "wrong"):
-                    pass
+            for address, secret, expected in [
+                (url, "wrong", "HTTP 401: the token is missing or wrong"),
+                (f"{url}?projct=/x", token, "HTTP 400: .*did you mean `project`"),
+            ]:
+                with pytest.raises(OutriggerError, match=expected):
+                    async with Outrigger.connect(address, secret):
+                        pass
         with pytest.raises(OutriggerError, match="no connection to"):
             async with Outrigger.connect(url, token):
                 pass

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from ._errors import OutriggerError, RequestError
 from ._events import Event, StreamEnd, ToolConfirm, event_of
@@ -84,7 +84,7 @@ class Outrigger:
                 # No proxy: the daemon is on this machine.
                 socket = await connect(url, additional_headers=headers, max_size=MOST_BYTES, proxy=None)
             except (OSError, InvalidHandshake) as error:
-                raise OutriggerError(f"no connection to {url}: {error}") from error
+                raise OutriggerError(f"no connection to {url}: {_why_not(error)}") from error
             daemon = cls(socket, process)
             reader = asyncio.create_task(daemon._read())
             try:
@@ -210,3 +210,14 @@ class Outrigger:
             answer.set_exception(RequestError(str(event.payload.get("code")), str(event.payload.get("message"))))
         else:
             answer.set_result(event.payload)
+
+
+def _why_not(error: OSError | InvalidHandshake) -> str:
+    """Why there is no connection: in the daemon's own words, where it has any."""
+    if isinstance(error, InvalidStatus):
+        try:
+            said = json.loads(error.response.body or b"")
+            return f"HTTP {error.response.status_code}: {said['message']}"
+        except (ValueError, KeyError, TypeError):
+            pass  # Another server's answer.
+    return str(error)
