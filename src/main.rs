@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use outrigger::arguments::{
     AcpArguments, Arguments, Command, ConfigCommand, ReadyForm, RequiredSandbox, ServeArguments,
@@ -27,6 +28,10 @@ use tokio_util::sync::CancellationToken;
 /// 200,000 a second. With two, each delta's way from task to task woke the other thread, which cost more than it
 /// brought: `benches/README.md` has the figures.
 const WORKERS: usize = 1;
+
+/// How long tasks that are left may take to be dropped, with the programs and folders that they have. What still blocks a thread,
+/// a walk through a large tree, is not waited for longer.
+const LAST_DROPS: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
     // Before anything else: the helper must be single-threaded and owns no more than the standard descriptors.
@@ -229,8 +234,7 @@ fn run(
         .build()
         .map_err(|error| Fatal::failed(format!("no runtime: {error}")))?;
     let ended = runtime.block_on(daemon);
-    // What still blocks a thread, a walk through a large tree, is not waited for.
-    runtime.shutdown_background();
+    runtime.shutdown_timeout(LAST_DROPS);
     ended
 }
 
