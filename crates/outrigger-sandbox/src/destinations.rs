@@ -75,21 +75,23 @@ impl Destinations {
             },
         };
         let mut targets = Vec::new();
-        let mut why_not = String::new();
+        let mut why_not = None;
         for to in found {
             let ip = to.ip();
-            if !is_elsewhere(to) {
-                why_not = format!("it leads to {ip}, where no command connects to");
-            } else if !is_public(ip) && !may_be_private.have(ip) {
-                why_not = format!(
-                    "it leads to {ip}, an address of a private network, which `tools.bash.hosts` does not list"
-                );
-            } else {
-                targets.push(to);
-            }
+            let why = match () {
+                () if !is_elsewhere(to) => "to which no command connects",
+                () if !is_public(ip) && !may_be_private.have(ip) => {
+                    "an address of a private network, which `tools.bash.hosts` does not list"
+                }
+                () => {
+                    targets.push(to);
+                    continue;
+                }
+            };
+            why_not.get_or_insert_with(|| format!("it leads to {ip}, {why}"));
         }
         if targets.is_empty() {
-            allowed.say(why_not);
+            allowed.say(why_not.unwrap_or_else(|| "it has no address".to_owned()));
             return Err(Errno::ACCESS.into());
         }
         Ok(targets)
@@ -293,7 +295,7 @@ mod tests {
                 let why = question.no_address.await.ok();
                 match host.as_str() {
                     NO_HOST => assert!(why.is_some()),
-                    "localhost" => assert!(why.unwrap().contains("where no command connects to")),
+                    "localhost" => assert!(why.unwrap().contains("to which no command connects")),
                     _ => assert_eq!(why, None, "{host}"),
                 }
             }

@@ -48,7 +48,7 @@ pub struct BashConfig {
     #[serde(deserialize_with = "word")]
     pub git: GitPolicy,
     /// Whether commands that may change files run side by side, and beside what else changes files. Where not, they run
-    /// one after the other, in all conversations of a project; what only reads never waits, and one in the background runs beside all
+    /// one after the other, in all conversations of a project; what only reads waits for writes of its own turn alone, and one in the background runs beside all
     /// others. The tools of `[tools.custom]` are as commands are. Calls of `git` that change something always exclude each other.
     pub parallel: bool,
     /// Most of what is in memory where the sandbox is `full`: `/dev/shm` of a command, and as much again each for the

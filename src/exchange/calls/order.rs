@@ -131,13 +131,15 @@ impl Place {
     }
 
     async fn until_none(&self, holds_up: impl Fn(&State) -> bool) {
-        for call in self.calls.iter().take(self.number) {
-            loop {
-                // Made before the look, so that nothing between the two is missed.
-                let changed = call.changed.notified();
-                if !holds_up(&call.state.lock()) {
-                    break;
-                }
+        // From the first one again after each: the user may have changed what an earlier one concerns.
+        let earlier = || {
+            let mut calls = self.calls.iter().take(self.number);
+            calls.find(|call| holds_up(&call.state.lock()))
+        };
+        while let Some(call) = earlier() {
+            // Made before the second look, so that nothing between the two is missed.
+            let changed = call.changed.notified();
+            if holds_up(&call.state.lock()) {
                 changed.await;
             }
         }
@@ -276,6 +278,21 @@ mod tests {
         assert!(second.first_to_queue(&[]).now_or_never().is_some());
         first.claim(&[]);
         assert!(second.first_to_queue(&reads("a")).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn it_waits_for_one_that_concerned_other_files_before() {
+        let [first, second, third] = places();
+        first.claim(&writes("b"));
+        second.claim(&writes("a"));
+        let [wanted] = [reads("a")];
+        let mut waits = std::pin::pin!(third.first_to_queue(&wanted));
+        assert!(waits.as_mut().now_or_never().is_none());
+        first.claim(&writes("a"));
+        drop(second);
+        assert!(waits.as_mut().now_or_never().is_none());
+        drop(first);
+        assert!(waits.now_or_never().is_some());
     }
 
     #[tokio::test]

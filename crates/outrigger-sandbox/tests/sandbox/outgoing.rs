@@ -362,9 +362,9 @@ async fn hosts_by_name(user_ids: Option<IdRange>) {
     let why_not = why_not.lock().unwrap();
     for expected in [
         "10-0-0-7.example: it leads to 10.0.0.7, an address of a private network",
-        "127-0-0-1.example: it leads to 127.0.0.1, where no command connects to",
-        "169-254-169-254.example: it leads to 169.254.169.254, where no",
-        "rebound.example: it leads to 127.0.0.1, where no",
+        "127-0-0-1.example: it leads to 127.0.0.1, to which no command connects",
+        "169-254-169-254.example: it leads to 169.254.169.254, to which no",
+        "rebound.example: it leads to 127.0.0.1, to which no",
     ] {
         assert!(
             why_not.iter().any(|it| it.starts_with(expected)),
