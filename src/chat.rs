@@ -16,14 +16,12 @@ mod terminal;
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
-use std::pin::pin;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use secrecy::SecretString;
 use serde_json::{Map, Value};
-use tokio::time::timeout;
+use tokio::sync::watch;
 
 use crate::arguments::{ChatArguments, ClientArguments, RunArguments};
 use crate::json_schema::ObjectSchema;
@@ -34,6 +32,7 @@ use address::Address;
 use daemon::{Failure, Starting};
 use ends::Ends;
 use line_editor::LineEditor;
+use socket::EndOfDaemon;
 use talk::{End, Options, Wanted};
 use terminal::Screens;
 
@@ -42,10 +41,6 @@ const TOKEN_VARIABLE: &str = "OUTRIGGER_TOKEN";
 
 /// The longest prompt of `outrigger run`, in bytes.
 const MAX_PROMPT: u64 = 4 * 1024 * 1024;
-
-/// How long a chat whose daemon has ended may take to say what came of it, before it is given up: what the daemon sent last is
-/// read meanwhile.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Chats, or asks one thing and ends.
 ///
@@ -188,7 +183,7 @@ async fn with_daemon(
             exit: exit::CONFIGURATION,
         })?;
         return tokio::select! {
-            outcome = talk(address, options, screens) => Ok(outcome?),
+            outcome = talk((address, watch::channel(None).1), options, screens) => Ok(outcome?),
             code = ends.asked() => Ok(code),
         };
     }
@@ -224,14 +219,17 @@ async fn with_daemon(
             complain(&format!("warning: {}", exposed_line(warning)));
         }
     }
-    let mut talking = pin!(talk(daemon.address.clone(), options, screens));
+    let (tell, end) = watch::channel(None);
+    let talking = talk((daemon.address.clone(), end), options, screens);
+    // The chat ends by it, once it has read what the daemon said last.
+    let watching = async {
+        tell.send_replace(Some(daemon.ended().await));
+        std::future::pending().await
+    };
     let outcome = tokio::select! {
-        outcome = &mut talking => outcome,
+        outcome = talking => outcome,
         code = ends.asked() => Ok(code),
-        ended = daemon.ended() => match timeout(LAST_WORDS, talking).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(ended),
-        },
+        outcome = watching => outcome,
     };
     let outcome = outcome.map_err(|problem| daemon::with_log(problem, &daemon.log));
     let ended = tokio::select! {
@@ -252,8 +250,12 @@ async fn with_daemon(
     Ok(outcome?)
 }
 
-async fn talk(address: Address, options: Options, screens: Screens) -> Result<u8, String> {
-    let link = socket::connect(address, screens.wants_frames()).await?;
+async fn talk(
+    (address, end): (Address, EndOfDaemon),
+    options: Options,
+    screens: Screens,
+) -> Result<u8, String> {
+    let link = socket::connect(address, end, screens.wants_frames()).await?;
     Ok(match terminal::chat(options, link, screens).await? {
         End::Well => exit::OK,
         End::Badly => exit::FAILED,
@@ -286,9 +288,8 @@ fn configure(arguments: &ClientArguments) -> Option<Configure> {
 /// The project's folder as a daemon elsewhere is told it.
 fn project(arguments: &ClientArguments) -> Option<String> {
     let root = arguments.config.project_root.as_deref()?;
-    // The working directory is no part of what is said. The daemon may be on another machine, where it is a folder.
-    let root = root
-        .canonicalize()
+    // Neither the working directory nor `..` is part of what is said. The daemon may be on another machine, where it is a folder.
+    let root = crate::sandbox::canonicalize(root)
         .or_else(|_| std::path::absolute(root))
         .ok()?;
     Some(root.to_string_lossy().into_owned())

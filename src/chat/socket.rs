@@ -9,7 +9,7 @@ use futures::{SinkExt as _, StreamExt as _};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
 use tokio_tungstenite::tungstenite::http::StatusCode;
@@ -74,13 +74,21 @@ pub(super) struct Link {
     pub(super) outgoing: mpsc::Sender<Outgoing>,
 }
 
+/// How the daemon has ended, where that is known: then nobody connects to it again.
+pub(super) type EndOfDaemon = watch::Receiver<Option<String>>;
+
 /// Connects, and starts the task that keeps the connection. It passes on the text of each frame, too, where `with_text`.
-pub(super) async fn connect(address: Address, with_text: bool) -> Result<Link, String> {
+pub(super) async fn connect(
+    address: Address,
+    end: EndOfDaemon,
+    with_text: bool,
+) -> Result<Link, String> {
     let socket = open(&address, "").await.map_err(|refused| refused.text)?;
     let (arrived, arrivals) = mpsc::channel(WAITING);
     let (outgoing, to_send) = mpsc::channel(WAITING);
     let line = Line {
         address,
+        end,
         session: None,
         after: 0,
         grace: Duration::ZERO,
@@ -164,6 +172,7 @@ fn explained(error: &Error, has_token: bool) -> (String, bool) {
 /// A connection that is kept.
 struct Line {
     address: Address,
+    end: EndOfDaemon,
     session: Option<SessionId>,
     /// The highest number of a frame that was passed on.
     after: u64,
@@ -208,7 +217,19 @@ impl Line {
                 End::Dropped(why) => why,
             };
             self.tell(Arrival::Lost(why)).await;
-            socket = match self.again().await {
+            let mut end = self.end.clone();
+            let ended = async {
+                // Of a daemon of somebody else's nobody knows.
+                if end.wait_for(Option::is_some).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                end.borrow().clone().unwrap_or_default()
+            };
+            let again = tokio::select! {
+                again = self.again() => again,
+                how = ended => Err(how),
+            };
+            socket = match again {
                 Ok(socket) => socket,
                 Err(why) => return self.tell(Arrival::Over(why)).await,
             };
