@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 /// Below the home; no entry may hold credentials.
-const CANDIDATES: [&str; 19] = [
+const CANDIDATES: [&str; 18] = [
     ".asdf",
     ".bun/bin",
     ".cargo/bin",
@@ -15,7 +15,6 @@ const CANDIDATES: [&str; 19] = [
     ".deno/bin",
     ".local/bin",
     ".local/lib",
-    ".local/share/fnm",
     ".local/share/mise/installs",
     ".local/share/uv/python",
     ".nvm",

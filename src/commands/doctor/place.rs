@@ -50,18 +50,7 @@ pub(super) fn project(machine: &Machine) -> Vec<Finding> {
         )
         .advise("set project.central to a folder that this user may write"),
     };
-    let is_confined = machine.loaded.config.tools.bash.sandbox != SandboxPolicy::Off;
-    let above = repository_above(&project.root).filter(|_| is_confined);
-    let above = above.map(|above| {
-        let text = format!(
-            "it is a folder of the repository {}, which git does not find from there",
-            shown(&above)
-        );
-        Finding::new("project", State::Warning, text).advise(
-            "commands reach the project alone; for git, take the repository's folder as the project (--project-root)",
-        )
-    });
-    [root].into_iter().chain(above).chain([central]).collect()
+    vec![root, central]
 }
 
 /// What confines commands here, and layer by layer why it is not more.
@@ -129,7 +118,19 @@ fn without_effect(machine: &Machine, report: &SandboxReport) -> Vec<Finding> {
     let useless = bash.without_effect(report.mode).into_iter().map(|text| {
         found(text).advise("the lines above say what is missing for mode full; or remove it")
     });
-    useless.chain(proxy).collect()
+    let project = machine.loaded.config.project.own.as_ref().ok();
+    let confined = project.filter(|_| report.mode >= Mode::Fallback);
+    let above = confined.and_then(|project| repository_above(&project.root));
+    let above = above.map(|above| {
+        let text = format!(
+            "the project is a folder of the repository {}, which git does not find from there",
+            shown(&above)
+        );
+        found(text).advise(
+            "commands reach the project alone; for git, take the repository's folder as the project (--project-root)",
+        )
+    });
+    useless.chain(proxy).chain(above).collect()
 }
 
 /// What confines commands, in all.

@@ -94,9 +94,13 @@ impl Exec {
 
 /// Returns the repository that a folder lies in and is not itself. Does file I/O.
 pub(crate) fn repository_above(project: &Path) -> Option<PathBuf> {
-    let has_one = |folder: &&Path| folder.join(".git").exists();
-    let above = project.ancestors().skip(1).find(has_one)?;
-    (!project.join(".git").exists()).then(|| above.to_owned())
+    // A placeholder is an empty folder.
+    let is_one = |folder: &Path| {
+        let dot = folder.join(".git");
+        dot.is_file() || dot.join("HEAD").exists()
+    };
+    let above = project.ancestors().skip(1).find(|it| is_one(it))?;
+    (!is_one(project)).then(|| above.to_owned())
 }
 
 /// Whether git says in this line that it may not write. `git stash` names no file.

@@ -23,6 +23,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// The mode of a directory of ours: one of a user's own that is empty looks different.
 const DIRECTORY_MODE: u32 = 0o1555;
 
+/// What of a mode says so. A folder whose group is handed on hands that on, too.
+const MODE_BITS: u32 = 0o7777 & !libc::S_ISGID;
+
 #[derive(Default)]
 pub(super) struct Placeholders(Vec<(Place, File)>);
 
@@ -125,7 +128,7 @@ impl Place {
         let kind = FileType::from_raw_mode(found.st_mode);
         let mut file = File::from(opened);
         let is_ours = match self.kind.content() {
-            None => kind == FileType::Directory && found.st_mode & 0o7777 == DIRECTORY_MODE,
+            None => kind == FileType::Directory && found.st_mode & MODE_BITS == DIRECTORY_MODE,
             Some(content) => {
                 let mut read = Vec::new();
                 kind == FileType::RegularFile

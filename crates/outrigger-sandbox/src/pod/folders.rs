@@ -96,7 +96,7 @@ impl Folders {
 
     /// Makes those of commands anew where a command removed them. Does file I/O.
     ///
-    /// Not what a command put in the place of one: it has that, and what comes of it.
+    /// Not where a command put something else in the place of one, or removed what is around them: it has what comes of that.
     pub(super) fn remake(place: &Path) {
         let mut private = DirBuilder::new();
         private.mode(0o700);

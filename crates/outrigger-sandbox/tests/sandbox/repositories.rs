@@ -2,6 +2,7 @@
 //! changed, elsewhere because it is restored.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -135,11 +136,17 @@ async fn hooks_in_the_work_tree_of_a_nested_repository_are_read_only() {
 async fn where_there_is_no_repository_a_command_makes_none() {
     let world = World::new();
     let project = world.project();
+    // What is made in it has this bit, too.
+    fs::set_permissions(&project, fs::Permissions::from_mode(0o2755)).unwrap();
     let sandbox = world.sandbox(Mode::Full);
     let plant = "git init -q; git config core.fsmonitor evil; mkdir -p .git/hooks; mv .git x; rmdir .git; echo ready; cat go";
     let mut first = start(&world, &sandbox, &format!("{plant}; sleep 600")).await;
     let mut second = start(&world, &sandbox, &format!("{plant}; sleep 600")).await;
-    assert_eq!(fs::read_dir(project.join(".git")).unwrap().count(), 0);
+    // Empty folders, which git takes into no commit of a repository further up.
+    for name in [".git", "HEAD"] {
+        let entries = fs::read_dir(project.join(name)).unwrap();
+        assert_eq!(entries.count(), 0, "{name}");
+    }
     first.kill();
     first.wait().await;
     assert!(project.join(".git").exists(), "the second one still runs");
@@ -150,8 +157,8 @@ async fn where_there_is_no_repository_a_command_makes_none() {
     assert!(project.join(".git/config").exists());
     fs::remove_dir_all(project.join(".git")).unwrap();
     run(&sandbox, &world.bash(plant)).await;
-    eventually("the end of the placeholder", || {
-        !project.join(".git").exists()
+    eventually("the end of the placeholders", || {
+        !project.join(".git").exists() && !project.join("HEAD").exists()
     });
     // The git tool may.
     let mut command = world.bash("git init -q --template=");
