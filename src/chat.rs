@@ -15,7 +15,7 @@ mod talk;
 mod terminal;
 
 use std::io::{IsTerminal as _, Read as _};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 use jiff::Timestamp;
@@ -288,11 +288,15 @@ fn configure(arguments: &ClientArguments) -> Option<Configure> {
 /// The project's folder as a daemon elsewhere is told it.
 fn project(arguments: &ClientArguments) -> Option<String> {
     let root = arguments.config.project_root.as_deref()?;
-    // Neither the working directory nor `..` is part of what is said. The daemon may be on another machine, where it is a folder.
-    let root = crate::sandbox::canonicalize(root)
-        .or_else(|_| std::path::absolute(root))
-        .ok()?;
-    Some(root.to_string_lossy().into_owned())
+    // Neither the working directory nor `..` is part of what is said. No link is followed: the daemon may be on another machine.
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(root).ok()?.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    Some(plain.to_string_lossy().into_owned())
 }
 
 /// Where the daemon is that `--url` names. A token in a file that was named counts more than the address's own, and that
