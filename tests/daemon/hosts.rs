@@ -19,7 +19,7 @@ fn connect(host: &str, port: u16) -> Turn {
 pub(super) fn is_full(client: &Client) -> bool {
     let is_full = client.seen[0]["payload"]["sandbox"]["mode"] == "full";
     if !is_full {
-        println!("*** SKIPPED: hosts that are asked for: the sandbox is not full here ***");
+        println!("*** SKIPPED: the sandbox is not full here ***");
     }
     is_full
 }

@@ -445,33 +445,42 @@ async fn calls_of_a_turn_that_concern_the_same_file_come_in_their_order() {
 async fn what_reads_comes_after_what_the_turn_wrote_before_it_and_before_what_it_writes_later() {
     let turns = vec![
         Turn::calls(&[
-            bash("sleep 0.2; echo first > a"),
+            bash("cat gate > a"),
             read("a"),
             ("file_search", json!({"pattern": "first"})),
             bash("cat a"),
-            bash("echo second > a"),
-            read("a"),
         ]),
-        Turn::calls(&[
-            bash("sleep 0.2; cat a"),
-            ("file_write", json!({"path": "a", "content": "third"})),
-            bash("cat a"),
-        ]),
+        Turn::calls(&[bash("cat gate a"), write("a"), bash("cat a")]),
     ];
     let (daemon, mut client, _provider) = autonomous(turns, json!({})).await;
-    daemon.file("a", "nothing");
+    daemon.file("a", "old");
+    let gate = daemon.project().join("gate");
+    let made = std::process::Command::new("mkfifo").arg(&gate).status();
+    assert!(made.unwrap().success());
     say_in(&mut client, "a").await;
-    until_ends(&mut client, 1).await;
-    for (id, expected) in [
-        ("t2", "first"),
-        ("t3", "first"),
-        ("t4", "first"),
-        ("t6", "second"),
-        ("t7", "second"),
-        ("t9", "third"),
+    for (waiting, through, expected) in [
+        (
+            &["t2", "t3", "t4"][..],
+            "first",
+            &[("t2", "first"), ("t3", "first"), ("t4", "first")][..],
+        ),
+        (
+            &["t6", "t7"],
+            "second ",
+            &[("t5", "second first"), ("t7", "new")],
+        ),
     ] {
-        let result = result(&client, id).unwrap();
-        let said = result["result"].as_str().unwrap();
-        assert!(said.contains(expected), "{id}: {result}");
+        until(&mut client, |client| {
+            waiting.iter().all(|id| queued(client, id).is_some())
+        })
+        .await;
+        // It opens once the call reads it.
+        tokio::fs::write(&gate, through).await.unwrap();
+        for (id, expected) in expected {
+            until(&mut client, |client| result(client, id).is_some()).await;
+            let result = result(&client, id).unwrap();
+            let said = result["result"].as_str().unwrap();
+            assert!(said.contains(expected), "{id}: {result}");
+        }
     }
 }

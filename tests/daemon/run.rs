@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use super::approval::bash;
 use super::hosts;
@@ -250,20 +250,61 @@ fn daemon_of(parent: u32) -> Option<u32> {
     entries.find_map(|entry| entry.file_name().to_str()?.parse().ok().filter(is_child))
 }
 
+/// Starts a program with an endless daemon of its own, by a line of the shell that ends with it; returns it, and its daemon, once
+/// something was said.
 #[cfg(target_os = "linux")]
-#[tokio::test]
-async fn a_signal_ends_its_own_daemon_before_it_ends_itself() {
-    let home = tempfile::tempdir().unwrap();
-    let config = home.path().join("config.toml");
-    std::fs::write(home.path().join("endless.yaml"), ENDLESS).unwrap();
-    let script = home.path().join("endless.yaml");
+async fn with_endless_daemon(home: &Path, before: &str, command: &[&str]) -> (Child, u32) {
+    let [config, script] = ["config.toml", "endless.yaml"].map(|name| home.join(name));
+    std::fs::write(&script, ENDLESS).unwrap();
     let provider = format!(
         "[providers.a]\nkind = 'scripted'\nscript = '{}'\n",
         script.display()
     );
     std::fs::write(&config, provider).unwrap();
-    let [config, project] = [config.as_path(), home.path()].map(|it| it.to_str().unwrap());
-    let arguments = ["--config", config, "--project-root", project];
+    let mut child = Command::new("/bin/sh")
+        .arg("-c")
+        .arg(format!("{before}exec \"$0\" \"$@\""))
+        .arg(env!("CARGO_BIN_EXE_outrigger"))
+        .args(command)
+        .arg("--config")
+        .arg(&config)
+        .arg("--project-root")
+        .arg(home)
+        .arg("hi")
+        .env_clear()
+        .env("HOME", home)
+        .env("XDG_RUNTIME_DIR", home)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut said = [0; 1];
+    // The first that is said comes from its daemon: this one talks to it.
+    let first = async {
+        match command {
+            ["chat"] => child.stderr.as_mut().unwrap().read(&mut said).await,
+            _ => child.stdout.as_mut().unwrap().read(&mut said).await,
+        }
+    };
+    let first = tokio::time::timeout(DEADLINE, first).await;
+    assert_eq!(first.expect("nothing was said").unwrap(), 1);
+    let daemon = daemon_of(child.id().unwrap()).expect("it has a daemon");
+    (child, daemon)
+}
+
+#[cfg(target_os = "linux")]
+async fn kill(process: u32, signal: &str) {
+    let mut kill = Command::new("/bin/kill");
+    kill.args(["-s", signal, &process.to_string()]);
+    assert!(kill.status().await.unwrap().success());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_signal_ends_its_own_daemon_before_it_ends_itself() {
+    let home = tempfile::tempdir().unwrap();
     for command in [&["run", "--json"][..], &["chat"]] {
         for (before, signals, code) in [
             ("", &["TERM"][..], Some(143)),
@@ -272,38 +313,9 @@ async fn a_signal_ends_its_own_daemon_before_it_ends_itself() {
             ("trap '' HUP; ", &["HUP", "TERM"], Some(143)),
             ("", &["KILL"], None),
         ] {
-            let mut child = Command::new("/bin/sh")
-                .arg("-c")
-                .arg(format!("{before}exec \"$0\" \"$@\""))
-                .arg(env!("CARGO_BIN_EXE_outrigger"))
-                .args(command)
-                .args(arguments)
-                .arg("hi")
-                .env_clear()
-                .env("HOME", home.path())
-                .env("XDG_RUNTIME_DIR", home.path())
-                .stdin(Stdio::null())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .kill_on_drop(true)
-                .spawn()
-                .unwrap();
-            let pid = child.id().unwrap();
-            let mut said = [0; 1];
-            // The first that is said comes from its daemon: this one talks to it.
-            let first = async {
-                match command {
-                    ["chat"] => child.stderr.as_mut().unwrap().read(&mut said).await,
-                    _ => child.stdout.as_mut().unwrap().read(&mut said).await,
-                }
-            };
-            let first = tokio::time::timeout(DEADLINE, first).await;
-            assert_eq!(first.expect("nothing was said").unwrap(), 1);
-            let daemon = daemon_of(pid).expect("it has a daemon");
+            let (mut child, daemon) = with_endless_daemon(home.path(), before, command).await;
             for signal in signals {
-                let mut kill = Command::new("/bin/kill");
-                kill.args(["-s", signal, &pid.to_string()]);
-                assert!(kill.status().await.unwrap().success());
+                kill(child.id().unwrap(), signal).await;
             }
             let status = tokio::time::timeout(DEADLINE, child.wait()).await;
             let status = status.expect("it did not end").unwrap();
@@ -326,37 +338,8 @@ async fn a_signal_ends_its_own_daemon_before_it_ends_itself() {
 #[tokio::test]
 async fn where_its_own_daemon_dies_it_ends_and_says_so() {
     let home = tempfile::tempdir().unwrap();
-    let config = home.path().join("config.toml");
-    let script = home.path().join("endless.yaml");
-    std::fs::write(&script, ENDLESS).unwrap();
-    let provider = format!(
-        "[providers.a]\nkind = 'scripted'\nscript = '{}'\n",
-        script.display()
-    );
-    std::fs::write(&config, provider).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
-        .args(["run", "--json", "--config"])
-        .arg(&config)
-        .arg("--project-root")
-        .arg(home.path())
-        .arg("hi")
-        .env_clear()
-        .env("HOME", home.path())
-        .env("XDG_RUNTIME_DIR", home.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut said = [0; 1];
-    let first = child.stdout.as_mut().unwrap().read(&mut said);
-    let first = tokio::time::timeout(DEADLINE, first).await;
-    assert_eq!(first.expect("nothing was said").unwrap(), 1);
-    let daemon = daemon_of(child.id().unwrap()).expect("it has a daemon");
-    let mut kill = Command::new("/bin/kill");
-    kill.args(["-s", "KILL", &daemon.to_string()]);
-    assert!(kill.status().await.unwrap().success());
+    let (child, daemon) = with_endless_daemon(home.path(), "", &["run", "--json"]).await;
+    kill(daemon, "KILL").await;
     let ended = tokio::time::timeout(DEADLINE, child.wait_with_output()).await;
     let ended = ended.expect("it did not end").unwrap();
     let aside = String::from_utf8_lossy(&ended.stderr);

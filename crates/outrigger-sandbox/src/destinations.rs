@@ -78,15 +78,13 @@ impl Destinations {
         let mut why_not = None;
         for to in found {
             let ip = to.ip();
-            let why = match () {
-                () if !is_elsewhere(to) => "to which no command connects",
-                () if !is_public(ip) && !may_be_private.have(ip) => {
-                    "an address of a private network, which `tools.bash.hosts` does not list"
-                }
-                () => {
-                    targets.push(to);
-                    continue;
-                }
+            let why = if !is_elsewhere(to) {
+                "to which no command connects"
+            } else if !is_public(ip) && !may_be_private.have(ip) {
+                "an address of a private network, which `tools.bash.hosts` does not list"
+            } else {
+                targets.push(to);
+                continue;
             };
             why_not.get_or_insert_with(|| format!("it leads to {ip}, {why}"));
         }

@@ -201,29 +201,6 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_queued_is_waited_for_where_no_lock_does_it() {
-        for (earlier, later, waits) in [
-            (writes("a"), writes("a"), false),
-            (writes("a"), reads("a"), false),
-            (any(), writes("a"), false),
-            (any(), any(), false),
-            (any(), reads("a"), true),
-            (any(), reads_any(), true),
-            (writes("a"), reads_any(), true),
-            (reads_any(), writes("a"), true),
-            (reads("a"), reads_any(), false),
-        ] {
-            let [first, second] = places();
-            first.claim(&earlier);
-            first.queued();
-            let expected = waits.then_some("t0 bash");
-            assert_eq!(second.earlier(&later), expected, "{earlier:?} {later:?}");
-            drop(first);
-            assert_eq!(second.earlier(&later), None);
-        }
-    }
-
-    #[test]
     fn a_call_asks_when_no_earlier_one_may() {
         let [first, second, third] = places();
         assert!(third.first_to_ask().now_or_never().is_none());
@@ -244,28 +221,35 @@ mod tests {
         assert_eq!(second.earlier(&any()), Some("t0 bash"));
     }
 
+    /// Until the earlier one queues, and until its end where no lock keeps the two apart.
     #[test]
     fn what_concerns_the_same_files_waits_and_nothing_else_does() {
-        for (earlier, later, waits) in [
-            (writes("a"), writes("a"), true),
-            (writes("a"), reads("a"), true),
-            (reads("a"), writes("a"), true),
-            (reads("a"), reads("a"), false),
-            (writes("a"), writes("b"), false),
-            (any(), writes("a"), true),
-            (any(), any(), true),
-            (any(), reads("a"), true),
-            (reads("a"), any(), true),
-            (reads_any(), any(), true),
-            (reads_any(), writes("a"), true),
-            (writes("a"), reads_any(), true),
-            (reads_any(), reads_any(), false),
-            (reads_any(), reads("a"), false),
+        for (earlier, later, waits_at_first, waits_for_the_end) in [
+            (writes("a"), writes("a"), true, false),
+            (writes("a"), reads("a"), true, false),
+            (reads("a"), writes("a"), true, false),
+            (reads("a"), reads("a"), false, false),
+            (writes("a"), writes("b"), false, false),
+            (any(), writes("a"), true, false),
+            (writes("a"), any(), true, false),
+            (any(), any(), true, false),
+            (any(), reads("a"), true, true),
+            (reads("a"), any(), true, true),
+            (any(), reads_any(), true, true),
+            (reads_any(), any(), true, true),
+            (reads_any(), writes("a"), true, true),
+            (writes("a"), reads_any(), true, true),
+            (reads_any(), reads_any(), false, false),
+            (reads_any(), reads("a"), false, false),
         ] {
             let [first, second] = places();
+            let expected = |waits: bool| waits.then_some("t0 bash");
             first.claim(&earlier);
-            let expected = waits.then_some("t0 bash");
-            assert_eq!(second.earlier(&later), expected, "{earlier:?} {later:?}");
+            let at_first = second.earlier(&later);
+            assert_eq!(at_first, expected(waits_at_first), "{earlier:?} {later:?}");
+            first.queued();
+            let then = second.earlier(&later);
+            assert_eq!(then, expected(waits_for_the_end), "{earlier:?} {later:?}");
             drop(first);
             assert_eq!(second.earlier(&later), None);
         }

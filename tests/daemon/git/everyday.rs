@@ -7,6 +7,7 @@ use tokio::process::Command;
 
 use super::remotes::Server;
 use super::{call, perform, plain_git};
+use crate::hosts;
 use crate::support::own_network::{self, OwnNetwork};
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider, eventually};
@@ -363,7 +364,7 @@ async fn a_repository_further_up_is_named() {
     let above = daemon.project().parent().unwrap().canonicalize().unwrap();
     plain_git(&above, &["init", "-q"]);
     let mut client = daemon.connect().await;
-    if client.seen[0]["payload"]["sandbox"]["mode"] == "none" {
+    if !hosts::is_full(&client) {
         return;
     }
     let result = call(&provider, &mut client, &["log"]).await;

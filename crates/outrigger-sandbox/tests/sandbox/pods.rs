@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use outrigger_sandbox::{Mode, Network, Ports};
+use rustix::fs::StatVfsMountFlags;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 
 use crate::support::{World, as_ordinary_user, eventually, finish, in_pod, is_empty, output, run};
@@ -26,13 +27,12 @@ async fn a_command_has_a_loopback_of_its_own_and_no_way_out() {
             "perl -MSocket=:all -e 'socket(my $s, {family}, {kind}, 0) or die \"socket $!\"; my (undef, @a) = getaddrinfo(\"{address}\", 0, {{flags => AI_NUMERICHOST}}); bind($s, $a[0]{{addr}}) or die \"bind $!\"; {kind} == SOCK_STREAM and (listen($s, 5) or die \"listen $!\"); socket(my $c, {family}, {kind}, 0); connect($c, getsockname($s)) or die \"connect $!\"; print \"done\"'"
         )
     };
-    // Where this process's own view of the system may be written to: not in every container.
     let low = |address: &str, port: u16| {
         format!(
             "perl -MIO::Socket::IP -e 'IO::Socket::IP->new(Listen => 1, LocalHost => \"{address}\", LocalPort => {port}) or die $!; print \"done\"'"
         )
     };
-    for (line, expected) in [
+    let mut cases = vec![
         (listen("PF_INET", "127.0.0.1", "SOCK_STREAM"), "done"),
         (listen("PF_INET", "127.0.0.1", "SOCK_DGRAM"), "done"),
         (listen("PF_INET6", "::1", "SOCK_STREAM"), "done"),
@@ -41,8 +41,6 @@ async fn a_command_has_a_loopback_of_its_own_and_no_way_out() {
             "getent ahosts localhost | grep -q STREAM && echo found".to_owned(),
             "found\n",
         ),
-        (low("127.0.0.1", 80), "done"),
-        (low("::1", 443), "done"),
         (connect("127.0.0.1", port), "Connection refused"),
         (connect("192.0.2.1", 80), "Network is unreachable"),
         (connect("169.254.169.254", 80), "Network is unreachable"),
@@ -67,7 +65,13 @@ async fn a_command_has_a_loopback_of_its_own_and_no_way_out() {
             "perl -MSocket -e 'socket(my $s, 16, SOCK_RAW, 12) or print $!'".to_owned(),
             "Operation not permitted",
         ),
-    ] {
+    ];
+    let system = rustix::fs::statvfs("/proc/sys").unwrap();
+    match system.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        true => eprintln!("*** SKIPPED: ports below 1024: /proc/sys cannot be written here ***"),
+        false => cases.extend([(low("127.0.0.1", 80), "done"), (low("::1", 443), "done")]),
+    }
+    for (line, expected) in cases {
         assert_eq!(
             output(&sandbox, &world.bash(&line)).await,
             expected,
