@@ -10,6 +10,7 @@ use crate::exchange::executions::NoOutput;
 use crate::protocol::command;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer};
+use crate::tool::background::NotExposed;
 
 impl Session {
     pub(super) fn tools(&self, wanted: &command::ToolList) -> Result<Event, SessionError> {
@@ -74,8 +75,8 @@ impl Session {
                 message,
             ));
         };
-        let found =
-            found.map_err(|problem| invalid(format!("tool:expose: field `port`: {problem}")))?;
+        let unavailable = |problem| invalid(format!("tool:expose: field `port`: {problem}"));
+        let found = found.map_err(unavailable)?;
         let url = match close {
             true => {
                 found.close();
@@ -85,7 +86,12 @@ impl Session {
                 // A command must not become the server that somebody's prompts or searches go to.
                 let reserved = self.daemon.services.config().local_ports();
                 let url = found.expose(&reserved).await;
-                let failed = |problem| SessionError::new(SessionCode::Internal, problem);
+                let failed = |problem| match problem {
+                    NotExposed::Unavailable(problem) => unavailable(problem),
+                    NotExposed::System(problem) => {
+                        SessionError::new(SessionCode::Internal, problem)
+                    }
+                };
                 Some(url.map_err(failed)?)
             }
         };

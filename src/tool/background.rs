@@ -25,7 +25,7 @@ use crate::sandbox::spill::{Gone, Range};
 use crate::sandbox::{Exit, Pod, RefusedPorts};
 use crate::terminal_text::shown;
 use ports::Exposed;
-pub use ports::OpenPort;
+pub use ports::{NotExposed, OpenPort};
 use unconnected::Connections;
 pub(super) use unconnected::Unconnected;
 

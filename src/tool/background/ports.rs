@@ -33,21 +33,34 @@ pub struct OpenPort {
     pub(super) port: u16,
 }
 
+/// Why nothing leads to a port.
+#[derive(Debug)]
+pub enum NotExposed {
+    /// It cannot be asked for now: the command has ended or stopped listening, or has too many ports exposed.
+    Unavailable(String),
+    /// The system gave no port of the machine's loopback.
+    System(String),
+}
+
 impl OpenPort {
     /// Has the machine's loopback lead to it, until the command ends or [`close`](Self::close) is called; returns the URL. The
-    /// error says why not. The port has another number there if its own is taken or among `reserved`.
-    pub async fn expose(&self, reserved: &BTreeSet<u16>) -> Result<String, String> {
+    /// port has another number there if its own is taken or among `reserved`.
+    ///
+    /// # Errors
+    /// [`NotExposed`], with a text for the user.
+    pub async fn expose(&self, reserved: &BTreeSet<u16>) -> Result<String, NotExposed> {
         if let Some(url) = self.job.url(self.port) {
             return Ok(url);
         }
         let failed = |error: io::Error| {
-            format!(
-                "no port of 127.0.0.1 can lead to port {}: {error}",
-                self.port
-            )
+            let port = self.port;
+            NotExposed::System(format!(
+                "no port of 127.0.0.1 can lead to port {port}: {error}"
+            ))
         };
         let exposed = Exposed::open(self.job.pod.clone(), self.port, reserved).await;
-        self.job.expose(self.port, exposed.map_err(failed)?)
+        let taken = self.job.expose(self.port, exposed.map_err(failed)?);
+        taken.map_err(NotExposed::Unavailable)
     }
 
     /// Has nothing lead to it any more.

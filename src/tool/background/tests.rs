@@ -203,14 +203,18 @@ async fn ports_that_come_and_go_are_known_up_to_a_bound_and_so_many_are_announce
         announced.0.load(Ordering::Relaxed),
         MAX_ANNOUNCED as u64 + 1
     );
-    let gone = exposed(2).await.unwrap_err();
+    let unavailable = |it| match it {
+        NotExposed::Unavailable(text) => text,
+        NotExposed::System(text) => panic!("{text}"),
+    };
+    let gone = unavailable(exposed(2).await.unwrap_err());
     assert!(gone.contains("not known to listen on port 2"), "{gone}");
     let last = |number: u16| 200 - number;
     let wanted = u16::try_from(MAX_EXPOSED).unwrap() - 1;
     for number in 0..wanted {
         exposed(last(number)).await.unwrap();
     }
-    let many = exposed(last(wanted)).await.unwrap_err();
+    let many = unavailable(exposed(last(wanted)).await.unwrap_err());
     assert!(many.contains("close one first"), "{many}");
     // What is exposed already has its URL still.
     exposed(1).await.unwrap();
