@@ -162,6 +162,16 @@ fn help(control: &Control, origin: Origin) -> ExitCode {
                 prepared.run(&order, &groups)
             }
             Work::Pod { overlays, outside } => Pod::make(control, overlays, *outside),
+            Work::BeginPod => {
+                Pod::begin(control)?;
+                let order = Order::receive(control)?;
+                let task = order.map(|order| order.task()).transpose()?;
+                match task.map(|task| task.work) {
+                    Some(Work::Pod { overlays, .. }) => Pod::add_overlays(control, &overlays),
+                    // There are none, or nobody needs the pod.
+                    _ => Ok(()),
+                }
+            }
             Work::Sockets { loopback, .. } => {
                 pod.map_or(Ok(()), |pod| pod.send_sockets(*loopback, control))
             }

@@ -12,6 +12,7 @@
 //! removes ([`Sandbox::sweep`](crate::Sandbox::sweep)).
 
 mod folders;
+mod made;
 
 use std::fs::{self, File};
 use std::io;
@@ -20,33 +21,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
-use tokio::io::Interest;
-use tokio::net::{TcpSocket, TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
-use tokio::time::timeout;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use self::folders::Folders;
 pub(crate) use self::folders::{RUNTIME, open};
+use self::made::{Answers, Made};
 use crate::layers::Step;
 use crate::outgoing::Gateway;
 use crate::policy::{
-    Cleanup, JoinedPod, Loopback, MAX_NOTICE_BYTES, Notice, Outside, Overlay, PodFolders, PodMade,
-    SOCKETS, SeenCache, Task, Work,
+    Cleanup, JoinedPod, Loopback, Outside, Overlay, PodFolders, SOCKETS, SeenCache, Task, Work,
 };
 use crate::process::SpawnError;
 use crate::process::supervised::helpers::{self, Given, Helpers};
 use crate::process::supervised::ready::Ready;
 use crate::quota::Quota;
-use crate::{Mode, POD_PREFIX, descriptors};
-
-/// How long making the namespaces may take: an overlay's folders may lie on a disk that hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::{Mode, POD_PREFIX};
 
 /// Most folders of earlier daemons that one start removes: each is held open until it is its turn.
 const MAX_SWEPT: usize = 256;
@@ -198,7 +193,7 @@ impl Pod {
             temporary,
             bytes,
             caches,
-            user: _,
+            ..
         } = &self.0.settings;
         let (place, bytes, caches) = (temporary.clone(), *bytes, caches.len());
         let make = || async move {
@@ -319,31 +314,15 @@ impl Namespaces {
             .iter()
             .map(|overlay| (overlay.lower.clone(), overlay.merged.clone()))
             .collect();
-        let task = Task::new(Work::Pod { overlays, outside }, Cleanup::default());
-        let (socket, _) = helpers.assign(&task, Given::default())?;
-        let (line, given) = answer(helpers, socket).await?;
-        let failed = || SpawnError::Helper(io::ErrorKind::UnexpectedEof.into());
-        let said: PodMade = serde_json::from_slice(&line).map_err(|_| failed())?;
-        let mut given = given.into_iter();
-        let [user, network] = [(); 2].map(|()| given.next());
-        let mounts = match said.mounts {
-            true => given.next(),
-            false => None,
-        };
-        let [names, relay] = [(); 2].map(|()| given.next());
-        let made = user.zip(network).zip(names.zip(relay));
-        let ((user, network), (names, relay)) = made.ok_or_else(failed)?;
-        let gateway = Gateway::new(names, relay, given.next()).map_err(SpawnError::Helper)?;
-        let caches = places
-            .into_iter()
-            .zip(said.overlays)
-            .map(|(cache, why_not)| seen(cache, &why_not));
+        let made = Made::by_helper(helpers, overlays, outside).await?;
+        let caches = places.into_iter().zip(made.why_not);
+        let caches = caches.map(|(cache, why_not)| seen(cache, &why_not));
         Ok(Self {
-            user,
-            network,
-            mounts,
+            user: made.user,
+            network: made.network,
+            mounts: made.mounts,
             caches: caches.collect(),
-            gateway,
+            gateway: made.gateway,
             sockets: Mutex::default(),
             sockets6: Mutex::default(),
         })
@@ -379,7 +358,9 @@ impl Namespaces {
             ..Given::default()
         };
         let (socket, _) = helpers.assign(&task, given).map_err(io::Error::other)?;
-        let (_, mut made) = answer(helpers, socket).await.map_err(io::Error::other)?;
+        let answers = Answers::of(helpers, socket).await;
+        let mut answers = answers.map_err(io::Error::other)?;
+        let (_, mut made) = answers.next().await.map_err(io::Error::other)?;
         let socket = made.pop();
         let mut sockets = sockets.lock();
         // Others may have asked meanwhile. What is too many goes.
@@ -395,32 +376,6 @@ impl Namespaces {
             .chain(&self.mounts)
             .map(AsFd::as_fd)
     }
-}
-
-/// Returns the one message of a helper that does something for a pod: bytes, and descriptors.
-async fn answer(
-    helpers: &Helpers,
-    socket: UnixStream,
-) -> Result<(Vec<u8>, Vec<OwnedFd>), SpawnError> {
-    let helper = helpers.arrived(&socket).await.map_err(SpawnError::Helper)?;
-    let mut message = vec![0; MAX_NOTICE_BYTES];
-    let receive = || descriptors::receive(&socket, &mut message);
-    let received = timeout(PATIENCE, socket.async_io(Interest::READABLE, receive)).await;
-    let received = received.unwrap_or_else(|_| {
-        helper.kill();
-        Err(io::ErrorKind::TimedOut.into())
-    });
-    let (bytes, given) = received.map_err(SpawnError::Helper)?;
-    message.truncate(bytes);
-    if !given.is_empty() {
-        return Ok((message, given));
-    }
-    // Why there are none. Other notices may follow it.
-    let line = message.split(|it| *it == b'\n').next().unwrap_or_default();
-    Err(match serde_json::from_slice(line) {
-        Ok(Notice::Failed(error)) => SpawnError::refused(error.step, error.reason),
-        _ => SpawnError::Helper(io::ErrorKind::UnexpectedEof.into()),
-    })
 }
 
 /// Returns how a cache is seen; `why_not` is empty where there is an overlay.

@@ -3,7 +3,7 @@
 //! The helper's standard input is a stream socket. Its first message is one byte that carries descriptors: the
 //! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, two or three of a pod's namespaces, a socket on
 //! which the daemon waits for what tells of stopped calls, one for each of [`Policy::places`], and the gate where the program
-//! [`waits`](Task::waits) at one. Where that was [`Work::Prepare`], a second one comes with the command's own task and no other
+//! [`waits`](Task::waits) at one. Where that was [`Work::Prepare`] or [`Work::BeginPod`], a second one comes with the task itself and no other
 //! descriptor but the gate. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
 //! whether the daemon asked for it or died. The helper answers with one [`Notice`] per line.
 
@@ -50,13 +50,15 @@ pub(super) enum Work {
     Command(Box<Policy>),
     /// To make ready for a command with these surroundings ([`Policy::surroundings`]), and to wait for it.
     Prepare(Box<Policy>),
-    /// To make the namespaces of a pod and send a [`PodMade`] with descriptors: of the user namespace, of the network, of
-    /// the mount namespace, where there are overlays, of a UDP socket on port 53 of 127.0.0.1, and of TCP sockets that
-    /// listen on 127.0.0.1 and, where there is IPv6, on ::1.
+    /// To make the namespaces of a pod and send descriptors of them: of the user namespace, of the network, of a UDP socket on
+    /// port 53 of 127.0.0.1, and of TCP sockets that listen on 127.0.0.1 and, where there is IPv6, on ::1. Where there are overlays
+    /// a second message has the mount namespace, and a JSON list that says for each why there is none: empty where it was made.
     Pod {
         overlays: Vec<Overlay>,
         outside: Option<Outside>,
     },
+    /// To make a pod's that has no user of its own, and send the first message. Its [`Work::Pod`] comes where there are overlays.
+    BeginPod,
     /// To make [`SOCKETS`] TCP sockets in the network of a pod and send them in one message.
     Sockets { pod: JoinedPod, loopback: Loopback },
     /// For nothing but the cleanup: another helper died, or a pod is no longer needed.
@@ -76,7 +78,7 @@ impl Task {
     pub(super) fn policy(&self) -> Option<&Policy> {
         match &self.work {
             Work::Command(policy) | Work::Prepare(policy) => Some(policy),
-            Work::Pod { .. } | Work::Sockets { .. } | Work::Cleanup => None,
+            Work::Pod { .. } | Work::BeginPod | Work::Sockets { .. } | Work::Cleanup => None,
         }
     }
 
@@ -85,7 +87,7 @@ impl Task {
         match &self.work {
             Work::Command(policy) | Work::Prepare(policy) => policy.joins,
             Work::Sockets { pod, .. } => Some(*pod),
-            Work::Pod { .. } | Work::Cleanup => None,
+            Work::Pod { .. } | Work::BeginPod | Work::Cleanup => None,
         }
     }
 }
@@ -159,15 +161,6 @@ pub(super) enum Loopback {
 
 /// How many sockets a helper makes at a time.
 pub(super) const SOCKETS: usize = 16;
-
-/// What a helper says of the namespaces that it made.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct PodMade {
-    /// Whether there is a mount namespace among the descriptors.
-    pub(super) mounts: bool,
-    /// For each overlay why there is none; empty where it was made.
-    pub(super) overlays: Vec<String>,
-}
 
 /// A cache of the user's that a command sees below its home.
 #[derive(Debug, Clone, Serialize, Deserialize)]

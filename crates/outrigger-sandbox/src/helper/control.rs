@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use super::{During, SetupError};
 use crate::descriptors;
 use crate::layers::Step;
-use crate::policy::{Notice, PodMade, Task};
+use crate::policy::{Notice, Task};
 
 pub(super) struct Control {
     socket: UnixStream,
@@ -33,14 +33,10 @@ impl Control {
         self.forward(line(notice).as_slice());
     }
 
-    /// Sends the namespaces of a pod, with what there is to say of them.
-    pub(super) fn send_pod(
-        &self,
-        made: &PodMade,
-        descriptors: &[BorrowedFd<'_>],
-    ) -> io::Result<()> {
-        let text = serde_json::to_vec(made)?;
-        descriptors::send_with(&self.socket, &text, descriptors)
+    /// Sends the mount namespace of a pod, and for each overlay why there is none; empty where it was made.
+    pub(super) fn send_mounts(&self, why_not: &[String], mounts: BorrowedFd<'_>) -> io::Result<()> {
+        let text = serde_json::to_vec(why_not)?;
+        descriptors::send_with(&self.socket, &text, &[mounts])
     }
 
     pub(super) fn forward(&self, lines: &[u8]) {

@@ -20,7 +20,7 @@ use super::{During, Launch, SetupError, as_dumpable, limits, mounts, overlays, s
 use crate::descriptors;
 use crate::layers::Step;
 use crate::outgoing::DNS;
-use crate::policy::{Loopback, Notice, Outside, Overlay, PodMade, SOCKETS};
+use crate::policy::{Loopback, Notice, Outside, Overlay, SOCKETS};
 
 /// How much is said of an overlay that there is not.
 const MAX_REASON_CHARS: usize = 200;
@@ -81,44 +81,64 @@ impl Pod {
         overlays: &[Overlay],
         outside: Option<Outside>,
     ) -> Result<(), SetupError> {
-        let mounts = match overlays {
-            [] => UnshareFlags::empty(),
-            _ => UnshareFlags::NEWNS,
+        let Some(outside) = outside else {
+            Self::begin(control)?;
+            return Self::add_overlays(control, overlays);
         };
-        let others = UnshareFlags::NEWNET | mounts;
-        let overlays: Vec<_> = match outside {
-            None => {
-                own_user_namespace(others)?;
-                overlays.iter().map(overlays::mount).collect()
-            }
-            Some(outside) => {
-                let identity = Identity::prepare(outside)?;
-                overlays::mount_as(overlays, &identity, || identity.enter(others))?
-            }
+        let identity = Identity::prepare(outside)?;
+        let others = match overlays {
+            [] => UnshareFlags::NEWNET,
+            _ => UnshareFlags::NEWNET | UnshareFlags::NEWNS,
         };
-        let made = PodMade {
-            mounts: !mounts.is_empty(),
-            overlays: overlays.into_iter().map(why_not).collect(),
-        };
+        let mounted = overlays::mount_as(overlays, &identity, || identity.enter(others))?;
+        Self::send_first(control)?;
+        Self::send_mounts(control, mounted)
+    }
+
+    /// Makes and sends those that are the same for every pod without a user of its own.
+    pub(super) fn begin(control: &Control) -> Result<(), SetupError> {
+        own_user_namespace(UnshareFlags::NEWNET)?;
+        Self::send_first(control)
+    }
+
+    /// Makes the mount namespace of such a pod where there are overlays, and sends it.
+    pub(super) fn add_overlays(control: &Control, overlays: &[Overlay]) -> Result<(), SetupError> {
+        if overlays.is_empty() {
+            return Ok(());
+        }
+        raw::unshare(UnshareFlags::NEWNS).during(Step::Namespaces, "unshare")?;
+        Self::send_mounts(control, overlays.iter().map(overlays::mount).collect())
+    }
+
+    fn send_first(control: &Control) -> Result<(), SetupError> {
         bring_network_up()?;
-        let open = |name: &str| File::open(format!("/proc/self/ns/{name}"));
-        let mounts = || made.mounts.then(|| open("mnt")).transpose();
-        let opened = open("user").and_then(|user| Ok((user, open("net")?, mounts()?)));
-        let (user, network, mounts) = opened.during(Step::Namespaces, "opening the namespaces")?;
+        let opened = own("user").and_then(|user| Ok((user, own("net")?)));
+        let (user, network) = opened.during(Step::Namespaces, "opening the namespaces")?;
         let names = UdpSocket::bind((Ipv4Addr::LOCALHOST, DNS));
         let relay =
             names.and_then(|names| Ok((names, TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?)));
         let (names, relay) = relay.during(Step::Namespaces, "listening in the network")?;
         // Not where the kernel has no IPv6.
         let relay6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok();
-        let mut given = vec![user.as_fd(), network.as_fd()];
-        given.extend(mounts.as_ref().map(AsFd::as_fd));
-        given.extend([names.as_fd(), relay.as_fd()]);
+        let mut given = vec![user.as_fd(), network.as_fd(), names.as_fd(), relay.as_fd()];
         given.extend(relay6.as_ref().map(AsFd::as_fd));
-        control
-            .send_pod(&made, &given)
-            .during(Step::Namespaces, "sending the namespaces")
+        descriptors::send(control, &given).during(Step::Namespaces, "sending the namespaces")
     }
+
+    fn send_mounts(control: &Control, mounted: Vec<io::Result<()>>) -> Result<(), SetupError> {
+        if mounted.is_empty() {
+            return Ok(());
+        }
+        let why_not: Vec<_> = mounted.into_iter().map(why_not).collect();
+        own("mnt")
+            .and_then(|mounts| control.send_mounts(&why_not, mounts.as_fd()))
+            .during(Step::Namespaces, "sending the mount namespace")
+    }
+}
+
+/// Opens a namespace of this process.
+fn own(name: &str) -> io::Result<File> {
+    File::open(format!("/proc/self/ns/{name}"))
 }
 
 fn why_not(mounted: io::Result<()>) -> String {

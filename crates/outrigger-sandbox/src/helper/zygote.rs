@@ -19,6 +19,7 @@ use super::raw::{self, Fork};
 use super::{During, SetupError};
 use crate::descriptors;
 use crate::layers::Step;
+use crate::process::supervised::helpers::{self, Waiting};
 
 /// The processes above every helper, which its program must not send signals to.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +43,8 @@ pub enum Split {
 pub struct Zygote {
     pub(crate) socket: UnixStream,
     pub(crate) process: Pid,
+    /// A helper that makes the namespaces of the first pod meanwhile, what takes the kernel longest of all that a command needs.
+    pub(crate) pod: Option<Waiting>,
 }
 
 /// Makes a fork of the caller what helpers are made of. It has all that the caller has in memory: to be called before there
@@ -54,9 +57,12 @@ pub fn split() -> io::Result<Split> {
     let (ours, theirs) = UnixStream::pair()?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     if let Fork::Parent(process) = raw::fork()? {
+        // Without one it is made when it is needed.
+        let pod = helpers::begin_pod(&ours).ok();
         return Ok(Split::Daemon(Zygote {
             socket: ours,
             process,
+            pod,
         }));
     }
     let quiet = || {

@@ -8,6 +8,7 @@ pub(crate) mod children;
 mod groups;
 pub(crate) mod helpers;
 mod places;
+mod pods;
 mod policy;
 pub(crate) mod ready;
 mod temporary;
@@ -31,6 +32,7 @@ use self::attend::Known;
 pub(crate) use self::groups::limits;
 use self::groups::make_group;
 use self::helpers::{Given, Helpers, Pipes, Waiting};
+pub(crate) use self::pods::{pod, pods_removed, sweep};
 use self::policy::{about_names, policy, resolve, share};
 use self::ready::{Plan, Ready};
 use self::temporary::{UnusedTmp, private_tmp};
@@ -45,11 +47,9 @@ pub use crate::helper::Zygote;
 use crate::ids::Table;
 use crate::layers::{Layers, Step};
 use crate::outgoing::Attended;
-use crate::pod::{self, Namespaces, PodSettings};
+use crate::pod::Namespaces;
 use crate::policy::{Cleanup, TERMINATE, Task, Work};
-use crate::{
-    Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Settings, Shared, cgroup, quota,
-};
+use crate::{Command, GitAccess, Mode, Network, Overfull, Ports, Settings, Shared, cgroup, quota};
 
 pub(super) type StdinPipe = pipe::Sender;
 
@@ -395,31 +395,14 @@ fn is_watched(command: &Command, mode: Mode) -> bool {
     matches!(mode, Mode::Fallback | Mode::Limits) && command.git != GitAccess::ExistingReadOnly
 }
 
-/// Returns a new pod of a user's, or of the daemon's own.
-pub(crate) fn pod(shared: &Shared, user: Option<String>) -> Pod {
-    let settings = PodSettings {
-        temporary: shared.settings.temporary.clone(),
-        bytes: shared.settings.pod_bytes,
-        caches: shared.settings.caches.clone(),
-        user,
-    };
-    let alive = shared.state.pods.token();
-    Pod::new(Arc::clone(&shared.state.helpers), settings, alive)
-}
-
-/// Waits until the folders of all pods are removed. Must be called when no more are made.
-pub(crate) async fn pods_removed(shared: &Shared) {
-    shared.state.pods.close();
-    shared.state.pods.wait().await;
-}
-
-/// Removes the folders of pods that a killed daemon left. Whoever waits for what was tried goes first.
-pub(crate) async fn sweep(shared: &Shared) {
-    crate::probe::others_first().await;
-    pod::sweep(&shared.state.helpers, shared.settings.temporary.clone()).await;
-}
-
 pub(crate) fn prepare_helper(shared: &Shared, zygote: Option<Zygote>) {
+    // Where no pod is made in full mode, or each for a user of its own, that one would wait for ever.
+    let settings = &shared.settings;
+    let has_pods = settings.ceiling == Mode::Full && settings.user_ids.is_none();
+    let zygote = zygote.map(|it| Zygote {
+        pod: it.pod.filter(|_| has_pods),
+        ..it
+    });
     shared.state.helpers.prepare(zygote);
 }
 

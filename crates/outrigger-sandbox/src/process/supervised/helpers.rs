@@ -24,7 +24,7 @@ use super::{SpawnError, StdinPipe, children};
 use crate::helper::{self, raw};
 use crate::layers::Step;
 use crate::pod::Namespaces;
-use crate::policy::Task;
+use crate::policy::{Cleanup, Task, Work};
 use crate::{HELPER_ARGUMENT, Stdin, descriptors};
 
 /// How long a fork of the zygote may take to say that it is there: milliseconds usually, more on a machine out of memory.
@@ -43,6 +43,8 @@ struct Started {
     zygote: Option<BlockingStream>,
     /// The helper of the next task.
     waiting: Option<Waiting>,
+    /// One that began a pod: [`Work::BeginPod`].
+    pod: Option<Waiting>,
 }
 
 /// The descriptors that go with a task, besides its standard input.
@@ -110,6 +112,18 @@ impl Helpers {
         begin().map_err(SpawnError::Helper)
     }
 
+    /// Returns the way to a helper that began a pod, where there is one.
+    pub(crate) fn begun_pod(&self) -> Option<UnixStream> {
+        let begun = self.started.lock().pod.take()?;
+        begun.taken(false).ok().map(|(socket, _)| socket)
+    }
+
+    /// Has a helper that began a pod add what it does not have yet.
+    pub(crate) fn complete_pod(socket: &UnixStream, task: &Task) -> Result<(), SpawnError> {
+        let memory = written(task)?;
+        descriptors::send(socket, &[memory.as_fd()]).map_err(SpawnError::Helper)
+    }
+
     /// Has a helper make ready for commands with the surroundings of this task, which have no input.
     pub(super) fn make_ready(&self, task: &Task, given: Given<'_>) -> Result<Waiting, SpawnError> {
         let memory = written(task)?;
@@ -156,7 +170,9 @@ impl Helpers {
         if let Some(zygote) = zygote {
             let adopted = children::adopt(|| Ok(zygote.process));
             let ready = adopted.and_then(|()| zygote.socket.set_nonblocking(true));
-            started.zygote = ready.is_ok().then_some(zygote.socket);
+            if ready.is_ok() {
+                (started.zygote, started.pod) = (Some(zygote.socket), zygote.pod);
+            }
         }
         if started.waiting.is_none() {
             // The next task will meet an error again, and its user be told.
@@ -180,29 +196,43 @@ impl Helpers {
 impl Started {
     /// Asks for a helper; a new zygote where there is none that takes requests.
     fn fork(&mut self, binary: &Path) -> io::Result<Waiting> {
-        let (socket, theirs) = BlockingStream::pair()?;
-        let [stdout, stderr] = [io::pipe()?, io::pipe()?];
-        let request = [theirs.as_fd(), stdout.1.as_fd(), stderr.1.as_fd()];
-        let takes = |it: &BlockingStream| descriptors::send(it, &request).is_ok();
-        if !self.zygote.as_ref().is_some_and(takes) {
-            let zygote = self.zygote.insert(execute(binary)?);
-            descriptors::send(zygote, &request)?;
+        if let Some(zygote) = &self.zygote
+            && let Ok(helper) = Waiting::of(zygote)
+        {
+            return Ok(helper);
         }
-        Ok(Waiting {
-            socket,
-            output: [stdout.0, stderr.0],
-        })
+        Waiting::of(self.zygote.insert(execute(binary)?))
     }
+}
+
+/// Has a helper of a zygote begin a pod.
+pub(crate) fn begin_pod(zygote: &BlockingStream) -> io::Result<Waiting> {
+    let task = written(&Task::new(Work::BeginPod, Cleanup::default()));
+    let helper = Waiting::of(zygote)?;
+    descriptors::send(&helper.socket, &[task.map_err(io::Error::other)?.as_fd()])?;
+    Ok(helper)
 }
 
 /// A helper that was asked for and has no command. Dropping it ends it.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     socket: BlockingStream,
     output: [PipeReader; 2],
 }
 
 impl Waiting {
+    /// Asks a zygote for one.
+    fn of(zygote: &BlockingStream) -> io::Result<Self> {
+        let (socket, theirs) = BlockingStream::pair()?;
+        let [stdout, stderr] = [io::pipe()?, io::pipe()?];
+        let request = [theirs.as_fd(), stdout.1.as_fd(), stderr.1.as_fd()];
+        descriptors::send(zygote, &request)?;
+        Ok(Self {
+            socket,
+            output: [stdout.0, stderr.0],
+        })
+    }
+
     /// Returns the way to one that has its task now, and the pipes of its program, if it has one.
     fn taken(self, has_program: bool) -> io::Result<(UnixStream, Pipes)> {
         self.socket.set_nonblocking(true)?;
