@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -42,14 +43,20 @@ enum Entry {
 pub(super) struct Snapshot {
     root: Dir,
     entries: BTreeMap<PathBuf, Entry>,
+    /// The rights to each folder; that of the repository has no name.
+    modes: BTreeMap<PathBuf, Mode>,
 }
 
 impl Snapshot {
     /// Looks at the repository at the top of a root; `None` where there is none. Blocks.
     pub(super) fn take(root: &Path, held: &[Held]) -> Option<Self> {
         let root = real::readable(&Held::open(root, held).ok()?).ok()?;
-        let entries = look(&root.open_dir_nofollow(GIT).ok()?);
-        Some(Self { root, entries })
+        let (entries, modes) = look(&root.open_dir_nofollow(GIT).ok()?, None);
+        Some(Self {
+            root,
+            entries,
+            modes,
+        })
     }
 
     /// Makes the settings and hooks of what is the repository now what they were. Blocks; nothing may write there
@@ -64,7 +71,9 @@ impl Snapshot {
                 return restored;
             }
         };
-        let now = look(&git);
+        // First, for what a command closed cannot be looked at.
+        let opened = self.reset_modes(&git, &mut restored);
+        let (now, _) = look(&git, Some(&self.modes));
         let mut changed: Vec<&PathBuf> = self.entries.keys().chain(now.keys()).collect();
         changed.sort();
         changed.dedup();
@@ -72,38 +81,103 @@ impl Snapshot {
         // What is in the way goes from the inside out, what was there comes back from the outside in.
         let is_there = |path: &&&PathBuf| now.contains_key(**path);
         for path in changed.iter().rev().filter(is_there) {
-            restored.note(remove(&git, path));
+            restored.note(as_owner(&git, path, remove));
         }
         for path in &changed {
             if let Some(entry) = self.entries.get(*path) {
-                restored.note(write(&git, path, entry));
+                restored.note(as_owner(&git, path, |dir, name| write(dir, name, entry)));
             }
         }
-        let named = changed.iter().take(MAX_NAMED);
-        restored.paths = named
-            .map(|path| format!("{GIT}/{}", path.display()))
-            .collect();
+        // Of those that were made again, too.
+        self.reset_modes(&git, &mut restored);
+        let changed = changed.into_iter().chain(&opened);
+        restored.paths = changed.take(MAX_NAMED).map(|path| shown(path)).collect();
         restored
+    }
+
+    /// Gives each folder the rights that it had; returns those that had others.
+    fn reset_modes(&self, git: &Dir, restored: &mut Restored) -> Vec<PathBuf> {
+        let mut reset = Vec::new();
+        for (path, mode) in &self.modes {
+            match reset_mode(git, path, *mode) {
+                Ok(true) => reset.push(path.clone()),
+                Ok(false) => {}
+                Err(error) => restored.note(Err(error)),
+            }
+        }
+        reset
     }
 }
 
-fn remove(git: &Dir, path: &Path) -> io::Result<()> {
+fn shown(path: &Path) -> String {
+    match path.as_os_str().is_empty() {
+        true => GIT.to_owned(),
+        false => format!("{GIT}/{}", path.display()),
+    }
+}
+
+/// Gives a folder the rights that it had; returns whether it had others. What is no folder, or not there, is left.
+fn reset_mode(git: &Dir, path: &Path, mode: Mode) -> io::Result<bool> {
+    let open = || match path.parent() {
+        None => git.try_clone(),
+        Some(_) => at(git, path).and_then(|(dir, name)| dir.open_dir_nofollow(name)),
+    };
+    // It is put back as it was after this.
+    let Ok(folder) = open() else {
+        return Ok(false);
+    };
+    let is_other = mode_of(&folder)? != mode;
+    if is_other {
+        set_mode(&folder, mode)?;
+    }
+    Ok(is_other)
+}
+
+fn mode_of(folder: &impl AsFd) -> io::Result<Mode> {
+    let mode = rustix::fs::fstat(folder)?.st_mode & 0o7777;
+    Ok(Mode::from_raw_mode(mode))
+}
+
+fn set_mode(folder: &(impl AsFd + AsRawFd), mode: Mode) -> io::Result<()> {
+    // By the descriptor, which may be of a place alone: what is at the name may be another by now.
+    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    Ok(rustix::fs::chmod(path, mode)?)
+}
+
+/// Does something with what a folder holds; where its owner may not write there, with that right for the moment.
+fn as_owner(
+    git: &Dir,
+    path: &Path,
+    work: impl Fn(&Dir, &OsStr) -> io::Result<()>,
+) -> io::Result<()> {
     let (dir, name) = at(git, path)?;
-    Ok(real::remove(&dir, &name)?)
+    match work(&dir, &name) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let mode = mode_of(&dir)?;
+            set_mode(&dir, mode | Mode::RWXU)?;
+            let done = work(&dir, &name);
+            set_mode(&dir, mode)?;
+            done
+        }
+        done => done,
+    }
+}
+
+fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
+    Ok(real::remove(dir, name)?)
 }
 
 /// Makes what was there, at a name that is free.
-fn write(git: &Dir, path: &Path, entry: &Entry) -> io::Result<()> {
-    let (dir, name) = at(git, path)?;
+fn write(dir: &Dir, name: &OsStr, entry: &Entry) -> io::Result<()> {
     match entry {
         Entry::Directory => {
             let mode = Mode::from_raw_mode(0o755);
-            Ok(rustix::fs::mkdirat(&dir, &name, mode)?)
+            Ok(rustix::fs::mkdirat(dir, name, mode)?)
         }
-        Entry::Link(target) => Ok(rustix::fs::symlinkat(target, &dir, &name)?),
+        Entry::Link(target) => Ok(rustix::fs::symlinkat(target, dir, name)?),
         Entry::File { mode, content } => {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            let made = rustix::fs::openat(&dir, &name, flags, Mode::from_raw_mode(0o600))?;
+            let made = rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(0o600))?;
             std::fs::File::from(made.try_clone()?).write_all(content)?;
             Ok(rustix::fs::fchmod(&made, Mode::from_raw_mode(*mode))?)
         }
@@ -130,23 +204,35 @@ impl Restored {
     }
 }
 
-struct Look {
+struct Look<'a> {
     entries: BTreeMap<PathBuf, Entry>,
+    modes: BTreeMap<PathBuf, Mode>,
     bytes: usize,
+    /// The folders that there were before a command, after one.
+    before: Option<&'a BTreeMap<PathBuf, Mode>>,
 }
 
-fn look(git: &Dir) -> BTreeMap<PathBuf, Entry> {
+/// Looks at what git is led by and runs. After a command folders that it made and closed are opened.
+fn look(
+    git: &Dir,
+    before: Option<&BTreeMap<PathBuf, Mode>>,
+) -> (BTreeMap<PathBuf, Entry>, BTreeMap<PathBuf, Mode>) {
     let mut look = Look {
         entries: BTreeMap::new(),
+        modes: BTreeMap::new(),
         bytes: MAX_BYTES,
+        before,
     };
+    if let Ok(mode) = mode_of(git) {
+        look.modes.insert(PathBuf::new(), mode);
+    }
     for (name, _) in super::SETTINGS {
         look.add(git, OsStr::new(name), Path::new(name), 0);
     }
-    look.entries
+    (look.entries, look.modes)
 }
 
-impl Look {
+impl Look<'_> {
     fn add(&mut self, dir: &Dir, name: &OsStr, path: &Path, depth: usize) {
         let Ok(found) = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
             return;
@@ -169,6 +255,13 @@ impl Look {
             && depth < MAX_DEPTH
             && let Ok(inner) = dir.open_dir_nofollow(name)
         {
+            let is_new = self.before.is_some_and(|it| !it.contains_key(path));
+            if let Ok(mode) = mode_of(&inner) {
+                self.modes.insert(path.to_owned(), mode);
+                if is_new && !mode.contains(Mode::RWXU) {
+                    set_mode(&inner, mode | Mode::RWXU).unwrap_or_default();
+                }
+            }
             let entries = inner.entries().into_iter().flatten().flatten();
             let mut names: Vec<OsString> = entries
                 .take(MAX_ENTRIES)

@@ -18,6 +18,10 @@ use crate::git::{Placeholder, PlaceholderKind};
 /// How often a name is tried again that another helper frees at the same moment.
 const TRIES: usize = 100;
 
+/// How often in all it may be denied to the owner of a folder that is open to him, as when another helper opened it just now; then it
+/// is the system that denies it, and a command is denied it, too.
+const DENIALS: usize = 20;
+
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The mode of a directory of ours: one of a user's own that is empty looks different.
@@ -25,6 +29,25 @@ const DIRECTORY_MODE: u32 = 0o1555;
 
 /// What of a mode says so. A folder whose group is handed on hands that on, too.
 const MODE_BITS: u32 = 0o7777 & !libc::S_ISGID;
+
+/// What has come of taking a name.
+enum Attempt {
+    Taken(File),
+    /// There is something of somebody else's.
+    Others,
+    /// It is to be tried once more.
+    Again,
+}
+
+/// What keeps somebody from writing to a folder.
+enum Denial {
+    /// Another user's, and closed to others.
+    Foreign,
+    /// Closed to its owner.
+    Closed,
+    /// What its mode does not tell.
+    Other,
+}
 
 #[derive(Default)]
 pub(super) struct Placeholders(Vec<(Place, File)>);
@@ -36,8 +59,8 @@ struct Place {
 }
 
 impl Placeholders {
-    /// Takes the names that are free. A name where something is needs none, nor one in a folder that cannot be
-    /// written to: the command cannot either.
+    /// Takes the names that are free. A name where something is needs none, nor one in a folder that is another user's, and not
+    /// to be written to: the command cannot either.
     pub(super) fn take(wanted: &[Placeholder], opened: &Opened) -> io::Result<Self> {
         // The mode of a directory is what it is known by.
         let mask = rustix::process::umask(Mode::empty());
@@ -67,30 +90,68 @@ impl Place {
     }
 
     fn take(self) -> io::Result<Option<(Self, File)>> {
+        let mut denied = 0;
         for _ in 0..TRIES {
-            match self.make() {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOTDIR) => return Ok(None),
+            let attempt = match self.try_take() {
+                Err(Errno::ACCESS) => match self.denial()? {
+                    // A command of the same owner could make the folder writable, too.
+                    Denial::Closed => self.as_writable(|| self.try_take()),
+                    Denial::Other if denied < DENIALS => {
+                        denied += 1;
+                        Ok(Attempt::Again)
+                    }
+                    Denial::Other | Denial::Foreign => Ok(Attempt::Others),
+                },
+                attempt => attempt,
+            };
+            match attempt {
+                Ok(Attempt::Taken(file)) => return Ok(Some((self, file))),
+                Ok(Attempt::Others) | Err(Errno::PERM | Errno::ROFS | Errno::NOTDIR) => {
+                    return Ok(None);
+                }
+                // Another helper was faster, or made the folder again what it was.
+                Ok(Attempt::Again) | Err(Errno::ACCESS) => std::thread::sleep(PAUSE),
                 Err(error) => return Err(error.into()),
             }
-            let Some(file) = self.open_ours()? else {
-                // The user's, or it went between the two.
-                match self.is_free() {
-                    true => continue,
-                    false => return Ok(None),
-                }
-            };
-            // Never waited for: a command may lock what it sees.
-            let is_locked = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
-            if is_locked && self.holds(&file) {
-                return Ok(Some((self, file)));
-            }
-            std::thread::sleep(PAUSE);
         }
         let name = self.name.display();
         Err(io::Error::other(format!(
             "{name} is locked by another command"
         )))
+    }
+
+    /// Says what kept this process from writing to the folder.
+    fn denial(&self) -> io::Result<Denial> {
+        let found = rustix::fs::fstat(&self.folder)?;
+        let is_open = Mode::from_raw_mode(found.st_mode).contains(Mode::WUSR | Mode::XUSR);
+        Ok(
+            match (found.st_uid == rustix::process::geteuid().as_raw(), is_open) {
+                (false, _) => Denial::Foreign,
+                (true, false) => Denial::Closed,
+                (true, true) => Denial::Other,
+            },
+        )
+    }
+
+    fn try_take(&self) -> Result<Attempt, Errno> {
+        match self.make() {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+        let Some(file) = self.open_ours()? else {
+            return match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(_) => Ok(Attempt::Others),
+                // It went between the two.
+                Err(Errno::NOENT) => Ok(Attempt::Again),
+                Err(error) => Err(error),
+            };
+        };
+        // Never waited for: a command may lock what it sees.
+        let is_locked = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+        Ok(match is_locked && self.holds(&file) {
+            true => Attempt::Taken(file),
+            false => Attempt::Again,
+        })
     }
 
     fn make(&self) -> Result<(), Errno> {
@@ -114,12 +175,7 @@ impl Place {
         renamed
     }
 
-    fn is_free(&self) -> bool {
-        let found = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        matches!(found, Err(Errno::NOENT))
-    }
-
-    fn open_ours(&self) -> io::Result<Option<File>> {
+    fn open_ours(&self) -> Result<Option<File>, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(opened) = rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty()) else {
             return Ok(None);
@@ -164,12 +220,18 @@ impl Place {
         }
     }
 
-    /// Does something while the folder may be written to by its owner.
-    fn as_writable(&self, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    /// Does something while the folder may be written to by its owner, who this has to be. Fails with [`Errno::ACCESS`] as well where
+    /// another helper did the same and was first to make it what it was.
+    fn as_writable<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
         let mode = Mode::from_raw_mode(rustix::fs::fstat(&self.folder)?.st_mode & 0o7777);
+        let open = mode | Mode::WUSR | Mode::XUSR;
+        if open == mode {
+            // Another helper's doing, who makes it again what it was.
+            return work();
+        }
         // By the descriptor, which is of a place alone.
         let path = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
-        rustix::fs::chmod(&path, mode | Mode::WUSR)?;
+        rustix::fs::chmod(&path, open)?;
         let done = work();
         rustix::fs::chmod(&path, mode)?;
         done

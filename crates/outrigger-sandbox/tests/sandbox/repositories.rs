@@ -11,8 +11,8 @@ use outrigger_sandbox::{Command, GitAccess, Mode, Process, Sandbox};
 
 use crate::control::line;
 use crate::support::{
-    World, eventually, finish, is_empty, is_own_process, kill_helper, own_process, processes_with,
-    run,
+    World, as_ordinary_user, eventually, finish, is_empty, is_own_process, kill_helper, output,
+    own_process, processes_with, run,
 };
 
 /// Modes in which nothing can be mounted, so that settings and hooks are restored.
@@ -55,6 +55,10 @@ fn state(project: &Path) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
     lines.join("\n")
+}
+
+fn rights(folder: &Path) -> u32 {
+    fs::metadata(folder).unwrap().permissions().mode() & 0o7777
 }
 
 async fn start(world: &World, sandbox: &Sandbox, text: &str) -> Process {
@@ -493,6 +497,8 @@ async fn elsewhere_settings_and_hooks_are_restored_and_that_is_said() {
         let world = World::new();
         let project = project(&world);
         let before = state(&project);
+        let unusual = fs::Permissions::from_mode(0o750);
+        fs::set_permissions(project.join(".git/hooks"), unusual).unwrap();
         let sandbox = world.sandbox(mode);
         for (attempt, named) in [
             ("git config core.fsmonitor evil", ".git/config"),
@@ -508,6 +514,25 @@ async fn elsewhere_settings_and_hooks_are_restored_and_that_is_said() {
             ),
             ("rm .git/config; ln -s ../evil .git/config", ".git/config"),
             ("rm .git/config; mkdir -p .git/config/x", ".git/config"),
+            // As their owner, who may give himself the right again.
+            (
+                "git config core.fsmonitor evil; echo evil > .git/hooks/x; chmod 444 .git/config; chmod 555 .git/hooks .git",
+                ".git/hooks/x",
+            ),
+            (
+                "echo evil > .git/hooks/x; chmod 000 .git/hooks .git/config .git",
+                ".git/hooks/x",
+            ),
+            (
+                "mkdir -p .git/hooks/y/z; chmod 000 .git/hooks/y",
+                ".git/hooks/y",
+            ),
+            ("chmod 700 .git/hooks", ".git/hooks"),
+            (
+                "mv .git/hooks .git/old; mkdir -m 777 .git/hooks",
+                ".git/hooks",
+            ),
+            ("rm -rf .git/old .git/hooks", ".git/hooks"),
             (
                 "mkdir -p .git/hooks/x/y; touch .git/hooks/x/y/evil",
                 ".git/hooks/x",
@@ -515,13 +540,20 @@ async fn elsewhere_settings_and_hooks_are_restored_and_that_is_said() {
         ] {
             let mut process = sandbox.spawn(&world.bash(attempt)).await.unwrap();
             finish(&mut process).await;
-            let restored = process.restored().unwrap();
-            assert_eq!(restored.failure, None, "{mode}: {attempt}");
+            let restored = process
+                .restored()
+                .unwrap_or_else(|| panic!("{mode}: {attempt}"));
+            assert_eq!(restored.failure, None, "{mode}: {attempt}: {restored:?}");
             assert!(
                 restored.paths.contains(&named.to_owned()),
                 "{mode}: {attempt}: {restored:?}"
             );
             assert_eq!(state(&project), before, "{mode}: {attempt}");
+            assert_eq!(
+                rights(&project.join(".git/hooks")),
+                0o750,
+                "{mode}: {attempt}"
+            );
         }
         let replace = "mv .git x; cp -r x .git; git config core.fsmonitor evil";
         run(&sandbox, &world.bash(replace)).await;
@@ -539,6 +571,50 @@ async fn elsewhere_settings_and_hooks_are_restored_and_that_is_said() {
         assert_eq!(process.restored(), None, "{mode}");
         assert_eq!(state(&project), mine, "{mode}");
     }
+}
+
+/// A command could give its owner the right to write again.
+#[tokio::test]
+async fn no_name_is_left_free_in_a_folder_that_is_closed_for_the_moment() {
+    const CLOSED: u32 = 0o555;
+    let world = World::new();
+    let project = world.project();
+    let close = || fs::set_permissions(&project, fs::Permissions::from_mode(CLOSED)).unwrap();
+    close();
+    let sandbox = world.sandbox(Mode::Full);
+    run(&sandbox, &world.bash("true")).await;
+    assert_eq!(rights(&project), CLOSED);
+    let plant = "chmod 755 .; mkdir -p .git/x; rmdir .git; mkdir -p .git/x; mv .git HEAD x; echo x > HEAD; echo done > tried";
+    run(&sandbox, &world.bash(plant)).await;
+    let mut names: Vec<_> = fs::read_dir(&project).unwrap().flatten().collect();
+    names.retain(|entry| entry.file_name() != "tried");
+    assert!(names.is_empty(), "{names:?}");
+    assert!(project.join("tried").exists());
+}
+
+/// A command cannot change it either.
+#[tokio::test]
+async fn a_command_runs_in_a_folder_of_somebody_elses() {
+    if rustix::process::geteuid().is_root() {
+        // Nobody else's to root; see `repositories_as_an_ordinary_user`.
+        return;
+    }
+    let world = World::new();
+    let foreign = PathBuf::from("/usr/share");
+    let mut command = world.bash("pwd; touch x || echo no");
+    command.read_write.push(foreign.clone());
+    command.cwd = foreign;
+    let said = output(&world.sandbox(Mode::Full), &command).await;
+    assert!(said.starts_with("/usr/share\nno\n"), "{said}");
+}
+
+#[test]
+fn repositories_as_an_ordinary_user() {
+    as_ordinary_user(&[
+        "repositories::a_command_runs_in_a_folder_of_somebody_elses",
+        "repositories::no_name_is_left_free_in_a_folder_that_is_closed_for_the_moment",
+        "repositories::elsewhere_settings_and_hooks_are_restored_and_that_is_said",
+    ]);
 }
 
 /// The second command starts when the first has planted; the last one's end restores.
