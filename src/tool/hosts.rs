@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use super::exec::Exec;
 use crate::config::{HostEntry, Managers, PackageManager, Registries, Variable, registries};
-use crate::sandbox::{Host, HostAnswer, is_public};
+use crate::sandbox::{Host, HostAnswer, is_elsewhere, is_public};
 
 /// The list; clones are the same list.
 #[derive(Clone, Debug)]
@@ -62,9 +62,18 @@ impl HostList {
         holds(&self.0.entries, host) || holds(&self.answered().await.hosts, host)
     }
 
-    /// Whether nobody may allow a host: an address of a private network that is not on the list.
-    pub(super) fn refuses(&self, host: &Host) -> bool {
-        matches!(host, Host::Address(address) if !is_public(*address) && !holds(&self.0.entries, host))
+    /// Returns why nobody may allow a host, where that is so: an address of this machine or of a cloud's own service, or one of a private
+    /// network that is not on the list.
+    pub(super) fn refuses(&self, host: &Host) -> Option<&'static str> {
+        match host {
+            Host::Address(address) if !is_elsewhere((*address, 443).into()) => Some(
+                "an address to which no command connects: this machine's, or one that hands out keys of a cloud",
+            ),
+            Host::Address(address) if !is_public(*address) && !holds(&self.0.entries, host) => {
+                Some("an address of a private network, which `tools.bash.hosts` does not list")
+            }
+            _ => None,
+        }
     }
 
     /// Returns the answer to a command's question for a host: a name that it may connect to may lead to the private addresses

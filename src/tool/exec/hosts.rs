@@ -128,7 +128,8 @@ async fn decide_unasked(
     } = question;
     let name = host.to_string();
     let is_known = |known: &KnownHosts| known(&name) == Some(HostVerdict::Allowed);
-    let is_allowed = list.holds(&host).await || !list.refuses(&host) && known.is_some_and(is_known);
+    let is_allowed =
+        list.holds(&host).await || list.refuses(&host).is_none() && known.is_some_and(is_known);
     answer.send(list.answer(is_allowed)).unwrap_or_default();
     match is_allowed {
         true => Some((name, Unconnected::NoAddress(no_address.await.ok()?))),
@@ -189,8 +190,8 @@ impl Decider<'_> {
         };
         let verdict = if is_listed {
             HostVerdict::Allowed
-        } else if self.list.refuses(&host) {
-            refused("an address of a private network, which `tools.bash.hosts` does not list")
+        } else if let Some(why) = self.list.refuses(&host) {
+            refused(why)
         } else if let Some(user) = self.user {
             let _pause = self.clock.pause();
             user.ask_host(&name, port).await
