@@ -108,7 +108,8 @@ impl Endpoint {
         Err(ProviderError::new(
             ErrorKind::NotConfigured,
             format!(
-                "provider {id:?} has no key: set providers.{id}.api_key or its environment variable"
+                "provider {id:?} has no key: set providers.{id}.api_key, or the variable OUTRIGGER_PROVIDERS__{}__API_KEY",
+                id.to_uppercase().replace('-', "_")
             ),
         ))
     }

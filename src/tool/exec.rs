@@ -391,7 +391,7 @@ fn too_full(overfull: Overfull) -> String {
 fn note(exit: &Exit, ended: Ended<Stopped>, timeout: Duration) -> Option<String> {
     Some(match (ended, exit.code, exit.signal) {
         (Ended::Stopped(Stopped::TimedOut), ..) => format!(
-            "[stopped after its time limit of {} s; ask for more with `timeout`]",
+            "[stopped after its time limit of {} s; where more is allowed, ask for it with `timeout`]",
             timeout.as_secs_f64()
         ),
         (Ended::Stopped(Stopped::Cancelled), ..) => "[cancelled]".to_owned(),

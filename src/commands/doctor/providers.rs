@@ -81,7 +81,10 @@ async fn validated(machine: &Machine, info: &ProviderInfo) -> Finding {
             false => State::Warning,
         };
         let none = Finding::new(PROVIDER, state, format!("{place}: has no key"));
-        return none.advise(format!("set providers.{id}.api_key or its variable"));
+        let variable = id.to_uppercase().replace('-', "_");
+        return none.advise(format!(
+            "set providers.{id}.api_key, or the variable OUTRIGGER_PROVIDERS__{variable}__API_KEY"
+        ));
     }
     let Some(Instance {
         config, provider, ..

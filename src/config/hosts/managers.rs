@@ -72,8 +72,8 @@ pub async fn registries(manager: PackageManager, with: &Managers) -> Registries 
     let named: Vec<String> = hosts.iter().map(ToString::to_string).collect();
     match named.is_empty() {
         true => tracing::warn!(
-            manager = manager.name(),
-            "its settings name no host, or it is not there; the user is asked for each host that it needs"
+            "tools.bash.hosts: the settings of {} name no host, or it is not installed; the user is asked for each host that it needs",
+            manager.name()
         ),
         false => {
             let told: Vec<&String> = variables.iter().map(|(name, _)| name).collect();
