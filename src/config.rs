@@ -70,6 +70,7 @@ pub use self::settings::schema;
 pub use self::show::{Shown, Values, json, text};
 #[cfg(test)]
 pub(crate) use self::testing::for_tests;
+pub(crate) use self::variables::variable_of_key;
 use crate::message::{OnViolation, Pricing};
 pub use crate::permission::{ApprovalPolicy, NetworkPolicy};
 pub use crate::telemetry::LogFormat;

@@ -22,6 +22,12 @@ pub(crate) struct Variable {
     pub(crate) text: String,
 }
 
+/// Returns the variable that holds a provider's key.
+pub(crate) fn variable_of_key(id: &str) -> String {
+    let id = id.to_uppercase().replace('-', "_");
+    format!("{PREFIX}PROVIDERS{SEPARATOR}{id}{SEPARATOR}API_KEY")
+}
+
 /// Finds each variable `OUTRIGGER_SECTION__KEY`, and `RUST_LOG`.
 ///
 /// `lower` holds the values of the sources below, whose spelling of names is kept. Names without

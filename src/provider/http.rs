@@ -27,7 +27,7 @@ use super::notices;
 use super::record::Tape;
 use super::request::Body;
 use super::{ChunkStream, ErrorKind, ProviderError, Request};
-use crate::config::ProviderConfig;
+use crate::config::{ProviderConfig, variable_of_key};
 use crate::http::ClientError;
 use crate::message::Notice;
 use secrets::Secrets;
@@ -108,8 +108,8 @@ impl Endpoint {
         Err(ProviderError::new(
             ErrorKind::NotConfigured,
             format!(
-                "provider {id:?} has no key: set providers.{id}.api_key, or the variable OUTRIGGER_PROVIDERS__{}__API_KEY",
-                id.to_uppercase().replace('-', "_")
+                "provider {id:?} has no key: set providers.{id}.api_key, or the variable {}",
+                variable_of_key(id)
             ),
         ))
     }

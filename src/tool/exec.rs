@@ -384,7 +384,7 @@ fn too_full(overfull: Overfull) -> String {
         false => "warning",
     };
     format!(
-        "\n[{what}: the home, the temporary files and what was added to caches of this conversation hold {held} together, of {limit} at most; remove what is not needed there (`du -sh ~/.[!.]* ~/* /tmp /var/tmp`; toolchains and caches of the user's are no part of it), for commands that run while more is added are killed, the one first that began last; the user may raise `tools.bash.limits.disk`]"
+        "\n[{what}: the home, the temporary files and what was added to caches of this conversation hold {held} together, of {limit} at most; remove what is not needed there (`du -sh ~/.[!.]* ~/* /tmp /var/tmp`; toolchains and caches of the user's are no part of it): as long as more is added, commands that run are killed, the last one first; the user may raise `tools.bash.limits.disk`]"
     )
 }
 

@@ -193,7 +193,7 @@ impl Pod {
             temporary,
             bytes,
             caches,
-            ..
+            user: _,
         } = &self.0.settings;
         let (place, bytes, caches) = (temporary.clone(), *bytes, caches.len());
         let make = || async move {

@@ -3,8 +3,8 @@
 //! The helper's standard input is a stream socket. Its first message is one byte that carries descriptors: the
 //! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, two or three of a pod's namespaces, a socket on
 //! which the daemon waits for what tells of stopped calls, one for each of [`Policy::places`], and the gate where the program
-//! [`waits`](Task::waits) at one. Where that was [`Work::Prepare`] or [`Work::BeginPod`], a second one comes with the task itself and no other
-//! descriptor but the gate. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
+//! [`waits`](Task::waits) at one. Where that was [`Work::Prepare`] or [`Work::BeginPod`], a second one comes with the task itself and
+//! no other descriptor but the gate. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
 //! whether the daemon asked for it or died. The helper answers with one [`Notice`] per line.
 
 use std::path::PathBuf;
@@ -57,7 +57,8 @@ pub(super) enum Work {
         overlays: Vec<Overlay>,
         outside: Option<Outside>,
     },
-    /// To make a pod's that has no user of its own, and send the first message. Its [`Work::Pod`] comes where there are overlays.
+    /// To make those of a pod without a user of its own before its [`Work::Pod`] is known, and send the first message. The task itself
+    /// comes only where there are overlays.
     BeginPod,
     /// To make [`SOCKETS`] TCP sockets in the network of a pod and send them in one message.
     Sockets { pod: JoinedPod, loopback: Loopback },

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
 use cap_std::fs::Dir;
@@ -47,6 +47,18 @@ pub(super) fn readable(place: &OwnedFd) -> io::Result<Dir> {
 pub(super) fn is_same(one: impl AsFd, other: impl AsFd) -> io::Result<bool> {
     let (one, other) = (rustix::fs::fstat(one)?, rustix::fs::fstat(other)?);
     Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
+}
+
+/// Returns the rights to what is open.
+pub(super) fn mode_of(opened: impl AsFd) -> rustix::io::Result<Mode> {
+    Ok(Mode::from_raw_mode(
+        rustix::fs::fstat(opened)?.st_mode & 0o7777,
+    ))
+}
+
+/// Sets them, also of a place; what is at its name may be another by now.
+pub(super) fn set_mode(opened: &impl AsRawFd, mode: Mode) -> rustix::io::Result<()> {
+    rustix::fs::chmod(format!("/proc/self/fd/{}", opened.as_raw_fd()), mode)
 }
 
 /// Removes a file or a link, or a folder that is empty.

@@ -6,7 +6,7 @@ use futures::future::join_all;
 
 use super::Machine;
 use super::finding::{Finding, State};
-use crate::config::ProviderKind;
+use crate::config::{ProviderKind, variable_of_key};
 use crate::message::{Model, ProviderInfo};
 use crate::provider::Provider;
 use crate::provider::registry::Instance;
@@ -81,9 +81,9 @@ async fn validated(machine: &Machine, info: &ProviderInfo) -> Finding {
             false => State::Warning,
         };
         let none = Finding::new(PROVIDER, state, format!("{place}: has no key"));
-        let variable = id.to_uppercase().replace('-', "_");
+        let variable = variable_of_key(id);
         return none.advise(format!(
-            "set providers.{id}.api_key, or the variable OUTRIGGER_PROVIDERS__{variable}__API_KEY"
+            "set providers.{id}.api_key, or the variable {variable}"
         ));
     }
     let Some(Instance {

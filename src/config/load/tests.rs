@@ -251,7 +251,7 @@ fn variables_are_read_as_what_the_key_needs() {
             ("OUTRIGGER_SESSION__LOCKED", r#"["chat.trust_level"]"#),
             ("OUTRIGGER_SERVER__MAX_FRAME_BYTES", "1MiB"),
             ("OUTRIGGER_SESSION__BUFFER_BYTES", "65536"),
-            ("OUTRIGGER_PROVIDERS__MY_GPT__API_KEY", "123456"),
+            (&crate::config::variable_of_key("My-GPT"), "123456"),
             ("OUTRIGGER_PROVIDERS__MY_GPT__HEADERS", r#"{"X-A": "b"}"#),
             ("OUTRIGGER_MCP__SERVERS__GIT__ENV__GITHUB_TOKEN", "7"),
             ("OUTRIGGER_MCP__SERVERS__GIT__ENV__A__B", "8"),

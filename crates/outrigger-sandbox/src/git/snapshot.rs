@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +33,9 @@ enum Entry {
         content: Vec<u8>,
     },
     Link(OsString),
-    Directory,
+    Directory {
+        mode: Mode,
+    },
     /// Neither of these, or more than is kept.
     Other,
 }
@@ -42,21 +43,18 @@ enum Entry {
 #[derive(Debug)]
 pub(super) struct Snapshot {
     root: Dir,
-    entries: BTreeMap<PathBuf, Entry>,
-    /// The rights to each folder; that of the repository has no name.
-    modes: BTreeMap<PathBuf, Mode>,
+    /// By the path in the repository, whose own is empty.
+    entries: Entries,
 }
+
+type Entries = BTreeMap<PathBuf, Entry>;
 
 impl Snapshot {
     /// Looks at the repository at the top of a root; `None` where there is none. Blocks.
     pub(super) fn take(root: &Path, held: &[Held]) -> Option<Self> {
         let root = real::readable(&Held::open(root, held).ok()?).ok()?;
-        let (entries, modes) = look(&root.open_dir_nofollow(GIT).ok()?, None);
-        Some(Self {
-            root,
-            entries,
-            modes,
-        })
+        let entries = look(&root.open_dir_nofollow(GIT).ok()?, None);
+        Some(Self { root, entries })
     }
 
     /// Makes the settings and hooks of what is the repository now what they were. Blocks; nothing may write there
@@ -73,7 +71,7 @@ impl Snapshot {
         };
         // First, for what a command closed cannot be looked at.
         let opened = self.reset_modes(&git, &mut restored);
-        let (now, _) = look(&git, Some(&self.modes));
+        let now = look(&git, Some(&self.entries));
         let mut changed: Vec<&PathBuf> = self.entries.keys().chain(now.keys()).collect();
         changed.sort();
         changed.dedup();
@@ -88,8 +86,6 @@ impl Snapshot {
                 restored.note(as_owner(&git, path, |dir, name| write(dir, name, entry)));
             }
         }
-        // Of those that were made again, too.
-        self.reset_modes(&git, &mut restored);
         let changed = changed.into_iter().chain(&opened);
         restored.paths = changed.take(MAX_NAMED).map(|path| shown(path)).collect();
         restored
@@ -98,7 +94,10 @@ impl Snapshot {
     /// Gives each folder the rights that it had; returns those that had others.
     fn reset_modes(&self, git: &Dir, restored: &mut Restored) -> Vec<PathBuf> {
         let mut reset = Vec::new();
-        for (path, mode) in &self.modes {
+        for (path, entry) in &self.entries {
+            let Entry::Directory { mode } = entry else {
+                continue;
+            };
             match reset_mode(git, path, *mode) {
                 Ok(true) => reset.push(path.clone()),
                 Ok(false) => {}
@@ -126,22 +125,11 @@ fn reset_mode(git: &Dir, path: &Path, mode: Mode) -> io::Result<bool> {
     let Ok(folder) = open() else {
         return Ok(false);
     };
-    let is_other = mode_of(&folder)? != mode;
+    let is_other = real::mode_of(&folder)? != mode;
     if is_other {
-        set_mode(&folder, mode)?;
+        real::set_mode(&folder, mode)?;
     }
     Ok(is_other)
-}
-
-fn mode_of(folder: &impl AsFd) -> io::Result<Mode> {
-    let mode = rustix::fs::fstat(folder)?.st_mode & 0o7777;
-    Ok(Mode::from_raw_mode(mode))
-}
-
-fn set_mode(folder: &(impl AsFd + AsRawFd), mode: Mode) -> io::Result<()> {
-    // By the descriptor, which may be of a place alone: what is at the name may be another by now.
-    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
-    Ok(rustix::fs::chmod(path, mode)?)
 }
 
 /// Does something with what a folder holds; where its owner may not write there, with that right for the moment.
@@ -153,10 +141,10 @@ fn as_owner(
     let (dir, name) = at(git, path)?;
     match work(&dir, &name) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let mode = mode_of(&dir)?;
-            set_mode(&dir, mode | Mode::RWXU)?;
+            let mode = real::mode_of(&dir)?;
+            real::set_mode(&dir, mode | Mode::RWXU)?;
             let done = work(&dir, &name);
-            set_mode(&dir, mode)?;
+            real::set_mode(&dir, mode)?;
             done
         }
         done => done,
@@ -170,9 +158,10 @@ fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
 /// Makes what was there, at a name that is free.
 fn write(dir: &Dir, name: &OsStr, entry: &Entry) -> io::Result<()> {
     match entry {
-        Entry::Directory => {
-            let mode = Mode::from_raw_mode(0o755);
-            Ok(rustix::fs::mkdirat(dir, name, mode)?)
+        Entry::Directory { mode } => {
+            rustix::fs::mkdirat(dir, name, Mode::RWXU)?;
+            // Not what the daemon's mask leaves of it.
+            Ok(real::set_mode(&dir.open_dir_nofollow(name)?, *mode)?)
         }
         Entry::Link(target) => Ok(rustix::fs::symlinkat(target, dir, name)?),
         Entry::File { mode, content } => {
@@ -205,31 +194,25 @@ impl Restored {
 }
 
 struct Look<'a> {
-    entries: BTreeMap<PathBuf, Entry>,
-    modes: BTreeMap<PathBuf, Mode>,
+    entries: Entries,
     bytes: usize,
-    /// The folders that there were before a command, after one.
-    before: Option<&'a BTreeMap<PathBuf, Mode>>,
+    /// What there was before a command, after one.
+    before: Option<&'a Entries>,
 }
 
 /// Looks at what git is led by and runs. After a command folders that it made and closed are opened.
-fn look(
-    git: &Dir,
-    before: Option<&BTreeMap<PathBuf, Mode>>,
-) -> (BTreeMap<PathBuf, Entry>, BTreeMap<PathBuf, Mode>) {
+fn look(git: &Dir, before: Option<&Entries>) -> Entries {
     let mut look = Look {
         entries: BTreeMap::new(),
-        modes: BTreeMap::new(),
         bytes: MAX_BYTES,
         before,
     };
-    if let Ok(mode) = mode_of(git) {
-        look.modes.insert(PathBuf::new(), mode);
-    }
+    let own = real::mode_of(git).map_or(Entry::Other, |mode| Entry::Directory { mode });
+    look.entries.insert(PathBuf::new(), own);
     for (name, _) in super::SETTINGS {
         look.add(git, OsStr::new(name), Path::new(name), 0);
     }
-    (look.entries, look.modes)
+    look.entries
 }
 
 impl Look<'_> {
@@ -241,7 +224,9 @@ impl Look<'_> {
             return;
         }
         let entry = match FileType::from_raw_mode(found.st_mode) {
-            FileType::Directory => Entry::Directory,
+            FileType::Directory => Entry::Directory {
+                mode: Mode::from_raw_mode(found.st_mode & 0o7777),
+            },
             FileType::Symlink => rustix::fs::readlinkat(dir, name, Vec::new())
                 .map_or(Entry::Other, |target| {
                     Entry::Link(OsString::from_vec(target.into_bytes()))
@@ -249,18 +234,19 @@ impl Look<'_> {
             FileType::RegularFile => self.read(dir, name).unwrap_or(Entry::Other),
             _ => Entry::Other,
         };
-        let is_directory = entry == Entry::Directory;
+        let closed = match &entry {
+            Entry::Directory { mode } => (!mode.contains(Mode::RWXU)).then_some(*mode),
+            _ => None,
+        };
+        let is_directory = matches!(entry, Entry::Directory { .. });
+        let is_new = self.before.is_some_and(|it| !it.contains_key(path));
         self.entries.insert(path.to_owned(), entry);
         if is_directory
             && depth < MAX_DEPTH
             && let Ok(inner) = dir.open_dir_nofollow(name)
         {
-            let is_new = self.before.is_some_and(|it| !it.contains_key(path));
-            if let Ok(mode) = mode_of(&inner) {
-                self.modes.insert(path.to_owned(), mode);
-                if is_new && !mode.contains(Mode::RWXU) {
-                    set_mode(&inner, mode | Mode::RWXU).unwrap_or_default();
-                }
+            if let (true, Some(mode)) = (is_new, closed) {
+                real::set_mode(&inner, mode | Mode::RWXU).unwrap_or_default();
             }
             let entries = inner.entries().into_iter().flatten().flatten();
             let mut names: Vec<OsString> = entries

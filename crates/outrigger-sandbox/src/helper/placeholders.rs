@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock};
@@ -14,12 +14,13 @@ use rustix::io::Errno;
 
 use super::opened::Opened;
 use crate::git::{Placeholder, PlaceholderKind};
+use crate::real;
 
 /// How often a name is tried again that another helper frees at the same moment.
 const TRIES: usize = 100;
 
-/// How often in all it may be denied to the owner of a folder that is open to him, as when another helper opened it just now; then it
-/// is the system that denies it, and a command is denied it, too.
+/// How often the owner of a folder may be denied what its mode allows. Another helper may have opened it only now; after so many
+/// times it is the system that denies it, and it denies it to a command, too.
 const DENIALS: usize = 20;
 
 const PAUSE: Duration = Duration::from_millis(2);
@@ -223,17 +224,15 @@ impl Place {
     /// Does something while the folder may be written to by its owner, who this has to be. Fails with [`Errno::ACCESS`] as well where
     /// another helper did the same and was first to make it what it was.
     fn as_writable<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
-        let mode = Mode::from_raw_mode(rustix::fs::fstat(&self.folder)?.st_mode & 0o7777);
+        let mode = real::mode_of(&self.folder)?;
         let open = mode | Mode::WUSR | Mode::XUSR;
         if open == mode {
             // Another helper's doing, who makes it again what it was.
             return work();
         }
-        // By the descriptor, which is of a place alone.
-        let path = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
-        rustix::fs::chmod(&path, open)?;
+        real::set_mode(&self.folder, open)?;
         let done = work();
-        rustix::fs::chmod(&path, mode)?;
+        real::set_mode(&self.folder, mode)?;
         done
     }
 }

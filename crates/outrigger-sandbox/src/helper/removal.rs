@@ -5,7 +5,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use cap_std::ambient_authority;
@@ -37,12 +36,9 @@ pub(super) fn remove(directory: &Path) {
 fn open(dir: &Dir, name: &OsStr) -> io::Result<Dir> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = rustix::fs::openat(dir, name, flags | OFlags::PATH, Mode::empty())?;
-    let mode = rustix::fs::fstat(&place)?.st_mode;
-    if mode & 0o700 != 0o700 {
-        // By the descriptor: what is at the name may be another by now.
-        let path = format!("/proc/self/fd/{}", place.as_raw_fd());
-        let wanted = Mode::from_raw_mode(mode & 0o7777 | 0o700);
-        rustix::fs::chmod(path, wanted).unwrap_or_default();
+    let mode = real::mode_of(&place)?;
+    if !mode.contains(Mode::RWXU) {
+        real::set_mode(&place, mode | Mode::RWXU).unwrap_or_default();
     }
     let opened = rustix::fs::openat(&place, ".", flags | OFlags::RDONLY, Mode::empty())?;
     Ok(Dir::from_std_file(opened.into()))

@@ -43,7 +43,7 @@ pub enum Split {
 pub struct Zygote {
     pub(crate) socket: UnixStream,
     pub(crate) process: Pid,
-    /// A helper that makes the namespaces of the first pod meanwhile, what takes the kernel longest of all that a command needs.
+    /// A helper that makes the namespaces of the first pod meanwhile. Nothing else that a command needs takes the kernel as long.
     pub(crate) pod: Option<Waiting>,
 }
 

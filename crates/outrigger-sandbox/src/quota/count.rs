@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
+
+use crate::real;
 
 /// How far it looks.
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +133,7 @@ fn open(above: impl AsFd, name: &OsStr) -> io::Result<Option<Level>> {
         Err(error) => return Err(error.into()),
     }
     let place = rustix::fs::openat(&above, name, flags | OFlags::PATH, Mode::empty())?;
-    let mode = Mode::from_raw_mode(rustix::fs::fstat(&place)?.st_mode & 0o7777);
+    let mode = real::mode_of(&place)?;
     set_mode(&place, mode | Mode::RWXU);
     let folder = rustix::fs::openat(&place, ".", reading, Mode::empty());
     let folder = folder.inspect_err(|_| set_mode(&place, mode))?;
@@ -146,9 +148,7 @@ fn mount_of(folder: impl AsFd) -> u64 {
 }
 
 fn set_mode(place: &OwnedFd, mode: Mode) {
-    // By the descriptor: what is at the name may be another by now.
-    let path = format!("/proc/self/fd/{}", place.as_raw_fd());
-    rustix::fs::chmod(path, mode).unwrap_or_default();
+    real::set_mode(place, mode).unwrap_or_default();
 }
 
 #[cfg(test)]
