@@ -19,7 +19,7 @@ pub use background::{BASH, BackgroundCommand, BackgroundStatus, ListeningPort, S
 use clap::ValueEnum;
 pub use document::{Document, PDF};
 pub use money::{BudgetScope, Money};
-pub(crate) use outcome::CUT_DIFF;
+pub(crate) use outcome::{CUT_DIFF, is_cut_diff};
 pub use outcome::{ChangedFile, ChangedFiles, FileChange, Metadata, OutputStream};
 pub use outrigger_shell::DangerLevel;
 use schemars::JsonSchema;

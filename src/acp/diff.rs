@@ -11,11 +11,6 @@ use crate::message::CUT_DIFF;
 /// The longest file that is shown whole, in bytes.
 pub(super) const MAX_WHOLE: usize = 256 * 1024;
 
-/// Returns whether a unified diff is not all of the change.
-pub(super) fn is_cut(unified: &str) -> bool {
-    unified.lines().any(|line| line.starts_with(CUT_DIFF))
-}
-
 /// What is known of a file besides its unified diff.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known<'a> {

@@ -16,7 +16,7 @@ use super::blocks::fenced;
 use super::diff::{self, Known};
 use super::wire::{Capabilities, Terminal};
 use super::{question, tool_call};
-use crate::message::{Metadata, Money, Part, ToolId};
+use crate::message::{Metadata, Money, Part, ToolId, is_cut_diff};
 use crate::protocol::budget::BudgetOutcome;
 use crate::protocol::event::{
     Delta, Event, Outcome, ResultStatus, StateName, ToolConfirm, ToolOutcome, ToolStart,
@@ -62,7 +62,7 @@ struct Call {
 impl Call {
     /// Whether more of the change was shown when the user was asked than this difference has.
     fn is_better_known(&self, unified: &str) -> bool {
-        diff::is_cut(unified) && !self.change.is_empty()
+        is_cut_diff(unified) && !self.change.is_empty()
     }
 }
 

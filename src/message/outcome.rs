@@ -9,6 +9,11 @@ use super::{BackgroundId, TaskFacts};
 /// What the last line of a unified diff begins with that was cut: by it a reader knows that there was more.
 pub(crate) const CUT_DIFF: &str = "[the diff is cut ";
 
+/// Returns whether a unified diff is not all of the change.
+pub(crate) fn is_cut_diff(unified: &str) -> bool {
+    unified.lines().any(|line| line.starts_with(CUT_DIFF))
+}
+
 /// Which stream a piece of live output belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use similar::{Algorithm, DiffTag, TextDiff};
 
 use super::listed::listed;
-use crate::message::CUT_DIFF;
+use crate::message::{CUT_DIFF, is_cut_diff};
 use crate::terminal_text::visible;
 
 /// Longest diff, in bytes; what is longer is cut with a line that says so.
@@ -73,6 +73,19 @@ pub(crate) fn compare(path: &str, old: Option<&str>, new: &str) -> Difference {
     }
 }
 
+/// Returns whether two diffs add and remove the same lines of the same file, wherever in it these are.
+///
+/// Of a diff that was cut, the rest is not known: it is like no other.
+pub(crate) fn is_same_change(one: &str, other: &str) -> bool {
+    !is_cut_diff(one) && !is_cut_diff(other) && changed_lines(one).eq(changed_lines(other))
+}
+
+/// The lines of a diff but for the context, and for the numbers that say where it stands.
+fn changed_lines(diff: &str) -> impl Iterator<Item = &str> {
+    diff.lines()
+        .filter(|line| !line.starts_with(' ') && !line.starts_with("@@"))
+}
+
 /// Whether one of the texts has a line that ends otherwise.
 fn bare_line_feed(old: &str, new: &str) -> bool {
     [old, new]
@@ -131,6 +144,31 @@ mod tests {
         ] {
             assert_eq!(compare("f", old, new).text, expected, "{old:?} {new:?}");
         }
+    }
+
+    #[test]
+    fn a_change_is_known_again_elsewhere() {
+        let text = |old: &str, new: &str| compare("f", Some(old), new).text;
+        let change = text("a\nb\nc\n", "a\nx\nc\n");
+        let many = "line\n".repeat(MAX_DIFF_BYTES / 4);
+        let cut = text("", &many);
+        assert!(cut.contains(CUT_DIFF));
+        for (other, is_same) in [
+            (change.clone(), true),
+            (text("1\n2\n3\n4\nb\n", "1\n2\n3\n4\nx\n"), true),
+            (text("a\nb\nc\n", "a\ny\nc\n"), false),
+            (text("a\nb\nc\n", "a\nx\n"), false),
+            (text("a\nb\nb\n", "a\nx\nx\n"), false),
+            (text("a\nb", "a\nx"), false),
+            (compare("g", Some("b\n"), "x\n").text, false),
+            (compare("f", None, "x\n").text, false),
+            (String::new(), false),
+            (cut.clone(), false),
+        ] {
+            assert_eq!(is_same_change(&change, &other), is_same, "{other}");
+            assert_eq!(is_same_change(&other, &change), is_same, "{other}");
+        }
+        assert!(!is_same_change(&cut, &cut));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use super::appraisal;
-use super::diff::{Difference, compare};
+use super::diff::{Difference, compare, is_same_change};
 use super::file::{Context, PathArgument, Work};
 use super::listed::listed;
 use super::text::{Form, Text, decode};
@@ -39,8 +39,8 @@ pub(super) struct Change {
     revise: Revise,
     /// What was found when the call was judged.
     looked: OnceLock<Look>,
-    /// The old content that the user was shown the difference to.
-    previewed: OnceLock<State>,
+    /// Set where the user was shown what was found.
+    previewed: OnceLock<()>,
 }
 
 /// The content of a file at one moment, to be compared with another.
@@ -68,7 +68,7 @@ struct Plan {
 impl Work for Change {
     fn preview(&self, path: &PathArgument) -> Option<String> {
         let look = self.look(path).ok()?;
-        self.previewed.get_or_init(|| look.state);
+        self.previewed.get_or_init(|| ());
         Some(look.diff.clone())
     }
 
@@ -93,8 +93,11 @@ impl Work for Change {
         let (old, state, before) = read(&located)?;
         let shown = path.shown();
         let identity = path.identity();
-        self.check_unchanged(&shown, state, context.seen.recall(&identity))?;
-        let plan = self.plan(&located, &shown, &old, Some(&context.redactor))?;
+        let known = context.seen.recall(&identity);
+        check_known(&shown, state, known)?;
+        let plan = self.plan(&located, &shown, &old, Some(&context.redactor));
+        self.check_previewed(&shown, state, known, plan.as_ref().ok())?;
+        let plan = plan?;
         if let Some(stopped) = context.stop.reached() {
             return Ok(stopped.output());
         }
@@ -170,29 +173,29 @@ impl Change {
         }))
     }
 
-    /// Refuses where the file is no longer what the conversation or the user has seen of it.
-    fn check_unchanged(
+    /// Refuses where the user was shown another change than would be made.
+    ///
+    /// Of two approved edits of one file, the second finds what the first has left. It may be made where it
+    /// still adds and removes the lines that the user saw, and nobody but the conversation has changed the file.
+    fn check_previewed(
         &self,
         shown: &str,
         state: State,
         known: Option<Fingerprint>,
+        plan: Option<&Plan>,
     ) -> Result<(), PathError> {
-        let is_known = known.is_none_or(|known| state == State::Content(known));
-        let is_previewed = self.previewed.get().is_none_or(|seen| *seen == state);
-        Err(PathError::Failed(match (is_known, state) {
-            (false, State::Missing) => format!(
-                "file {shown:?} was deleted by someone else since you read it; read it again to go on"
-            ),
-            (false, State::Content(_) | State::TooLarge) => format!(
-                "file {shown:?} was changed by someone else since you read it; \
-                 nothing was written; read it again, then make your change to what it is now"
-            ),
-            (true, _) if !is_previewed => format!(
-                "file {shown:?} was changed while the call waited for approval, so the user saw another \
-                 change than would be made; read it and make the call again"
-            ),
-            (true, _) => return Ok(()),
-        }))
+        let Some(look) = self.looked.get().filter(|_| self.previewed.get().is_some()) else {
+            return Ok(());
+        };
+        let is_own = || known.is_some_and(|known| state == State::Content(known));
+        let is_alike = || plan.is_some_and(|plan| is_same_change(&look.diff, &plan.diff.text));
+        if state == look.state || (is_own() && is_alike()) {
+            return Ok(());
+        }
+        Err(PathError::Failed(format!(
+            "file {shown:?} was changed while the call waited for approval, so the user saw another \
+             change than would be made; read it and make the call again"
+        )))
     }
 
     fn plan(
@@ -243,6 +246,21 @@ impl Change {
             report,
         })
     }
+}
+
+/// Refuses where the file is no longer what the conversation has seen of it.
+fn check_known(shown: &str, state: State, known: Option<Fingerprint>) -> Result<(), PathError> {
+    Err(PathError::Failed(match (known, state) {
+        (None, _) => return Ok(()),
+        (Some(known), state) if state == State::Content(known) => return Ok(()),
+        (Some(_), State::Missing) => format!(
+            "file {shown:?} was deleted by someone else since you read it; read it again to go on"
+        ),
+        (Some(_), State::Content(_) | State::TooLarge) => format!(
+            "file {shown:?} was changed by someone else since you read it; \
+             nothing was written; read it again, then make your change to what it is now"
+        ),
+    }))
 }
 
 fn read(located: &Located<'_>) -> Result<(Old, State, Before), PathError> {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::approval::{approve, asked, bash};
 use crate::support::provider::Turn;
+use crate::support::{Daemon, Provider};
 
 #[tokio::test]
 async fn what_is_denied_or_the_same_is_not_edited() {
@@ -66,4 +67,46 @@ async fn an_edit_that_is_being_checked_is_overtaken_by_a_no() {
     let started = client.all("chat:tool-start");
     assert_eq!(started.len(), 1, "{started:?}");
     assert_eq!(started[0]["input"]["command"], "echo d");
+}
+
+#[tokio::test]
+async fn approved_edits_of_one_file_are_all_made_but_for_what_the_user_did_not_see() {
+    let provider = Provider::start().await;
+    let edit = |old: &str, new: &str| json!({"path": "f", "oldText": old, "newText": new});
+    let calls = [
+        ("file_edit", edit("one", "1")),
+        ("file_edit", edit("two", "2")),
+        // Of a line that the second call has changed by then.
+        ("file_edit", edit("two\n", "2 and more\n")),
+        ("file_write", json!({"path": "f", "content": "all anew\n"})),
+        ("file_edit", edit("three", "3")),
+    ];
+    provider.then(Turn::calls(&calls)).then(Turn::text("done"));
+    let daemon = Daemon::with(&provider, json!({})).await;
+    let file = daemon.project().join("f");
+    std::fs::write(&file, "one\ntwo\nthree\n").unwrap();
+    let mut client = daemon.connect().await;
+    client.say("go").await;
+    let mut asked = Vec::new();
+    for _ in &calls {
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        asked.push(confirm["toolId"].clone());
+    }
+    for tool_id in &asked {
+        client.ask(approve(tool_id, &json!({}))).await;
+    }
+    client.until("chat:stream-end").await;
+    let results = client.all("chat:tool-result");
+    let failed: Vec<_> = asked
+        .iter()
+        .map(|id| results.iter().find(|it| it["toolId"] == *id).unwrap())
+        .map(|it| (it["status"] == "error").then(|| it["result"].to_string()))
+        .collect();
+    let [None, None, Some(third), Some(fourth), None] = &failed[..] else {
+        panic!("{failed:?}");
+    };
+    for refused in [third, fourth] {
+        assert!(refused.contains("waited for approval"), "{refused}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "1\n2\n3\n");
 }

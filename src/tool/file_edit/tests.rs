@@ -2,8 +2,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::file::testing::{World, text};
+use super::super::file_read::file_read;
 use super::super::text::decode;
 use super::*;
+use crate::config::FileReadConfig;
 
 fn input(old: &str, new: &str, all: bool) -> Input {
     Input {
@@ -188,6 +190,43 @@ async fn the_tool_edits_files_and_says_what_it_did() {
         text(&output),
         "file \"legacy\" is in windows-1252, which has no character 'α'"
     );
+}
+
+#[tokio::test]
+async fn a_change_that_was_shown_is_made_after_the_conversation_s_own_and_after_no_other() {
+    let edit = |old: &str, new: &str| json!({"path": "f", "oldText": old, "newText": new});
+    let before = "one\ntwo\nthree\n";
+    for (is_own, is_read, expected) in [
+        (true, false, Ok("1\n2\nthree\n")),
+        (true, true, Ok("1\n2\nthree\n")),
+        (false, true, Err("changed by someone else")),
+        (false, false, Err("waited for approval")),
+    ] {
+        let world = World::with(&[("f", before)]);
+        let tool = file_edit(Arc::clone(&world.roots));
+        if is_read {
+            let config = FileReadConfig {
+                enabled: true,
+                max_bytes: 1024,
+                allowed_extensions: Vec::new(),
+            };
+            let read = file_read(Arc::clone(&world.roots), config);
+            world.call(&read, json!({"path": "f"})).await;
+        }
+        let call = world.prepare(&tool, &edit("two", "2")).unwrap();
+        call.preview().await.unwrap();
+        if is_own {
+            world.call(&tool, edit("one", "1")).await;
+        } else {
+            world.put("f", "1\ntwo\nthree\n");
+        }
+        let output = world.run(call).await.unwrap();
+        match expected {
+            Ok(content) => assert_eq!(world.content("f"), content.as_bytes()),
+            Err(reason) => assert!(text(&output).contains(reason), "{}", text(&output)),
+        }
+        assert_eq!(output.is_error, expected.is_err(), "{}", text(&output));
+    }
 }
 
 proptest! {
