@@ -25,7 +25,7 @@ use super::questions::budget::Decision;
 use super::searches::Searches;
 use super::transcript::Events;
 use crate::message::{ConversationId, MessageId, Money, ToolId};
-use crate::protocol::event::{Event, State, StateName, StreamEnd};
+use crate::protocol::event::{Event, State, StateName, StreamEnd, ToolOutcome};
 use crate::runtime::Stopwatch;
 use crate::spend::Account;
 use crate::telemetry::Redactor;
@@ -47,6 +47,9 @@ pub(crate) const DESK: usize = 16;
 
 /// Lines that say what a task does, on their way to its call. One beyond is dropped: its event tells the same.
 pub(super) const MAX_LINES: usize = 64;
+
+/// Most hosts whose questions nobody answered that a task's result names.
+const MAX_UNANSWERED_HOSTS: usize = 64;
 
 /// Longest input of a call that a line shows, or reason why it was not run, in characters.
 const SHOWN_INPUT: usize = 80;
@@ -146,6 +149,26 @@ pub(super) struct Done {
     pub model: String,
     /// What went wrong.
     pub error: Option<String>,
+    pub unattended: Unattended,
+}
+
+/// What a task was refused since nobody could be asked, or answered in time.
+#[derive(Debug, Default)]
+pub(super) struct Unattended {
+    pub calls: u32,
+    pub hosts: BTreeSet<String>,
+}
+
+impl Unattended {
+    fn count(&mut self, result: &ToolOutcome) {
+        let Some(facts) = &result.metadata else {
+            return;
+        };
+        self.calls += u32::from(facts.unattended || facts.expired);
+        let room = MAX_UNANSWERED_HOSTS.saturating_sub(self.hosts.len());
+        self.hosts
+            .extend(facts.unanswered_hosts.iter().take(room).cloned());
+    }
 }
 
 /// What is told of a task on its way.
@@ -183,6 +206,7 @@ pub(super) fn follow(
             error: None,
             awaits: None,
             calls: CallLines::default(),
+            unattended: Unattended::default(),
             done: Some(done),
         }),
     };
@@ -266,6 +290,7 @@ struct Seen {
     /// What it waits for.
     awaits: Option<StateName>,
     calls: CallLines,
+    unattended: Unattended,
     done: Option<oneshot::Sender<Done>>,
 }
 
@@ -274,6 +299,7 @@ impl Follower {
         match event {
             Event::ChatStreamStart(start) => self.seen.lock().model.clone_from(&start.model),
             Event::ChatError(error) => self.seen.lock().error = Some(error.message.clone()),
+            Event::ChatToolResult(result) => self.seen.lock().unattended.count(result),
             _ => {}
         }
         let line = self.seen.lock().calls.line(event, &self.redactor);
@@ -306,6 +332,7 @@ impl Follower {
                 end,
                 model: seen.model.clone(),
                 error: seen.error.take(),
+                unattended: std::mem::take(&mut seen.unattended),
             });
             // Its call may have been given up.
             drop(done);
@@ -359,6 +386,32 @@ mod tests {
             ),
             Some("turn 2: bash – not allowed: the hook `h` refused\n".to_owned())
         );
+    }
+
+    #[test]
+    fn what_nobody_answered_is_counted_and_its_hosts_are_bounded() {
+        let mut unattended = Unattended::default();
+        let mut count = |metadata: Value| {
+            let result: ToolOutcome = serde_json::from_value(json!({
+                "conversationId": "task:t1", "messageId": "m2", "toolId": "t2", "toolName": "bash",
+                "status": "error", "result": "", "durationMs": 0, "metadata": metadata,
+            }))
+            .unwrap();
+            unattended.count(&result);
+            (unattended.calls, unattended.hosts.len())
+        };
+        assert_eq!(count(Value::Null), (0, 0));
+        assert_eq!(count(json!({"denied": true})), (0, 0));
+        assert_eq!(count(json!({"denied": true, "unattended": true})), (1, 0));
+        assert_eq!(count(json!({"expired": true})), (2, 0));
+        for round in 0..2 {
+            let hosts = ["a", "b"].map(|name| format!("{name}{round}"));
+            let found = count(json!({"unansweredHosts": [hosts[0], hosts[1], "same"]}));
+            assert_eq!(found, (2, 3 + 2 * round));
+        }
+        let many: Vec<String> = (0..100).map(|host| format!("host-{host}")).collect();
+        let found = count(json!({ "unansweredHosts": many }));
+        assert_eq!(found, (2, MAX_UNANSWERED_HOSTS));
     }
 
     #[test]

@@ -29,6 +29,16 @@ pub struct TaskFacts {
     /// What it counted against caps on money, estimates included. Absent where nothing of it has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent_usd: Option<Money>,
+    /// Calls of its own that were refused, since nobody could be asked or answered in time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unattended_calls: u32,
+    /// Hosts that its calls did not reach for the same reason, 64 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered_hosts: Vec<String>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl ConversationId {

@@ -119,10 +119,25 @@ async fn the_exit_code_says_what_came_of_it() {
     let pricing = json!({"input": 0, "output": 1000});
     let call = || Turn::call("bash", &json!({"command": "touch it"}));
     let refused = || Turn::plain(401, "application/json", r#"{"error":{"message":"no"}}"#);
-    let cases: [(Vec<Turn>, Value, i32, &str); 3] = [
+    let input = json!({"description": "d", "prompt": "do it", "profile": "fix"});
+    let task = Turn::call("task", &input);
+    let cases: [(Vec<Turn>, Value, i32, &str); 4] = [
         (
             vec![call(), Turn::text("Without it, then.")],
             json!({}),
+            4,
+            "1 call was refused",
+        ),
+        (
+            // The task's call, not the one that began it.
+            vec![
+                task,
+                call(),
+                Turn::text("Nobody answers."),
+                Turn::text("Without it."),
+            ],
+            json!({"tasks": {"profiles": ["fix"]},
+                "workflows": {"fix": {"tool_permissions": {"bash": {"allowed": true}}}}}),
             4,
             "1 call was refused",
         ),
@@ -138,11 +153,13 @@ async fn the_exit_code_says_what_came_of_it() {
     ];
     for (turns, settings, code, words) in cases {
         let provider = Provider::start().await;
+        let requests = turns.len();
         for turn in turns {
             provider.then(turn);
         }
         let daemon = Daemon::with(&provider, settings).await;
         let ran = run(&daemon, &["go"], "y\n").await;
+        assert_eq!(provider.requests().len(), requests, "{}", ran.err);
         assert_eq!(ran.code, Some(code), "{}{}", ran.out, ran.err);
         assert!(ran.err.contains(words), "{}", ran.err);
         // What stdin has is no answer to a question.

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 8862dd9a4051bca4cb5c5b901baf677ab6244740f6ce1c38bec9abed307f7125
+// SHA-256 of it: f277a5f0c8bfe9debebb5b459dbd6ee53202385bdd96db9c2dc1234689a0a20e
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. `session:ready` of a resumed socket has no `seq`, nor what a socket with a role

@@ -44,14 +44,20 @@ impl Refused {
 }
 
 impl Talk {
-    /// Counts a call that was refused since nobody could be asked, and hosts that one did not reach for the same reason.
+    /// Counts a call that was refused since nobody could be asked, and hosts that one did not reach for the same reason; those of
+    /// a task, too.
     pub(super) fn count(&mut self, result: &ToolOutcome) {
         let Some(facts) = result.metadata.as_ref().filter(|_| !self.options.attended) else {
             return;
         };
         let refused = &mut self.refused_unattended;
         refused.calls += u32::from(facts.unattended || facts.expired);
-        for host in &facts.unanswered_hosts {
+        let mut hosts = facts.unanswered_hosts.clone();
+        if let Some(task) = &facts.task {
+            refused.calls += task.unattended_calls;
+            hosts.extend_from_slice(&task.unanswered_hosts);
+        }
+        for host in &hosts {
             if refused.hosts.len() < MAX_HOSTS {
                 refused.hosts.insert(exposed_line(host));
             }

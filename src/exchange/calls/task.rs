@@ -144,7 +144,12 @@ impl Tasker<'_> {
     }
 
     fn output(&self, done: Done, profile: String, history: &History) -> Output {
-        let Done { end, model, error } = done;
+        let Done {
+            end,
+            model,
+            error,
+            unattended,
+        } = done;
         let said = last_words(history);
         let (remark, is_error) = remark(end.stop_reason, error);
         let text = match (said.is_empty(), remark) {
@@ -166,6 +171,8 @@ impl Tasker<'_> {
             stop_reason: end.stop_reason,
             usage: end.usage,
             spent_usd: end.spent_usd,
+            unattended_calls: unattended.calls,
+            unanswered_hosts: unattended.hosts.into_iter().collect(),
         };
         Output {
             is_error,
@@ -272,6 +279,8 @@ mod tests {
             stop_reason: StopReason::EndTurn,
             usage: Default::default(),
             spent_usd: None,
+            unattended_calls: 0,
+            unanswered_hosts: Vec::new(),
         };
         let mut output = Output::text(format!("{before}hunter2-hunter2")).with(Metadata {
             task: Some(Box::new(facts)),

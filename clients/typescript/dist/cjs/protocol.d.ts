@@ -4476,6 +4476,14 @@ export interface TaskFacts {
      * What it counted against caps on money, estimates included. Absent where nothing of it has a price.
      */
     spentUsd?: number;
+    /**
+     * Calls of its own that were refused, since nobody could be asked or answered in time.
+     */
+    unattendedCalls?: number;
+    /**
+     * Hosts that its calls did not reach for the same reason, 64 at most.
+     */
+    unansweredHosts?: string[];
 }
 /**
  * Tokens; what the provider did not say is left out.
