@@ -201,6 +201,7 @@ impl Exec {
         };
         let view = || View::new(run.redactor, self.output_cap);
         let (mut stdout, mut stderr) = (view(), view());
+        let mut is_in_line = false;
         let clock = Stopwatch::start(run.timeout);
         let stop = async {
             tokio::select! {
@@ -217,6 +218,7 @@ impl Exec {
                 Stream::Stderr => (OutputStream::Stderr, &mut stderr),
             };
             (run.emit)(stream, text);
+            is_in_line = !text.ends_with('\n');
             view.push(text);
         });
         let collected = match &mut asked {
@@ -227,8 +229,19 @@ impl Exec {
         let mut output = outcome(&collected, stdout, &stderr, mode, run.timeout);
         let hosts = asked.and_then(|asked| asked.note());
         let ports = ports_note(&command.refused_ports.list());
-        let notes = [hosts, ports].into_iter().flatten();
-        output.content.extend(notes.map(Part::text));
+        for note in [hosts, ports].into_iter().flatten() {
+            // The program says at most that it failed, also to whoever watches it.
+            let before = if std::mem::take(&mut is_in_line) {
+                "\n"
+            } else {
+                ""
+            };
+            (run.emit)(
+                OutputStream::Progress,
+                &format!("{before}{}\n", note.trim()),
+            );
+            output.content.push(Part::text(note));
+        }
         let advice = self.advice(&command, mode, &output).await;
         output.content.extend(advice.into_iter().map(Part::text));
         // Each of them waits for a thread that looks at files.

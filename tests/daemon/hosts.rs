@@ -91,6 +91,21 @@ async fn each_host_is_asked_for_once_in_a_conversation() {
     ] {
         assert!(results[at].contains(expected), "{at}: {}", results[at]);
     }
+    // Whoever watches reads the same, on a line of its own.
+    let told = client.all("chat:tool-delta");
+    let told = |id: &str| {
+        let of_call = told.iter().filter(|it| it["toolId"] == id);
+        let texts: Vec<_> = of_call.filter_map(|it| it["chunk"].as_str()).collect();
+        texts.concat()
+    };
+    let denied = "[not connected to two.invalid (the user denied it: not that one)]";
+    assert!(
+        told("t3").ends_with(&format!("\n{denied}\n")),
+        "{}",
+        told("t3")
+    );
+    assert!(told("t6").contains("one.invalid port 9: not on the list of ports"));
+    assert!(!told("t5").contains("denied"), "{}", told("t5"));
     let lines = audit::lines(&log, 7).await;
     let decided = |host: &str, decision: &str, by: &str| {
         let mut decided = json!({"host": host, "decision": decision, "decidedBy": by});
