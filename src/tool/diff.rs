@@ -37,10 +37,13 @@ pub(crate) fn compare(path: &str, old: Option<&str>, new: &str) -> Difference {
         }
         other => (other.unwrap_or_default().to_owned(), new.to_owned()),
     };
+    // A carriage return alone ends no line here, or what follows it would stand behind it and not be marked.
+    let [from, to] = [&before, &after].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
     let diff = TextDiff::configure()
         .algorithm(Algorithm::Patience)
         .timeout(SEARCH)
-        .diff_lines(&before, &after);
+        .newline_terminated(true)
+        .diff_slices(&from, &to);
     let (mut added, mut removed) = (0, 0);
     for op in diff.ops() {
         if op.tag() != DiffTag::Equal {
@@ -50,11 +53,11 @@ pub(crate) fn compare(path: &str, old: Option<&str>, new: &str) -> Difference {
     }
     let path = listed(path);
     let mut capped = Capped(Vec::new());
-    let from = old.map_or("/dev/null".to_owned(), |_| format!("a/{path}"));
+    let shown_from = old.map_or("/dev/null".to_owned(), |_| format!("a/{path}"));
     let written = diff
         .unified_diff()
         .context_radius(CONTEXT)
-        .header(&from, &format!("b/{path}"))
+        .header(&shown_from, &format!("b/{path}"))
         .to_writer(&mut capped);
     let mut text = visible(&String::from_utf8_lossy(&capped.0));
     if written.is_err() {
@@ -73,17 +76,15 @@ pub(crate) fn compare(path: &str, old: Option<&str>, new: &str) -> Difference {
     }
 }
 
-/// Returns whether two diffs add and remove the same lines of the same file, wherever in it these are.
+/// Returns whether two diffs show the same change, lines around it included, wherever in the file that is.
 ///
 /// Of a diff that was cut, the rest is not known: it is like no other.
 pub(crate) fn is_same_change(one: &str, other: &str) -> bool {
-    !is_cut_diff(one) && !is_cut_diff(other) && changed_lines(one).eq(changed_lines(other))
-}
-
-/// The lines of a diff but for the context, and for the numbers that say where it stands.
-fn changed_lines(diff: &str) -> impl Iterator<Item = &str> {
-    diff.lines()
-        .filter(|line| !line.starts_with(' ') && !line.starts_with("@@"))
+    let [shown, made] = [one, other].map(|diff| {
+        let lines = diff.lines();
+        lines.filter(|line| !line.starts_with("@@"))
+    });
+    !is_cut_diff(one) && !is_cut_diff(other) && shown.eq(made)
 }
 
 /// Whether one of the texts has a line that ends otherwise.
@@ -136,6 +137,12 @@ mod tests {
                 "a\n",
                 "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\\r\n+a\n",
             ),
+            // All of a line is marked.
+            (
+                Some("a\rb\n"),
+                "a\rc\rb\n",
+                "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\\rb\n+a\\rc\\rb\n",
+            ),
             (
                 Some("\n"),
                 "\u{202e}\u{1b}[0m\n",
@@ -149,17 +156,16 @@ mod tests {
     #[test]
     fn a_change_is_known_again_elsewhere() {
         let text = |old: &str, new: &str| compare("f", Some(old), new).text;
-        let change = text("a\nb\nc\n", "a\nx\nc\n");
+        let change = text("1\nb\n3\n", "1\nx\n3\n");
         let many = "line\n".repeat(MAX_DIFF_BYTES / 4);
         let cut = text("", &many);
         assert!(cut.contains(CUT_DIFF));
         for (other, is_same) in [
             (change.clone(), true),
-            (text("1\n2\n3\n4\nb\n", "1\n2\n3\n4\nx\n"), true),
-            (text("a\nb\nc\n", "a\ny\nc\n"), false),
-            (text("a\nb\nc\n", "a\nx\n"), false),
-            (text("a\nb\nb\n", "a\nx\nx\n"), false),
-            (text("a\nb", "a\nx"), false),
+            (text("1\nb\n3\n", "1\ny\n3\n"), false),
+            (text("1\nb\n3\n", "1\nx\n"), false),
+            (text("2\nb\n3\n", "2\nx\n3\n"), false),
+            (text("1\nb\n3", "1\nx\n3"), false),
             (compare("g", Some("b\n"), "x\n").text, false),
             (compare("f", None, "x\n").text, false),
             (String::new(), false),
@@ -169,6 +175,11 @@ mod tests {
             assert_eq!(is_same_change(&other, &change), is_same, "{other}");
         }
         assert!(!is_same_change(&cut, &cut));
+        let [one, other] = [3, 9].map(|before| {
+            let before = "0\n".repeat(before);
+            text(&format!("{before}b\n"), &format!("{before}x\n"))
+        });
+        assert!(one != other && is_same_change(&one, &other), "{one}{other}");
     }
 
     #[test]

@@ -22,7 +22,10 @@ fn fixtures() -> PathBuf {
 fn check_golden(path: &Path, value: &Value) {
     let text = format!("{value:#}\n");
     if std::env::var_os("OUTRIGGER_UPDATE").is_some() {
-        fs::write(path, text).unwrap();
+        // Other tests read it meanwhile.
+        let new = path.with_extension("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, path).unwrap();
     } else {
         let golden = fs::read_to_string(path).unwrap_or_default();
         assert!(
