@@ -10,12 +10,13 @@
 //! Here the places are found. The helper mounts them (`helper::mounts::pins`) and holds the placeholders.
 
 mod ask;
+mod look;
 mod references;
 mod snapshot;
 mod unwritten;
 pub(super) mod watch;
 
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use self::ask::ask;
 pub use self::ask::is_tracked;
+use self::look::Look;
 pub(super) use self::references::{Cache, References};
 pub(super) use self::unwritten::{is_placeholder, may_be_placeholder, named, unwritten};
 use super::GitAccess;
@@ -37,9 +39,6 @@ const MAX_EXAMINED: usize = 4_096;
 
 /// Deepest path of a submodule's directory: names of submodules may hold slashes.
 const MAX_DEPTH: usize = 12;
-
-/// Longest `.git` or `commondir` file that is read, in bytes: one line with a path.
-const MAX_POINTER_BYTES: u64 = 8 * 1024;
 
 /// The folder of hooks that many projects have in their work tree, whatever their settings say just now.
 const HUSKY: &str = ".husky";
@@ -100,16 +99,18 @@ pub(super) fn protect(
     access: GitAccess,
     references: &[Arc<References>],
 ) -> io::Result<Protection> {
+    let look = Look::default();
     let mut found = Finder {
         roots,
         access,
+        look: &look,
         protection: Protection::default(),
     };
     for root in roots {
         found.root(root);
     }
     // What says of a linked worktree or a submodule where its repository is may go with it.
-    let stays = |dot: &&PathBuf| access != GitAccess::Nested || dot.is_dir();
+    let stays = |dot: &&PathBuf| access != GitAccess::Nested || look.is_folder(dot);
     for dot in nested.iter().filter(stays) {
         if let Some(root) = found.root_of(dot) {
             found.on_the_way(root, dot);
@@ -122,26 +123,29 @@ pub(super) fn protect(
             found.reference(root, reference);
         }
     }
-    found.finish()
+    let protection = found.finish()?;
+    look.finish()?;
+    Ok(protection)
 }
 
 struct Finder<'a> {
     roots: &'a [PathBuf],
     access: GitAccess,
+    look: &'a Look,
     protection: Protection,
 }
 
 impl<'a> Finder<'a> {
     fn root(&mut self, root: &Path) {
         let dot = root.join(".git");
-        if let Some(repository) = worktree_outside(root, &dot) {
+        if let Some(repository) = worktree_outside(self.look, root, &dot) {
             if self.access >= GitAccess::Write {
                 self.directory(&repository);
             }
             self.protection.outside.push(repository);
         }
         self.husky(root, root);
-        let is_repository = is_git_directory(root);
+        let is_repository = is_git_directory(self.look, root);
         if is_repository {
             // A root without a work tree: what else is in it stays open.
             self.settings(root);
@@ -151,7 +155,7 @@ impl<'a> Finder<'a> {
             // While a server runs for hours, the user may want the name.
             GitAccess::ExistingReadOnly | GitAccess::Create | GitAccess::Nested => true,
         };
-        if has_repository(&dot) {
+        if self.look.has_repository(&dot) {
             self.dot(&dot);
         } else if !is_repository && !may_make {
             // Without a file `HEAD` the root itself is not taken for a repository either. Empty folders: in a repository
@@ -166,7 +170,7 @@ impl<'a> Finder<'a> {
     /// Protects a repository's `.husky`; `top` is the folder of its work tree.
     fn husky(&mut self, root: &Path, top: &Path) {
         let path = top.join(HUSKY);
-        if path.symlink_metadata().is_ok() {
+        if self.look.is_there(&path) {
             let kind = PlaceholderKind::Directory;
             self.reference(root, &Placeholder { path, kind });
         }
@@ -174,10 +178,18 @@ impl<'a> Finder<'a> {
 
     /// Protects what settings name in a root. The git tool may change hooks in the work tree: a checkout does.
     fn reference(&mut self, root: &Path, reference: &Placeholder) {
-        if self.access >= GitAccess::Create && reference.kind == PlaceholderKind::Directory {
+        let is_of_git = reference.path.starts_with(root.join(".git"));
+        let is_open = match is_of_git {
+            // Read-only with all of the repository.
+            true => self.access < GitAccess::Write,
+            false => {
+                self.access >= GitAccess::Create && reference.kind == PlaceholderKind::Directory
+            }
+        };
+        if is_open {
             return;
         }
-        let real = reference.path.canonicalize().ok();
+        let real = self.look.canonical(&reference.path);
         let real = real.filter(|real| self.root_of(real).is_some());
         for path in real.iter().chain([&reference.path]) {
             self.on_the_way(root, path);
@@ -189,7 +201,7 @@ impl<'a> Finder<'a> {
     }
 
     fn dot(&mut self, dot: &Path) {
-        let Ok(metadata) = dot.symlink_metadata() else {
+        let Some(metadata) = self.look.metadata(dot) else {
             return;
         };
         if metadata.is_dir() {
@@ -197,18 +209,21 @@ impl<'a> Finder<'a> {
         }
         self.pin(dot.to_owned(), Pinned::ReadOnly);
         let git = match metadata.is_symlink() {
-            true => dot.canonicalize().ok().filter(|git| git.is_dir()),
-            false => named_by(dot),
+            true => {
+                let git = self.look.canonical(dot);
+                git.filter(|git| self.look.is_folder(git))
+            }
+            false => named_by(self.look, dot),
         };
         let Some(git) = git else {
             return;
         };
-        let common = pointed(&git.join("commondir"), &git);
+        let common = pointed(self.look, &git.join("commondir"), &git);
         for directory in std::iter::once(git).chain(common) {
             if let Some(root) = self.root_of(&directory) {
                 self.on_the_way(root, &directory);
                 // Of a linked worktree it is pinned with its repository.
-                if !is_of_worktree(&directory) {
+                if !is_of_worktree(self.look, &directory) {
                     self.directory(&directory);
                 }
             }
@@ -227,7 +242,7 @@ impl<'a> Finder<'a> {
         let mut waiting = vec![git.join("worktrees"), git.join("modules")];
         while let Some(folder) = waiting.pop() {
             let is_of_worktrees = folder.ends_with("worktrees");
-            for entry in folders_in(&folder) {
+            for entry in self.look.folders_in(&folder, MAX_EXAMINED + 1) {
                 examined += 1;
                 let depth = entry
                     .strip_prefix(git)
@@ -243,7 +258,7 @@ impl<'a> Finder<'a> {
                     self.placeholder(entry.join("config.worktree"), PlaceholderKind::Settings);
                     // Submodules of a linked worktree.
                     waiting.push(entry.join("modules"));
-                } else if entry.join("HEAD").symlink_metadata().is_ok() {
+                } else if self.look.is_there(&entry.join("HEAD")) {
                     self.settings(&entry);
                     waiting.extend(["worktrees", "modules"].map(|name| entry.join(name)));
                 } else {
@@ -291,7 +306,11 @@ impl<'a> Finder<'a> {
         pins.dedup_by(|inner, outer| {
             outer.what == Pinned::ReadOnly && inner.path.starts_with(&outer.path)
         });
-        if pins.len() > MAX_PINS {
+        // Held twice, a placeholder would never be freed.
+        let placeholders = &mut self.protection.placeholders;
+        placeholders.sort_by(|one, other| one.path.cmp(&other.path));
+        placeholders.dedup_by(|one, other| one.path == other.path);
+        if self.protection.pins.len() > MAX_PINS {
             return Err(io::Error::other(format!(
                 "the project has more git repositories than can be protected from a command ({MAX_PINS} places); choose a smaller folder as the project"
             )));
@@ -300,66 +319,41 @@ impl<'a> Finder<'a> {
     }
 }
 
-fn named_by(dot: &Path) -> Option<PathBuf> {
-    let text = read_pointer(dot)?;
+fn named_by(look: &Look, dot: &Path) -> Option<PathBuf> {
+    let text = look.pointer(dot)?;
     let named = text.strip_prefix("gitdir:")?.trim();
-    dot.parent()?.join(named).canonicalize().ok()
+    look.canonical(&dot.parent()?.join(named))
 }
 
-fn pointed(file: &Path, from: &Path) -> Option<PathBuf> {
-    from.join(read_pointer(file)?.trim()).canonicalize().ok()
-}
-
-fn read_pointer(file: &Path) -> Option<String> {
-    if !file.symlink_metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    let mut opened = std::fs::File::open(file).ok()?.take(MAX_POINTER_BYTES);
-    opened.read_to_string(&mut text).ok()?;
-    Some(text)
+fn pointed(look: &Look, file: &Path, from: &Path) -> Option<PathBuf> {
+    look.canonical(&from.join(look.pointer(file)?.trim()))
 }
 
 /// Returns the repository that a linked worktree belongs to, where that lies outside of the worktree.
 ///
 /// The worktree's `.git` file is believed only where the repository points back to it: a command may have written the
 /// file in an earlier run, but nothing outside of the root.
-fn worktree_outside(root: &Path, dot: &Path) -> Option<PathBuf> {
-    let administration = named_by(dot)?;
-    let back = read_pointer(&administration.join("gitdir"))?;
+fn worktree_outside(look: &Look, root: &Path, dot: &Path) -> Option<PathBuf> {
+    let administration = named_by(look, dot)?;
+    let back = look.pointer(&administration.join("gitdir"))?;
     if Path::new(back.trim()) != dot || administration.starts_with(root) {
         return None;
     }
-    let common = pointed(&administration.join("commondir"), &administration)?;
+    let common = pointed(look, &administration.join("commondir"), &administration)?;
     // The administration of a worktree always lies in its repository.
-    (common.join("HEAD").is_file() && administration.starts_with(common.join("worktrees")))
+    (look.is_file(&common.join("HEAD")) && administration.starts_with(common.join("worktrees")))
         .then_some(common)
 }
 
-/// Whether git may take what is at a `.git` for a repository: not a placeholder of another command.
-fn has_repository(dot: &Path) -> bool {
-    let found = dot.symlink_metadata();
-    found.is_ok_and(|found| !found.is_dir() || dot.join("HEAD").symlink_metadata().is_ok())
-}
-
-fn is_of_worktree(directory: &Path) -> bool {
+fn is_of_worktree(look: &Look, directory: &Path) -> bool {
     let above = directory.parent().and_then(Path::file_name);
-    above.is_some_and(|name| name == "worktrees") && directory.join("commondir").is_file()
+    above.is_some_and(|name| name == "worktrees") && look.is_file(&directory.join("commondir"))
 }
 
 /// Whether git takes a directory for a repository of its own, one without a work tree around it.
-fn is_git_directory(directory: &Path) -> bool {
-    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
+fn is_git_directory(look: &Look, directory: &Path) -> bool {
+    let has = |name: &str| look.is_there(&directory.join(name));
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
-}
-
-fn folders_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .take(MAX_EXAMINED + 1)
-        .map(|entry| entry.path())
-        .collect()
 }
 
 #[cfg(test)]

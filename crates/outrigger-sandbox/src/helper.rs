@@ -28,7 +28,6 @@ mod placeholders;
 pub(crate) mod places;
 mod prepared;
 pub(crate) mod raw;
-mod removal;
 mod seccomp;
 mod supervisor;
 mod tree;
@@ -244,7 +243,7 @@ fn run(launch: Launch<'_>) -> Result<(), SetupError> {
 
 fn clean_up(cleanup: &Cleanup) {
     if let Some(directory) = &cleanup.private_tmp {
-        removal::remove(directory);
+        crate::removal::remove(directory);
     }
     // Empty by now.
     cgroup::remove(&cleanup.cgroups);

@@ -51,6 +51,8 @@ pub mod python;
 mod quota;
 #[cfg(target_os = "linux")]
 mod real;
+#[cfg(target_os = "linux")]
+mod removal;
 #[cfg(all(unix, any(not(target_os = "linux"), test)))]
 mod seatbelt;
 pub mod secret;

@@ -84,7 +84,8 @@ fn walk(from: OwnedFd, below: &Path) -> io::Result<OwnedFd> {
     })
 }
 
-fn step(place: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
+/// Opens what has a name in a folder, as a place; what is no link.
+pub(super) fn step(place: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(place, name, flags, Mode::empty())?;
     let mode = rustix::fs::fstat(&opened)?.st_mode;

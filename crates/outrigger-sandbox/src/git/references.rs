@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -14,12 +14,15 @@ use std::thread;
 use parking_lot::Mutex;
 use tokio::runtime::Builder;
 
-use super::{Placeholder, PlaceholderKind, ask, has_repository};
+use super::{Look, Placeholder, PlaceholderKind, ask};
 
 const MAX_ROOTS: usize = 64;
 
 /// Most files that an answer is said to come from.
 const MAX_FILES: usize = 256;
+
+/// How much of a file of settings is looked at, in bytes, to see whether it says something.
+const MAX_LOOKED_AT: u64 = 64 * 1024;
 
 /// What tells whether a file is the one it was: device, inode, length and time of the last change.
 type Stamp = Option<(u64, u64, u64, (i64, i64))>;
@@ -106,10 +109,19 @@ impl Cache {
         ];
         let variables = variables.map(|(name, value)| (name, OsStr::new(value)));
         let home_variable = home.map(|home| ("HOME", home.as_os_str()));
-        let listed = match ask(root, &words, variables.into_iter().chain(home_variable)).await {
-            Ok(Some((_, text))) => text,
+        let listed = ask(root, &words, variables.into_iter().chain(home_variable)).await;
+        let answer = match listed {
+            Ok(Some((_, listed))) => {
+                let (of, home) = (root.to_owned(), home.map(Path::to_owned));
+                let read = move || read(&of, home.as_deref(), &listed);
+                tokio::task::spawn_blocking(read).await?
+            }
             // There is no git: nobody runs it here.
             Ok(None) => return Ok(Arc::default()),
+            Err(error) => Err(error),
+        };
+        let references = match answer {
+            Ok(references) => Arc::new(references),
             Err(error) => {
                 let root = root.display();
                 let Some(before) = before else {
@@ -121,9 +133,6 @@ impl Cache {
                 return Ok(before);
             }
         };
-        let (of, home) = (root.to_owned(), home.map(Path::to_owned));
-        let read = move || Arc::new(read(&of, home.as_deref(), &listed));
-        let references = tokio::task::spawn_blocking(read).await?;
         let mut roots = self.0.lock();
         if roots.len() >= MAX_ROOTS {
             roots.clear();
@@ -133,18 +142,21 @@ impl Cache {
     }
 }
 
-/// Reads git's list: `file:PATH NUL key LF value NUL`, again and again.
-fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> References {
+/// Reads git's list: `file:PATH NUL key LF value NUL`, again and again. An error where git has not read the repository's own
+/// settings, which it passes over where a command closed the folder for that moment.
+fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> io::Result<References> {
     // The top of the work tree, which relative paths are below: the root may be a folder in it.
     let mut folders = root.ancestors();
-    let top = folders.find(|folder| has_repository(&folder.join(".git")));
+    let look = Look::default();
+    let top = folders.find(|folder| look.has_repository(&folder.join(".git")));
     let top = top.unwrap_or(root);
     // Files that may appear, beside those that git names.
     let own = [".git/config", ".git/config.worktree"].map(|name| top.join(name));
     let users = [".gitconfig", ".config/git/config"];
     let users = users.iter().filter_map(|name| Some(home?.join(name)));
-    let mut sources: Vec<PathBuf> = own.into_iter().chain(users).collect();
+    let mut sources: Vec<PathBuf> = own.iter().cloned().chain(users).collect();
     sources.push(PathBuf::from("/etc/gitconfig"));
+    let mut origins = Vec::new();
     let mut places = Vec::new();
     let mut hooks = None;
     let [mut name, mut email] = [None, None];
@@ -166,27 +178,50 @@ fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> References {
             }
             _ => {}
         }
-        sources.push(file);
+        origins.push(file);
     }
     places.extend(hooks.map(|hooks| place(hooks, PlaceholderKind::Directory)));
     let named = places.iter().map(|place| place.path.clone()).collect();
-    let git = root.join(".git");
-    places.retain(|place| {
-        place.path != root && place.path.starts_with(root) && !place.path.starts_with(&git)
-    });
-    for place in &mut places {
-        *place = first_missing(root, place);
+    places.retain(|place| place.path != root && place.path.starts_with(root));
+    let [own, _] = own;
+    if !origins.contains(&own) && has_settings(&own)? {
+        return Err(io::Error::other(format!(
+            "it did not read {}",
+            own.display()
+        )));
     }
+    sources.extend(origins);
     sources.sort();
     sources.dedup();
     sources.truncate(MAX_FILES);
     let stamped = |file: PathBuf| (stamp_of(&file), file);
-    References {
+    Ok(References {
         places,
         named,
         identity: [name, email],
         sources: sources.into_iter().map(stamped).collect(),
-    }
+    })
+}
+
+/// Whether a file says something that git would list.
+fn has_settings(file: &Path) -> io::Result<bool> {
+    let text = match std::fs::File::open(file) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(false);
+        }
+        opened => {
+            let mut text = Vec::new();
+            opened?.take(MAX_LOOKED_AT).read_to_end(&mut text)?;
+            text
+        }
+    };
+    let mut lines = text
+        .split(|byte| *byte == b'\n')
+        .map(|line| line.trim_ascii());
+    Ok(
+        lines
+            .any(|line| line.contains(&b'=') && !line.starts_with(b"#") && !line.starts_with(b";")),
+    )
 }
 
 fn is_include(key: &str) -> bool {
@@ -195,19 +230,6 @@ fn is_include(key: &str) -> bool {
 
 fn place(path: PathBuf, kind: PlaceholderKind) -> Placeholder {
     Placeholder { path, kind }
-}
-
-/// Returns the outermost missing folder above a place, which is what a command could make; the place itself where its
-/// folder is there.
-fn first_missing(root: &Path, named: &Placeholder) -> Placeholder {
-    let inside = named.path.ancestors().take_while(|path| *path != root);
-    let mut missing = inside.filter(|path| path.symlink_metadata().is_err());
-    match missing.by_ref().last() {
-        Some(missing) if missing != named.path => {
-            place(missing.to_owned(), PlaceholderKind::Directory)
-        }
-        _ => named.clone(),
-    }
 }
 
 /// Returns a path as git reads it, with `.` and `..` taken out.
@@ -242,7 +264,7 @@ mod tests {
     use super::*;
 
     fn places(listed: &str, root: &Path) -> Vec<(String, PlaceholderKind)> {
-        let settings = read(root, Some(Path::new("/home/me")), listed.as_bytes());
+        let settings = read(root, Some(Path::new("/home/me")), listed.as_bytes()).unwrap();
         let below = |place: &Placeholder| {
             let path = place.path.strip_prefix(root).unwrap();
             (path.display().to_string(), place.kind)
@@ -260,15 +282,11 @@ mod tests {
         let inside = "file:/home/me/.gitconfig\0core.hookspath\nfirst\0file:.git/config\0core.hookspath\n./a/../hooks\0";
         assert_eq!(places(inside, root), [directory("hooks")]);
         let included = "file:.git/config\0include.path\n../settings\0file:.git/config\0includeif.gitdir:x.path\nbelow\0";
-        let settings = ("settings".to_owned(), PlaceholderKind::Settings);
-        assert_eq!(places(included, root), [settings]);
-        // Of a deep place the outermost missing folder is taken.
+        let settings = |path: &str| (path.to_owned(), PlaceholderKind::Settings);
+        let expected = [settings("settings"), settings(".git/below")];
+        assert_eq!(places(included, root), expected);
         let deep = "file:.git/config\0core.hookspath\n.husky/_\0";
-        assert_eq!(places(deep, root), [directory(".husky")]);
-        fs::create_dir(root.join(".husky")).unwrap();
         assert_eq!(places(deep, root), [directory(".husky/_")]);
-        let deep = "file:.git/config\0core.hookspath\ntools/git/hooks\0";
-        assert_eq!(places(deep, root), [directory("tools")]);
     }
 
     #[test]
@@ -285,9 +303,32 @@ mod tests {
             ("hooks".to_owned(), PlaceholderKind::Directory),
         ];
         assert_eq!(places(listed, &root), expected);
-        let sources = read(&root, None, listed.as_bytes()).sources;
+        let sources = read(&root, None, listed.as_bytes()).unwrap().sources;
         let config = place.path().join(".git/config");
         assert!(sources.iter().any(|(_, file)| *file == config));
+    }
+
+    #[test]
+    fn an_answer_without_the_repositorys_own_settings_is_none() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        let git = root.join(".git");
+        fs::create_dir(&git).unwrap();
+        fs::write(git.join("HEAD"), "").unwrap();
+        let users = "file:/home/me/.gitconfig\0user.name\nme\0";
+        let both = format!("{users}file:.git/config\0core.bare\nfalse\0");
+        for (config, listed, is_answer) in [
+            (None, users, true),
+            (Some("# a = b\n"), users, true),
+            (Some("[core]\n\tbare = false\n"), users, false),
+            (Some("[core]\n\tbare = false\n"), &both, true),
+        ] {
+            if let Some(config) = config {
+                fs::write(git.join("config"), config).unwrap();
+            }
+            let read = read(root, None, listed.as_bytes());
+            assert_eq!(read.is_ok(), is_answer, "{config:?} {listed}");
+        }
     }
 
     #[tokio::test]

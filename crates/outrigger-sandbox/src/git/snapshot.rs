@@ -13,7 +13,7 @@ use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use crate::process::Restored;
-use crate::{Held, real};
+use crate::{Held, real, removal};
 
 const GIT: &str = ".git";
 
@@ -36,7 +36,9 @@ enum Entry {
     Directory {
         mode: Mode,
     },
-    /// Neither of these, or more than is kept.
+    /// A file of more than is kept: inode, length, and when it was last changed.
+    Large((u64, u64, i64, i64)),
+    /// None of these.
     Other,
 }
 
@@ -45,6 +47,8 @@ pub(super) struct Snapshot {
     root: Dir,
     /// By the path in the repository, whose own is empty.
     entries: Entries,
+    /// Whether it has all that was there.
+    is_whole: bool,
 }
 
 type Entries = BTreeMap<PathBuf, Entry>;
@@ -53,15 +57,19 @@ impl Snapshot {
     /// Looks at the repository at the top of a root; `None` where there is none. Blocks.
     pub(super) fn take(root: &Path, held: &[Held]) -> Option<Self> {
         let root = real::readable(&Held::open(root, held).ok()?).ok()?;
-        let entries = look(&root.open_dir_nofollow(GIT).ok()?, None);
-        Some(Self { root, entries })
+        let (entries, is_whole) = look(&root.open_dir_nofollow(GIT).ok()?);
+        Some(Self {
+            root,
+            entries,
+            is_whole,
+        })
     }
 
     /// Makes the settings and hooks of what is the repository now what they were. Blocks; nothing may write there
     /// meanwhile.
     pub(super) fn restore(&self) -> Restored {
         let mut restored = Restored::default();
-        let git = match self.root.open_dir_nofollow(GIT) {
+        let git = match self.open() {
             Ok(git) => git,
             Err(error) => {
                 restored.paths.push(GIT.to_owned());
@@ -71,24 +79,87 @@ impl Snapshot {
         };
         // First, for what a command closed cannot be looked at.
         let opened = self.reset_modes(&git, &mut restored);
-        let now = look(&git, Some(&self.entries));
+        let added = self.remove_added(&git, &mut restored);
+        let (now, _) = look(&git);
         let mut changed: Vec<&PathBuf> = self.entries.keys().chain(now.keys()).collect();
         changed.sort();
         changed.dedup();
         changed.retain(|path| self.entries.get(*path) != now.get(*path));
         // What is in the way goes from the inside out, what was there comes back from the outside in.
-        let is_there = |path: &&&PathBuf| now.contains_key(**path);
-        for path in changed.iter().rev().filter(is_there) {
-            restored.note(as_owner(&git, path, remove));
+        for path in changed.iter().rev() {
+            if now.get(*path).is_some_and(|now| self.may_remove(path, now)) {
+                restored.note(as_owner(&git, path, removal::remove_in));
+            }
         }
         for path in &changed {
             if let Some(entry) = self.entries.get(*path) {
                 restored.note(as_owner(&git, path, |dir, name| write(dir, name, entry)));
             }
         }
-        let changed = changed.into_iter().chain(&opened);
+        let changed = changed.into_iter().chain(&added).chain(&opened);
         restored.paths = changed.take(MAX_NAMED).map(|path| shown(path)).collect();
         restored
+    }
+
+    /// Opens what is the repository now, also where a command closed it, or the root.
+    fn open(&self) -> io::Result<Dir> {
+        match removal::open(&self.root, OsStr::new(GIT)) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                with_rights(&self.root, || removal::open(&self.root, OsStr::new(GIT)))
+            }
+            opened => opened,
+        }
+    }
+
+    /// What is too large to be kept is left: it may be the user's as it was.
+    fn may_remove(&self, path: &Path, now: &Entry) -> bool {
+        let before = self.entries.get(path);
+        !matches!((before, now), (Some(Entry::Large(_)), Entry::Large(_)))
+    }
+
+    /// Removes what nobody had, however much it is: what can be compared is bounded. Returns the first of it.
+    fn remove_added(&self, git: &Dir, restored: &mut Restored) -> Vec<PathBuf> {
+        let mut added = Vec::new();
+        if !self.is_whole {
+            // Something that is not known may have been there.
+            return added;
+        }
+        let mut remove = |path: PathBuf| {
+            let removed = as_owner(git, &path, removal::remove_in);
+            let is_gone = removed.is_ok();
+            restored.note(removed);
+            if added.len() < MAX_NAMED {
+                added.push(path);
+            }
+            is_gone
+        };
+        for (name, _) in super::SETTINGS {
+            let path = PathBuf::from(name);
+            if !self.entries.contains_key(&path) && git.symlink_metadata(name).is_ok() {
+                remove(path);
+            }
+        }
+        let is_known = |path: &Path| self.entries.contains_key(path);
+        for (path, entry) in &self.entries {
+            if !matches!(entry, Entry::Directory { .. }) || !is_looked_into(path) {
+                continue;
+            }
+            // What is no folder any more is put back after this.
+            let Ok(folder) = at(git, path).and_then(|(dir, name)| dir.open_dir_nofollow(name))
+            else {
+                continue;
+            };
+            while let names = unknown(&folder, path, is_known)
+                && !names.is_empty()
+            {
+                // What cannot be removed is found again and again.
+                let gone = names.into_iter().filter(|name| remove(path.join(name)));
+                if gone.count() == 0 {
+                    break;
+                }
+            }
+        }
+        added
     }
 
     /// Gives each folder the rights that it had; returns those that had others.
@@ -141,18 +212,32 @@ fn as_owner(
     let (dir, name) = at(git, path)?;
     match work(&dir, &name) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let mode = real::mode_of(&dir)?;
-            real::set_mode(&dir, mode | Mode::RWXU)?;
-            let done = work(&dir, &name);
-            real::set_mode(&dir, mode)?;
-            done
+            with_rights(&dir, || work(&dir, &name))
         }
         done => done,
     }
 }
 
-fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
-    Ok(real::remove(dir, name)?)
+/// Does something while the owner of a folder has all rights to it.
+fn with_rights<T>(dir: &Dir, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let mode = real::mode_of(dir)?;
+    real::set_mode(dir, mode | Mode::RWXU)?;
+    let done = work();
+    real::set_mode(dir, mode)?;
+    done
+}
+
+/// Returns the first names in a folder of what nobody had.
+fn unknown(folder: &Dir, path: &Path, is_known: impl Fn(&Path) -> bool) -> Vec<OsString> {
+    let entries = folder.entries().into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name());
+    let unknown = names.filter(|name| !is_known(&path.join(name)));
+    unknown.take(MAX_ENTRIES).collect()
+}
+
+/// Whether what lies in a folder is looked at.
+fn is_looked_into(path: &Path) -> bool {
+    (1..=MAX_DEPTH).contains(&path.components().count())
 }
 
 /// Makes what was there, at a name that is free.
@@ -170,7 +255,8 @@ fn write(dir: &Dir, name: &OsStr, entry: &Entry) -> io::Result<()> {
             std::fs::File::from(made.try_clone()?).write_all(content)?;
             Ok(rustix::fs::fchmod(&made, Mode::from_raw_mode(*mode))?)
         }
-        Entry::Other => Err(io::Error::other("it was too large to be kept")),
+        Entry::Large(_) => Err(io::Error::other("it was too large to be kept")),
+        Entry::Other => Err(io::Error::other("it was neither a file nor a folder")),
     }
 }
 
@@ -193,34 +279,34 @@ impl Restored {
     }
 }
 
-struct Look<'a> {
+struct Look {
     entries: Entries,
     bytes: usize,
-    /// What there was before a command, after one.
-    before: Option<&'a Entries>,
+    is_whole: bool,
 }
 
-/// Looks at what git is led by and runs. After a command folders that it made and closed are opened.
-fn look(git: &Dir, before: Option<&Entries>) -> Entries {
+/// Looks at what git is led by and runs; returns as well whether that is all.
+fn look(git: &Dir) -> (Entries, bool) {
     let mut look = Look {
         entries: BTreeMap::new(),
         bytes: MAX_BYTES,
-        before,
+        is_whole: true,
     };
     let own = real::mode_of(git).map_or(Entry::Other, |mode| Entry::Directory { mode });
     look.entries.insert(PathBuf::new(), own);
     for (name, _) in super::SETTINGS {
-        look.add(git, OsStr::new(name), Path::new(name), 0);
+        look.add(git, OsStr::new(name), Path::new(name));
     }
-    look.entries
+    (look.entries, look.is_whole)
 }
 
-impl Look<'_> {
-    fn add(&mut self, dir: &Dir, name: &OsStr, path: &Path, depth: usize) {
+impl Look {
+    fn add(&mut self, dir: &Dir, name: &OsStr, path: &Path) {
         let Ok(found) = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
             return;
         };
         if self.entries.len() >= MAX_ENTRIES {
+            self.is_whole = false;
             return;
         }
         let entry = match FileType::from_raw_mode(found.st_mode) {
@@ -234,20 +320,13 @@ impl Look<'_> {
             FileType::RegularFile => self.read(dir, name).unwrap_or(Entry::Other),
             _ => Entry::Other,
         };
-        let closed = match &entry {
-            Entry::Directory { mode } => (!mode.contains(Mode::RWXU)).then_some(*mode),
-            _ => None,
-        };
         let is_directory = matches!(entry, Entry::Directory { .. });
-        let is_new = self.before.is_some_and(|it| !it.contains_key(path));
         self.entries.insert(path.to_owned(), entry);
-        if is_directory
-            && depth < MAX_DEPTH
-            && let Ok(inner) = dir.open_dir_nofollow(name)
-        {
-            if let (true, Some(mode)) = (is_new, closed) {
-                real::set_mode(&inner, mode | Mode::RWXU).unwrap_or_default();
-            }
+        if is_directory && is_looked_into(path) {
+            let Ok(inner) = dir.open_dir_nofollow(name) else {
+                self.is_whole = false;
+                return;
+            };
             let entries = inner.entries().into_iter().flatten().flatten();
             let mut names: Vec<OsString> = entries
                 .take(MAX_ENTRIES)
@@ -255,8 +334,7 @@ impl Look<'_> {
                 .collect();
             names.sort();
             for name in names {
-                let path = path.join(&name);
-                self.add(&inner, &name, &path, depth + 1);
+                self.add(&inner, &name, &path.join(&name));
             }
         }
     }
@@ -264,16 +342,24 @@ impl Look<'_> {
     fn read(&mut self, dir: &Dir, name: &OsStr) -> io::Result<Entry> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(dir, name, flags, Mode::empty())?;
-        let mode = rustix::fs::fstat(&opened)?.st_mode & 0o7777;
+        let found = rustix::fs::fstat(&opened)?;
         let mut content = Vec::new();
         let most = self.bytes;
         std::fs::File::from(opened)
             .take(most as u64 + 1)
             .read_to_end(&mut content)?;
         if content.len() > most {
-            return Ok(Entry::Other);
+            let length = u64::try_from(found.st_size).unwrap_or_default();
+            let changed = (
+                found.st_ctime,
+                i64::try_from(found.st_ctime_nsec).unwrap_or_default(),
+            );
+            return Ok(Entry::Large((found.st_ino, length, changed.0, changed.1)));
         }
         self.bytes -= content.len();
-        Ok(Entry::File { mode, content })
+        Ok(Entry::File {
+            mode: found.st_mode & 0o7777,
+            content,
+        })
     }
 }

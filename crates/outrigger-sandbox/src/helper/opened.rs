@@ -42,12 +42,20 @@ impl Opened {
         }
     }
 
-    pub(super) fn open_below(&self, path: &Path) -> io::Result<OwnedFd> {
-        let folders = self.0.iter();
-        real::open_from(
-            folders.map(|(it, opened)| (it.as_path(), opened.as_fd())),
-            path,
-        )
+    /// Returns the innermost folder that came on the way to a path, and what of the path lies below it. Where none came, that is
+    /// the root of the file system.
+    pub(super) fn nearest<'p>(&self, path: &'p Path) -> io::Result<(OwnedFd, &'p Path)> {
+        let around = self.0.iter().filter(|(folder, _)| path.starts_with(folder));
+        match around.max_by_key(|(folder, _)| folder.components().count()) {
+            Some((folder, opened)) => {
+                let below = path.strip_prefix(folder).unwrap_or(path);
+                Ok((opened.try_clone()?, below))
+            }
+            None => {
+                let below = path.strip_prefix("/").map_err(io::Error::other)?;
+                Ok((real::open(Path::new("/"))?, below))
+            }
+        }
     }
 
     /// What is at the path in this mount namespace: the folder that came, where one did.

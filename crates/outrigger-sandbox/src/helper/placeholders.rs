@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock};
@@ -31,16 +31,23 @@ const DIRECTORY_MODE: u32 = 0o1555;
 /// What of a mode says so. A folder whose group is handed on hands that on, too.
 const MODE_BITS: u32 = 0o7777 & !libc::S_ISGID;
 
-/// What has come of taking a name.
-enum Attempt {
-    Taken(File),
-    /// There is something of somebody else's.
+/// What stands at a name.
+enum Standing {
+    /// A placeholder, which is held now.
+    Placeholder(File),
+    /// Something of somebody else's.
     Others,
-    /// It is to be tried once more.
-    Again,
 }
 
-/// What keeps somebody from writing to a folder.
+/// What lies on the way to a name.
+enum Step {
+    Folder(OwnedFd),
+    Nothing,
+    /// A file or a link: nothing can be made in it.
+    NoFolder,
+}
+
+/// What keeps somebody from using a folder.
 enum Denial {
     /// Another user's, and closed to others.
     Foreign,
@@ -60,13 +67,13 @@ struct Place {
 }
 
 impl Placeholders {
-    /// Takes the names that are free. A name where something is needs none, nor one in a folder that is another user's, and not
-    /// to be written to: the command cannot either.
+    /// Takes the names that are free, or the outermost folder that is missing on the way to one. A name where something is needs
+    /// none, nor one in a folder that is another user's, and not to be written to: the command cannot either.
     pub(super) fn take(wanted: &[Placeholder], opened: &Opened) -> io::Result<Self> {
         // The mode of a directory is what it is known by.
         let mask = rustix::process::umask(Mode::empty());
-        let places = wanted.iter().filter_map(|wanted| Place::of(wanted, opened));
-        let taken: io::Result<Vec<_>> = places.filter_map(|it| it.take().transpose()).collect();
+        let taken = wanted.iter().filter_map(|it| take(it, opened).transpose());
+        let taken: io::Result<Vec<_>> = taken.collect();
         rustix::process::umask(mask);
         Ok(Self(taken?))
     }
@@ -81,47 +88,128 @@ impl Placeholders {
     }
 }
 
+/// Whether a directory is one of ours, as far as that can be seen.
+pub(super) fn is_placeholder(opened: impl AsFd) -> rustix::io::Result<bool> {
+    let mode = rustix::fs::fstat(opened)?.st_mode;
+    let kind = FileType::from_raw_mode(mode);
+    Ok(kind == FileType::Directory && mode & MODE_BITS == DIRECTORY_MODE)
+}
+
+fn take(wanted: &Placeholder, opened: &Opened) -> io::Result<Option<(Place, File)>> {
+    let (mut folder, below) = opened.nearest(&wanted.path)?;
+    let mut names = below.iter().peekable();
+    while let Some(name) = names.next() {
+        let is_last = names.peek().is_none();
+        let place = Place {
+            folder,
+            name: name.to_owned(),
+            kind: match is_last {
+                true => wanted.kind,
+                false => PlaceholderKind::Directory,
+            },
+        };
+        if is_last {
+            return place.take();
+        }
+        folder = match place.pass()? {
+            Passed::Into(folder) => folder,
+            Passed::Taken(file) => return Ok(Some((place, file))),
+            Passed::Nowhere => return Ok(None),
+        };
+    }
+    Ok(None)
+}
+
+/// Where the way to a name leads.
+enum Passed {
+    Into(OwnedFd),
+    /// Nowhere any more: what was missing has a placeholder now.
+    Taken(File),
+    /// Nowhere, for this process and for a command.
+    Nowhere,
+}
+
 impl Place {
-    fn of(wanted: &Placeholder, opened: &Opened) -> Option<Self> {
-        Some(Self {
-            folder: opened.open_below(wanted.path.parent()?).ok()?,
-            name: wanted.path.file_name()?.to_owned(),
-            kind: wanted.kind,
-        })
+    /// Opens the folder that has the name, or takes the name where nothing has it.
+    fn pass(&self) -> io::Result<Passed> {
+        for _ in 0..TRIES {
+            match self.within(|| self.step())? {
+                Some(Step::Folder(folder)) => return Ok(Passed::Into(folder)),
+                Some(Step::NoFolder) | None => return Ok(Passed::Nowhere),
+                Some(Step::Nothing) => match self.within(|| self.try_take())? {
+                    Some(Standing::Placeholder(file)) => return Ok(Passed::Taken(file)),
+                    // Somebody has made it meanwhile.
+                    Some(Standing::Others) => {}
+                    None => return Ok(Passed::Nowhere),
+                },
+            }
+        }
+        Err(self.is_busy())
+    }
+
+    fn step(&self) -> Result<Option<Step>, Errno> {
+        match real::step(&self.folder, &self.name) {
+            Ok(next) => {
+                let found = rustix::fs::fstat(&next)?;
+                let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+                Ok(Some(if is_folder {
+                    Step::Folder(next)
+                } else {
+                    Step::NoFolder
+                }))
+            }
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::NOENT) => Ok(Some(Step::Nothing)),
+                Some(error) => Err(error),
+                // A link.
+                None => Ok(Some(Step::NoFolder)),
+            },
+        }
     }
 
     fn take(self) -> io::Result<Option<(Self, File)>> {
+        Ok(match self.within(|| self.try_take())? {
+            Some(Standing::Placeholder(file)) => Some((self, file)),
+            Some(Standing::Others) | None => None,
+        })
+    }
+
+    fn is_busy(&self) -> io::Error {
+        let name = self.name.display();
+        io::Error::other(format!("{name} is used by another command"))
+    }
+
+    /// Does something in the folder, also where that is closed to its owner: a command of the same owner could open it, too. `None` is
+    /// what the system denies, and denies to a command, too. An attempt that returns `None` is made again.
+    fn within<T>(
+        &self,
+        mut attempt: impl FnMut() -> Result<Option<T>, Errno>,
+    ) -> io::Result<Option<T>> {
         let mut denied = 0;
         for _ in 0..TRIES {
-            let attempt = match self.try_take() {
+            let done = match attempt() {
                 Err(Errno::ACCESS) => match self.denial()? {
-                    // A command of the same owner could make the folder writable, too.
-                    Denial::Closed => self.as_writable(|| self.try_take()),
+                    Denial::Closed => self.with_rights(&mut attempt),
                     Denial::Other if denied < DENIALS => {
                         denied += 1;
-                        Ok(Attempt::Again)
+                        Ok(None)
                     }
-                    Denial::Other | Denial::Foreign => Ok(Attempt::Others),
+                    Denial::Other | Denial::Foreign => return Ok(None),
                 },
-                attempt => attempt,
+                done => done,
             };
-            match attempt {
-                Ok(Attempt::Taken(file)) => return Ok(Some((self, file))),
-                Ok(Attempt::Others) | Err(Errno::PERM | Errno::ROFS | Errno::NOTDIR) => {
-                    return Ok(None);
-                }
+            match done {
+                Ok(Some(done)) => return Ok(Some(done)),
+                Err(Errno::PERM | Errno::ROFS | Errno::NOTDIR) => return Ok(None),
                 // Another helper was faster, or made the folder again what it was.
-                Ok(Attempt::Again) | Err(Errno::ACCESS) => std::thread::sleep(PAUSE),
+                Ok(None) | Err(Errno::ACCESS) => std::thread::sleep(PAUSE),
                 Err(error) => return Err(error.into()),
             }
         }
-        let name = self.name.display();
-        Err(io::Error::other(format!(
-            "{name} is locked by another command"
-        )))
+        Err(self.is_busy())
     }
 
-    /// Says what kept this process from writing to the folder.
+    /// Says what kept this process from using the folder.
     fn denial(&self) -> io::Result<Denial> {
         let found = rustix::fs::fstat(&self.folder)?;
         let is_open = Mode::from_raw_mode(found.st_mode).contains(Mode::WUSR | Mode::XUSR);
@@ -134,25 +222,23 @@ impl Place {
         )
     }
 
-    fn try_take(&self) -> Result<Attempt, Errno> {
+    fn try_take(&self) -> Result<Option<Standing>, Errno> {
         match self.make() {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error),
         }
         let Some(file) = self.open_ours()? else {
             return match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(_) => Ok(Attempt::Others),
+                Ok(_) => Ok(Some(Standing::Others)),
                 // It went between the two.
-                Err(Errno::NOENT) => Ok(Attempt::Again),
+                Err(Errno::NOENT) => Ok(None),
                 Err(error) => Err(error),
             };
         };
         // Never waited for: a command may lock what it sees.
         let is_locked = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
-        Ok(match is_locked && self.holds(&file) {
-            true => Attempt::Taken(file),
-            false => Attempt::Again,
-        })
+        let is_held = is_locked && self.holds(&file);
+        Ok(is_held.then_some(Standing::Placeholder(file)))
     }
 
     fn make(&self) -> Result<(), Errno> {
@@ -185,7 +271,7 @@ impl Place {
         let kind = FileType::from_raw_mode(found.st_mode);
         let mut file = File::from(opened);
         let is_ours = match self.kind.content() {
-            None => kind == FileType::Directory && found.st_mode & MODE_BITS == DIRECTORY_MODE,
+            None => is_placeholder(&file)?,
             Some(content) => {
                 let mut read = Vec::new();
                 kind == FileType::RegularFile
@@ -216,14 +302,14 @@ impl Place {
         match remove() {
             // A folder that nobody may write to, such as another placeholder, where this process has no right beyond that of
             // its owner: it has entered a user namespace in which the owner is nobody.
-            Err(Errno::ACCESS) => Ok(self.as_writable(remove)?),
+            Err(Errno::ACCESS) => Ok(self.with_rights(remove)?),
             removed => Ok(removed?),
         }
     }
 
-    /// Does something while the folder may be written to by its owner, who this has to be. Fails with [`Errno::ACCESS`] as well where
+    /// Does something while the owner of the folder, who this has to be, may write to it. Fails with [`Errno::ACCESS`] as well where
     /// another helper did the same and was first to make it what it was.
-    fn as_writable<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+    fn with_rights<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
         let mode = real::mode_of(&self.folder)?;
         let open = mode | Mode::WUSR | Mode::XUSR;
         if open == mode {

@@ -527,6 +527,10 @@ async fn elsewhere_settings_and_hooks_are_restored_and_that_is_said() {
                 "mkdir -p .git/hooks/y/z; chmod 000 .git/hooks/y",
                 ".git/hooks/y",
             ),
+            (
+                "rm .git/config; mkdir -p .git/config/a/b/c/d/e/f/g; chmod 000 .git/config/a",
+                ".git/config",
+            ),
             ("chmod 700 .git/hooks", ".git/hooks"),
             (
                 "mv .git/hooks .git/old; mkdir -m 777 .git/hooks",
@@ -573,6 +577,170 @@ async fn elsewhere_settings_and_hooks_are_restored_and_that_is_said() {
     }
 }
 
+/// What is compared is bounded, what is removed is not; and the project itself may be closed.
+#[tokio::test]
+async fn elsewhere_nothing_that_is_new_is_left_however_much_it_is() {
+    for (attempt, closes) in [
+        (
+            "rm -rf .git/hooks/*; cd .git/hooks; mkdir d; touch {1..3000} d/{1..3000}; echo evil > pre-commit",
+            false,
+        ),
+        (
+            "echo evil > .git/hooks/x; git config core.fsmonitor evil; chmod 000 .git/hooks .git .",
+            true,
+        ),
+    ] {
+        let world = World::new();
+        let project = project(&world);
+        fs::write(project.join(".git/hooks/post-merge"), "good\n").unwrap();
+        let before = state(&project);
+        let sandbox = world.sandbox(Mode::Fallback);
+        let mut process = sandbox.spawn(&world.bash(attempt)).await.unwrap();
+        finish(&mut process).await;
+        let restored = process.restored().unwrap();
+        assert_eq!(restored.failure, None, "{attempt}: {restored:?}");
+        if closes {
+            assert_eq!(rights(&project), 0, "what the command did is not undone");
+            fs::set_permissions(&project, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        assert_eq!(state(&project), before, "{attempt}");
+    }
+}
+
+/// It cannot be put back, and may be the user's: it is left, and told.
+#[tokio::test]
+async fn elsewhere_a_change_of_what_is_too_large_to_be_kept_is_told() {
+    let world = World::new();
+    let hook = project(&world).join(".git/hooks/pre-push");
+    fs::write(&hook, vec![b'a'; 5 << 20]).unwrap();
+    let sandbox = world.sandbox(Mode::Fallback);
+    for (line, is_changed) in [
+        ("cat .git/hooks/pre-push > copy", false),
+        ("printf b | dd of=.git/hooks/pre-push conv=notrunc", true),
+    ] {
+        let mut process = sandbox.spawn(&world.bash(line)).await.unwrap();
+        finish(&mut process).await;
+        let failure = process.restored().and_then(|it| it.failure);
+        let told = failure.is_some_and(|it| it.contains("too large to be kept"));
+        assert_eq!(told, is_changed, "{line}");
+        assert_eq!(fs::metadata(&hook).unwrap().len(), 5 << 20, "{line}");
+    }
+}
+
+/// The user, or the git tool, may remove a folder on the way to one that settings name.
+#[tokio::test]
+async fn what_settings_name_cannot_be_made_whatever_of_the_way_to_it_is_there() {
+    let world = World::new();
+    let project = project(&world);
+    git(&project, &["config", "core.hooksPath", "tools/git/hooks"]);
+    git(
+        &project,
+        &["config", "include.path", "../conf/git/settings"],
+    );
+    let sandbox = world.sandbox(Mode::Full);
+    let plant = "for it in tools tools/git conf conf/git; do chmod 755 $it; mkdir $it; done 2> /dev/null; mkdir tools/git/hooks; echo evil > tools/git/hooks/pre-commit; echo evil > conf/git/settings; mv tools x; mv conf y; echo tried > tried";
+    for folders in [
+        &["tools/git", "conf/git"][..],
+        &[],
+        &["tools", "conf"],
+        &["tools/git"],
+    ] {
+        for folder in folders {
+            fs::create_dir_all(project.join(folder)).unwrap();
+        }
+        run(&sandbox, &world.bash(plant)).await;
+        eventually("the end of the placeholders", || {
+            let planted = ["tools/git/hooks", "conf/git/settings", "x", "y"];
+            planted.iter().all(|it| !project.join(it).exists())
+        });
+        fs::remove_file(project.join("tried")).unwrap();
+        for folder in ["tools", "conf"] {
+            let there = folders.iter().any(|it| it.starts_with(folder));
+            assert_eq!(project.join(folder).exists(), there, "{folder} {folders:?}");
+            fs::remove_dir_all(project.join(folder)).unwrap_or_default();
+        }
+    }
+}
+
+/// What the git tool may change, but not this.
+#[tokio::test]
+async fn what_settings_name_in_the_repository_itself_cannot_be_made() {
+    let world = World::new();
+    let project = project(&world);
+    git(&project, &["config", "core.hooksPath", ".git/gh"]);
+    git(&project, &["config", "include.path", "inc/settings"]);
+    let before = state(&project);
+    let sandbox = world.sandbox(Mode::Full);
+    for access in [GitAccess::ReadOnly, GitAccess::Write, GitAccess::Create] {
+        let plant = "mkdir -p .git/inc .git/gh; chmod 755 .git/inc .git/gh; echo evil > .git/inc/settings; echo evil > .git/gh/pre-commit; echo tried > tried";
+        let mut command = world.bash(plant);
+        command.git = access;
+        run(&sandbox, &command).await;
+        eventually("the end of the placeholders", || {
+            let planted = [".git/inc", ".git/gh"];
+            planted.iter().all(|it| !project.join(it).exists())
+        });
+        assert_eq!(state(&project), before, "{access:?}");
+        fs::remove_file(project.join("tried")).unwrap();
+    }
+}
+
+/// What cannot be looked at is not taken for what is not there.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_another_command_opens_and_closes_the_project_no_name_is_free() {
+    if rustix::process::geteuid().is_root() {
+        // Closed to everybody but root; see `repositories_as_an_ordinary_user`.
+        return;
+    }
+    for is_repository in [false, true] {
+        let world = World::new();
+        let project = match is_repository {
+            true => project(&world),
+            false => world.project(),
+        };
+        let sandbox = world.sandbox(Mode::Full);
+        let set = |mode: u32| fs::set_permissions(&project, fs::Permissions::from_mode(mode));
+        let mut command = world.bash("mkdir -p .git/x; echo evil > .git/config");
+        command.git = match is_repository {
+            true => GitAccess::Create,
+            false => GitAccess::ReadOnly,
+        };
+        let before = is_repository.then(|| fs::read(project.join(".git/config")).unwrap());
+        // Git says what its settings name.
+        run(&sandbox, &world.bash("true")).await;
+        set(0o666).unwrap();
+        let refused = sandbox.spawn(&command).await.err().map(|it| it.to_string());
+        let refused = refused.unwrap_or_default();
+        assert!(refused.contains("cannot be looked at"), "{refused}");
+        let ended = std::sync::atomic::AtomicBool::new(false);
+        let is_over = || ended.load(std::sync::atomic::Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over() {
+                    for mode in [0o666, 0o755] {
+                        set(mode).unwrap();
+                        std::thread::sleep(std::time::Duration::from_millis(2));
+                    }
+                }
+            });
+            let spawn = async {
+                for _ in 0..30 {
+                    // Some of them are refused.
+                    if let Ok(mut process) = sandbox.spawn(&command).await {
+                        finish(&mut process).await;
+                    }
+                }
+            };
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(spawn));
+            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        set(0o755).unwrap();
+        let now = fs::read(project.join(".git/config")).ok();
+        assert!(now == before, "{is_repository}");
+        assert!(is_repository || !project.join(".git/x").exists());
+    }
+}
+
 /// A command could give its owner the right to write again.
 #[tokio::test]
 async fn no_name_is_left_free_in_a_folder_that_is_closed_for_the_moment() {
@@ -614,6 +782,9 @@ fn repositories_as_an_ordinary_user() {
         "repositories::a_command_runs_in_a_folder_of_somebody_elses",
         "repositories::no_name_is_left_free_in_a_folder_that_is_closed_for_the_moment",
         "repositories::elsewhere_settings_and_hooks_are_restored_and_that_is_said",
+        "repositories::elsewhere_nothing_that_is_new_is_left_however_much_it_is",
+        "repositories::what_settings_name_cannot_be_made_whatever_of_the_way_to_it_is_there",
+        "repositories::while_another_command_opens_and_closes_the_project_no_name_is_free",
     ]);
 }
 

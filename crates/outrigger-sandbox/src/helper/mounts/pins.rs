@@ -11,6 +11,7 @@ use rustix::fs::{FileType, Mode as FileMode, OFlags};
 
 use super::{clone_opened, cover_opened, file_type, open};
 use crate::git::SETTINGS;
+use crate::helper::placeholders::is_placeholder;
 use crate::helper::raw;
 use crate::policy::{Pin, Pinned};
 
@@ -29,6 +30,8 @@ pub(super) fn pin(pin: &Pin) -> io::Result<()> {
         Pinned::ReadOnly => return read_only(&place, &pin.path),
         // A link in the place of a folder: what it leads to is pinned by its own path.
         Pinned::Folder if file_type(&place)? == FileType::Symlink => return Ok(()),
+        // What is missing on the way to a place.
+        Pinned::Folder if is_placeholder(&place)? => return read_only(&place, &pin.path),
         Pinned::Folder => return cover_with_itself(&place),
         Pinned::Repository => SETTINGS.map(|(name, _)| name).into(),
         Pinned::Worktree => WORKTREE.into(),

@@ -1,4 +1,4 @@
-//! Removes a directory that a command made. Not in the daemon, since it may take minutes.
+//! Removes what a command made. For a thread that may block: it may take minutes.
 //!
 //! Neither depth nor number of what lies in it costs memory, stack or descriptors: what is found in a directory below the
 //! top is moved up to the top, so that there are never more than two levels to look at.
@@ -25,15 +25,20 @@ pub(super) fn remove(directory: &Path) {
     if let (Some(parent), Some(name)) = (directory.parent(), directory.file_name())
         && let Ok(parent) = Dir::open_ambient_dir(parent, ambient_authority())
     {
-        if let Ok(top) = open(&parent, name) {
-            empty(&top);
-        }
-        real::remove(&parent, name).unwrap_or_default();
+        remove_in(&parent, name).unwrap_or_default();
     }
 }
 
+/// Removes what has a name in a directory: a file, a link, or a directory and all in it.
+pub(super) fn remove_in(parent: &Dir, name: &OsStr) -> io::Result<()> {
+    if let Ok(top) = open(parent, name) {
+        empty(&top);
+    }
+    Ok(real::remove(parent, name)?)
+}
+
 /// Opens a directory, no link followed, giving ourselves the rights to it where a command took them.
-fn open(dir: &Dir, name: &OsStr) -> io::Result<Dir> {
+pub(super) fn open(dir: &Dir, name: &OsStr) -> io::Result<Dir> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = rustix::fs::openat(dir, name, flags | OFlags::PATH, Mode::empty())?;
     let mode = real::mode_of(&place)?;

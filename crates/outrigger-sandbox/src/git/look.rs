@@ -1,0 +1,98 @@
+//! Looks at the files of repositories.
+//!
+//! A command may close a folder for a moment, while the next command is prepared. So a folder that cannot be looked into is not one
+//! in which there is nothing.
+
+use std::cell::RefCell;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Longest `.git` or `commondir` file that is read, in bytes: one line with a path.
+const MAX_POINTER_BYTES: u64 = 8 * 1024;
+
+/// Answers what is there; remembers the first that it could not look at, though a command could.
+#[derive(Debug, Default)]
+pub(super) struct Look(RefCell<Option<io::Error>>);
+
+impl Look {
+    /// Fails with what could not be looked at, in which case the answers may have been wrong.
+    pub(super) fn finish(self) -> io::Result<()> {
+        self.0.into_inner().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn is_there(&self, path: &Path) -> bool {
+        self.metadata(path).is_some()
+    }
+
+    /// What is at the path itself; no link is followed.
+    pub(super) fn metadata(&self, path: &Path) -> Option<Metadata> {
+        self.seen(path, path.symlink_metadata())
+    }
+
+    pub(super) fn is_file(&self, path: &Path) -> bool {
+        let found = self.seen(path, path.metadata());
+        found.is_some_and(|found| found.is_file())
+    }
+
+    pub(super) fn is_folder(&self, path: &Path) -> bool {
+        let found = self.seen(path, path.metadata());
+        found.is_some_and(|found| found.is_dir())
+    }
+
+    pub(super) fn canonical(&self, path: &Path) -> Option<PathBuf> {
+        self.seen(path, path.canonicalize())
+    }
+
+    /// The folders in a folder, so many at most.
+    pub(super) fn folders_in(&self, folder: &Path, most: usize) -> Vec<PathBuf> {
+        let entries = self.seen(folder, std::fs::read_dir(folder));
+        let entries = entries.into_iter().flatten().flatten();
+        entries
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .take(most)
+            .map(|entry| entry.path())
+            .collect()
+    }
+
+    /// The text of a file that says where something of git's is.
+    pub(super) fn pointer(&self, file: &Path) -> Option<String> {
+        if !self.metadata(file)?.is_file() {
+            return None;
+        }
+        let mut text = String::new();
+        let mut opened = self.seen(file, File::open(file))?.take(MAX_POINTER_BYTES);
+        opened.read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+
+    /// Whether git may take what is at a `.git` for a repository: not a placeholder of another command.
+    pub(super) fn has_repository(&self, dot: &Path) -> bool {
+        let found = self.metadata(dot);
+        found.is_some_and(|found| !found.is_dir() || self.is_there(&dot.join("HEAD")))
+    }
+
+    fn seen<T>(&self, path: &Path, looked: io::Result<T>) -> Option<T> {
+        looked
+            .inspect_err(|error| {
+                if error.kind() == io::ErrorKind::PermissionDenied && !is_foreign(path) {
+                    let reason = format!(
+                        "what git runs in {} is not known, since it cannot be looked at: {error}; \
+                         give yourself the rights to it again (chmod u+rwx)",
+                        path.display()
+                    );
+                    let error = io::Error::new(error.kind(), reason);
+                    self.0.borrow_mut().get_or_insert(error);
+                }
+            })
+            .ok()
+    }
+}
+
+/// Whether what can be reached of a path ends at something of another user's, which a command cannot open either.
+fn is_foreign(path: &Path) -> bool {
+    let mut reachable = path.ancestors().filter_map(|it| it.symlink_metadata().ok());
+    let own = rustix::process::geteuid().as_raw();
+    reachable.next().is_some_and(|found| found.uid() != own)
+}
