@@ -42,9 +42,19 @@ enum Standing {
 /// What lies on the way to a name.
 enum Step {
     Folder(OwnedFd),
-    Nothing,
+    /// Nothing, or the placeholder of another helper, to be held as well.
+    Free,
     /// A file or a link: nothing can be made in it.
     NoFolder,
+}
+
+/// Where the way to a name leads.
+enum Passed {
+    Into(OwnedFd),
+    /// Nowhere any more: what was missing has a placeholder now.
+    Taken(File),
+    /// Nowhere, for this process and for a command.
+    Nowhere,
 }
 
 /// What keeps somebody from using a folder.
@@ -88,7 +98,7 @@ impl Placeholders {
     }
 }
 
-/// Whether a directory is one of ours, as far as that can be seen.
+/// Whether something is a directory of ours, as far as that can be seen.
 pub(super) fn is_placeholder(opened: impl AsFd) -> rustix::io::Result<bool> {
     let mode = rustix::fs::fstat(opened)?.st_mode;
     let kind = FileType::from_raw_mode(mode);
@@ -120,15 +130,6 @@ fn take(wanted: &Placeholder, opened: &Opened) -> io::Result<Option<(Place, File
     Ok(None)
 }
 
-/// Where the way to a name leads.
-enum Passed {
-    Into(OwnedFd),
-    /// Nowhere any more: what was missing has a placeholder now.
-    Taken(File),
-    /// Nowhere, for this process and for a command.
-    Nowhere,
-}
-
 impl Place {
     /// Opens the folder that has the name, or takes the name where nothing has it.
     fn pass(&self) -> io::Result<Passed> {
@@ -136,7 +137,7 @@ impl Place {
             match self.within(|| self.step())? {
                 Some(Step::Folder(folder)) => return Ok(Passed::Into(folder)),
                 Some(Step::NoFolder) | None => return Ok(Passed::Nowhere),
-                Some(Step::Nothing) => match self.within(|| self.try_take())? {
+                Some(Step::Free) => match self.within(|| self.try_take())? {
                     Some(Standing::Placeholder(file)) => return Ok(Passed::Taken(file)),
                     // Somebody has made it meanwhile.
                     Some(Standing::Others) => {}
@@ -151,15 +152,14 @@ impl Place {
         match real::step(&self.folder, &self.name) {
             Ok(next) => {
                 let found = rustix::fs::fstat(&next)?;
-                let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-                Ok(Some(if is_folder {
-                    Step::Folder(next)
-                } else {
-                    Step::NoFolder
+                Ok(Some(match FileType::from_raw_mode(found.st_mode) {
+                    FileType::Directory if is_placeholder(&next)? => Step::Free,
+                    FileType::Directory => Step::Folder(next),
+                    _ => Step::NoFolder,
                 }))
             }
             Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::NOENT) => Ok(Some(Step::Nothing)),
+                Some(Errno::NOENT) => Ok(Some(Step::Free)),
                 Some(error) => Err(error),
                 // A link.
                 None => Ok(Some(Step::NoFolder)),

@@ -662,6 +662,27 @@ async fn what_settings_name_cannot_be_made_whatever_of_the_way_to_it_is_there() 
     }
 }
 
+/// The last one to end leaves nothing.
+#[tokio::test]
+async fn two_commands_hold_the_same_missing_folder() {
+    let world = World::new();
+    let project = project(&world);
+    git(&project, &["config", "core.hooksPath", "tools/git/hooks"]);
+    let sandbox = world.sandbox(Mode::Full);
+    let text = "mkdir -p tools/git/hooks; rmdir tools; echo ready; sleep 600";
+    let mut first = start(&world, &sandbox, text).await;
+    let mut second = start(&world, &sandbox, text).await;
+    first.kill();
+    first.wait().await;
+    let inner = fs::read_dir(project.join("tools")).unwrap();
+    assert_eq!(inner.count(), 0);
+    second.kill();
+    second.wait().await;
+    eventually("the end of the placeholder", || {
+        !project.join("tools").exists()
+    });
+}
+
 /// What the git tool may change, but not this.
 #[tokio::test]
 async fn what_settings_name_in_the_repository_itself_cannot_be_made() {
@@ -784,6 +805,7 @@ fn repositories_as_an_ordinary_user() {
         "repositories::elsewhere_settings_and_hooks_are_restored_and_that_is_said",
         "repositories::elsewhere_nothing_that_is_new_is_left_however_much_it_is",
         "repositories::what_settings_name_cannot_be_made_whatever_of_the_way_to_it_is_there",
+        "repositories::two_commands_hold_the_same_missing_folder",
         "repositories::while_another_command_opens_and_closes_the_project_no_name_is_free",
     ]);
 }
