@@ -165,9 +165,11 @@ impl Unattended {
             return;
         };
         self.calls += u32::from(facts.unattended || facts.expired);
-        let room = MAX_UNANSWERED_HOSTS.saturating_sub(self.hosts.len());
-        self.hosts
-            .extend(facts.unanswered_hosts.iter().take(room).cloned());
+        for host in &facts.unanswered_hosts {
+            if self.hosts.len() < MAX_UNANSWERED_HOSTS {
+                self.hosts.insert(host.clone());
+            }
+        }
     }
 }
 

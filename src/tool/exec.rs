@@ -230,7 +230,7 @@ impl Exec {
         let hosts = asked.and_then(|asked| asked.note());
         let ports = ports_note(&command.refused_ports.list());
         for note in [hosts, ports].into_iter().flatten() {
-            // The program says at most that it failed, also to whoever watches it.
+            // Who watches the command sees it fail, and not why.
             let before = if std::mem::take(&mut is_in_line) {
                 "\n"
             } else {

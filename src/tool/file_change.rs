@@ -176,8 +176,8 @@ impl Change {
     /// Refuses where the user was shown another change than would be made.
     ///
     /// Of two approved edits of one file, the second finds what the first has left. It may be made where its
-    /// difference is still what the user saw, but for the numbers of lines, and nobody but the conversation has
-    /// changed the file.
+    /// difference is still what the user saw, but for the numbers of lines, and where the file is what the
+    /// conversation last read or wrote.
     fn check_previewed(
         &self,
         shown: &str,

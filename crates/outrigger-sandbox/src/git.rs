@@ -178,13 +178,14 @@ impl<'a> Finder<'a> {
 
     /// Protects what settings name in a root. The git tool may change hooks in the work tree: a checkout does.
     fn reference(&mut self, root: &Path, reference: &Placeholder) {
-        let is_of_git = reference.path.starts_with(root.join(".git"));
-        let is_open = match is_of_git {
-            // Read-only with all of the repository.
-            true => self.access < GitAccess::Write,
-            false => {
-                self.access >= GitAccess::Create && reference.kind == PlaceholderKind::Directory
-            }
+        let dot = root.join(".git");
+        let folder = reference.path.parent().unwrap_or(root);
+        let is_open = match (reference.path.starts_with(&dot), reference.kind) {
+            // Read-only with all of the repository, or the git tool may make one.
+            (true, _) => self.access < GitAccess::Write || !self.look.has_repository(&dot),
+            (false, PlaceholderKind::Directory) => self.access >= GitAccess::Create,
+            // A checkout may make the folder, and other files in it.
+            (false, _) => self.access >= GitAccess::Create && !self.look.is_there(folder),
         };
         if is_open {
             return;
@@ -306,7 +307,6 @@ impl<'a> Finder<'a> {
         pins.dedup_by(|inner, outer| {
             outer.what == Pinned::ReadOnly && inner.path.starts_with(&outer.path)
         });
-        // Held twice, a placeholder would never be freed.
         let placeholders = &mut self.protection.placeholders;
         placeholders.sort_by(|one, other| one.path.cmp(&other.path));
         placeholders.dedup_by(|one, other| one.path == other.path);

@@ -32,7 +32,9 @@ pub(super) fn open_from<'f>(
         return open(path);
     };
     let below = path.strip_prefix(folder).unwrap_or(path);
-    step(opened, OsStr::new("."))
+    // Not by its `.`, to which a command may have closed the way.
+    opened
+        .try_clone_to_owned()
         .and_then(|place| walk(place, below))
         .map_err(|error| not_there(path, &error))
 }

@@ -38,7 +38,7 @@ pub(super) fn remove_in(parent: &Dir, name: &OsStr) -> io::Result<()> {
 }
 
 /// Opens a directory, no link followed, giving ourselves the rights to it where a command took them.
-pub(super) fn open(dir: &Dir, name: &OsStr) -> io::Result<Dir> {
+fn open(dir: &Dir, name: &OsStr) -> io::Result<Dir> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = rustix::fs::openat(dir, name, flags | OFlags::PATH, Mode::empty())?;
     let mode = real::mode_of(&place)?;

@@ -25,7 +25,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// and what it said, `None` where there is no git.
 pub(super) async fn ask(
     folder: &Path,
-    words: &[&str],
+    words: &[impl AsRef<OsStr>],
     variables: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
 ) -> io::Result<Option<(bool, Vec<u8>)>> {
     let mut git = Command::new("git");

@@ -9,8 +9,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 /// Longest `.git` or `commondir` file that is read, in bytes: one line with a path.
 const MAX_POINTER_BYTES: u64 = 8 * 1024;
+
+/// Most links that are followed one after the other, as the kernel does.
+const MAX_LINKS: usize = 40;
 
 /// Answers what is there; remembers the first that it could not look at, though a command could.
 #[derive(Debug, Default)]
@@ -61,9 +66,16 @@ impl Look {
         if !self.metadata(file)?.is_file() {
             return None;
         }
-        let mut text = String::new();
-        let mut opened = self.seen(file, File::open(file))?.take(MAX_POINTER_BYTES);
-        opened.read_to_string(&mut text).ok()?;
+        let text = self.beginning(file, MAX_POINTER_BYTES)?;
+        String::from_utf8(text).ok()
+    }
+
+    /// The first bytes of a file.
+    pub(super) fn beginning(&self, file: &Path, most: u64) -> Option<Vec<u8>> {
+        let opened = self.seen(file, File::open(file))?;
+        let mut text = Vec::new();
+        let read = opened.take(most).read_to_end(&mut text);
+        self.seen(file, read)?;
         Some(text)
     }
 
@@ -76,23 +88,44 @@ impl Look {
     fn seen<T>(&self, path: &Path, looked: io::Result<T>) -> Option<T> {
         looked
             .inspect_err(|error| {
-                if error.kind() == io::ErrorKind::PermissionDenied && !is_foreign(path) {
-                    let reason = format!(
-                        "what git runs in {} is not known, since it cannot be looked at: {error}; \
-                         give yourself the rights to it again (chmod u+rwx)",
-                        path.display()
-                    );
-                    let error = io::Error::new(error.kind(), reason);
-                    self.0.borrow_mut().get_or_insert(error);
+                if is_nothing(error) || is_foreign(path, MAX_LINKS) {
+                    return;
                 }
+                let reason = format!(
+                    "what git runs in {} is not known, since it cannot be looked at: {error}; \
+                     give yourself the rights to it again (chmod u+rwx)",
+                    path.display()
+                );
+                let error = io::Error::new(error.kind(), reason);
+                self.0.borrow_mut().get_or_insert(error);
             })
             .ok()
     }
 }
 
+/// Whether an error says that nothing is there.
+fn is_nothing(error: &io::Error) -> bool {
+    let nothing = [
+        Errno::NOENT,
+        Errno::NOTDIR,
+        Errno::LOOP,
+        Errno::INVAL,
+        Errno::NAMETOOLONG,
+        Errno::ISDIR,
+    ];
+    Errno::from_io_error(error).is_some_and(|error| nothing.contains(&error))
+}
+
 /// Whether what can be reached of a path ends at something of another user's, which a command cannot open either.
-fn is_foreign(path: &Path) -> bool {
-    let mut reachable = path.ancestors().filter_map(|it| it.symlink_metadata().ok());
-    let own = rustix::process::geteuid().as_raw();
-    reachable.next().is_some_and(|found| found.uid() != own)
+fn is_foreign(path: &Path, links: usize) -> bool {
+    let reachable = |it: &'_ Path| Some((it.to_owned(), it.symlink_metadata().ok()?));
+    let Some((place, found)) = path.ancestors().find_map(reachable) else {
+        return false;
+    };
+    if !found.is_symlink() {
+        return found.uid() != rustix::process::geteuid().as_raw();
+    }
+    let folder = place.parent().unwrap_or(&place);
+    let target = place.read_link().map(|target| folder.join(target));
+    links > 0 && target.is_ok_and(|target| is_foreign(&target, links - 1))
 }

@@ -3,9 +3,10 @@
 //! Git itself is asked, so that its rules hold: the user's and the system's settings count, and conditions of includes.
 //! The answer is remembered as long as none of the files that it came from changes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io::{self, ErrorKind, Read};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -100,7 +101,7 @@ impl Cache {
         if let Some(current) = tokio::task::spawn_blocking(look).await? {
             return Ok(current);
         }
-        let words = ["config", "--list", "--show-origin", "--null"];
+        let words = ["config", "--list", "--show-origin", "--null"].map(OsStr::new);
         // Another user's project is read as well.
         let variables = [
             ("GIT_CONFIG_COUNT", "1"),
@@ -109,19 +110,38 @@ impl Cache {
         ];
         let variables = variables.map(|(name, value)| (name, OsStr::new(value)));
         let home_variable = home.map(|home| ("HOME", home.as_os_str()));
-        let listed = ask(root, &words, variables.into_iter().chain(home_variable)).await;
-        let answer = match listed {
-            Ok(Some((_, listed))) => {
-                let (of, home) = (root.to_owned(), home.map(Path::to_owned));
-                let read = move || read(&of, home.as_deref(), &listed);
-                tokio::task::spawn_blocking(read).await?
+        let variables = || variables.into_iter().chain(home_variable);
+        let answer = async {
+            let Some((_, mut listed)) = ask(root, &words, variables()).await? else {
+                return Ok(None);
+            };
+            let (of, home, text) = (root.to_owned(), home.map(Path::to_owned), listed.clone());
+            let passed_over = move || passed_over(&of, &text);
+            if let Some(own) = tokio::task::spawn_blocking(passed_over).await?? {
+                let own = own.into_os_string();
+                let named = ["config", "--includes", "--file"].map(OsStr::new);
+                let rest = ["--list", "--show-origin", "--null"].map(OsStr::new);
+                let words: Vec<_> = named
+                    .into_iter()
+                    .chain([own.as_os_str()])
+                    .chain(rest)
+                    .collect();
+                match ask(root, &words, variables()).await? {
+                    Some((true, more)) => listed.extend(more),
+                    Some((false, _)) | None => {
+                        let reason = format!("it does not read {}", own.display());
+                        return Err(io::Error::other(reason));
+                    }
+                }
             }
+            let of = root.to_owned();
+            let read = move || read(&of, home.as_deref(), &listed);
+            tokio::task::spawn_blocking(read).await?.map(Some)
+        };
+        let references = match answer.await {
+            Ok(Some(references)) => Arc::new(references),
             // There is no git: nobody runs it here.
             Ok(None) => return Ok(Arc::default()),
-            Err(error) => Err(error),
-        };
-        let references = match answer {
-            Ok(references) => Arc::new(references),
             Err(error) => {
                 let root = root.display();
                 let Some(before) = before else {
@@ -142,26 +162,50 @@ impl Cache {
     }
 }
 
-/// Reads git's list: `file:PATH NUL key LF value NUL`, again and again. An error where git has not read the repository's own
-/// settings, which it passes over where a command closed the folder for that moment.
-fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> io::Result<References> {
-    // The top of the work tree, which relative paths are below: the root may be a folder in it.
-    let mut folders = root.ancestors();
+/// Returns the top of the work tree, which relative paths are below: the root may be a folder in it.
+fn top(root: &Path) -> io::Result<&Path> {
     let look = Look::default();
+    let mut folders = root.ancestors();
     let top = folders.find(|folder| look.has_repository(&folder.join(".git")));
-    let top = top.unwrap_or(root);
+    look.finish()?;
+    Ok(top.unwrap_or(root))
+}
+
+/// The words of git's list: where each setting is from, and `key LF value`.
+fn listed_settings(listed: &[u8]) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    let mut words = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    std::iter::from_fn(move || Some((words.next()?, words.next()?)))
+}
+
+/// Returns the repository's own file of settings where git listed nothing of it, though it says something. Git passes a
+/// repository over that is on another file system than the root or that it takes for broken, and one in a folder that a
+/// command closed for that moment.
+fn passed_over(root: &Path, listed: &[u8]) -> io::Result<Option<PathBuf>> {
+    let top = top(root)?;
+    let own = top.join(".git/config");
+    let mut origins = listed_settings(listed);
+    let is_listed = origins.any(|(origin, _)| {
+        origin
+            .strip_prefix("file:")
+            .is_some_and(|file| top.join(file) == own)
+    });
+    let says_something = !is_listed && has_settings(&own)?;
+    Ok(says_something.then_some(own))
+}
+
+/// Reads git's list: `file:PATH NUL key LF value NUL`, again and again.
+fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> io::Result<References> {
+    let top = top(root)?;
     // Files that may appear, beside those that git names.
     let own = [".git/config", ".git/config.worktree"].map(|name| top.join(name));
     let users = [".gitconfig", ".config/git/config"];
     let users = users.iter().filter_map(|name| Some(home?.join(name)));
-    let mut sources: Vec<PathBuf> = own.iter().cloned().chain(users).collect();
+    let mut sources: Vec<PathBuf> = own.into_iter().chain(users).collect();
     sources.push(PathBuf::from("/etc/gitconfig"));
-    let mut origins = Vec::new();
     let mut places = Vec::new();
     let mut hooks = None;
     let [mut name, mut email] = [None, None];
-    let mut words = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-    while let (Some(origin), Some(setting)) = (words.next(), words.next()) {
+    for (origin, setting) in listed_settings(listed) {
         let Some(file) = origin.strip_prefix("file:") else {
             continue;
         };
@@ -178,19 +222,11 @@ fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> io::Result<Reference
             }
             _ => {}
         }
-        origins.push(file);
+        sources.push(file);
     }
     places.extend(hooks.map(|hooks| place(hooks, PlaceholderKind::Directory)));
     let named = places.iter().map(|place| place.path.clone()).collect();
     places.retain(|place| place.path != root && place.path.starts_with(root));
-    let [own, _] = own;
-    if !origins.contains(&own) && has_settings(&own)? {
-        return Err(io::Error::other(format!(
-            "it did not read {}",
-            own.display()
-        )));
-    }
-    sources.extend(origins);
     sources.sort();
     sources.dedup();
     sources.truncate(MAX_FILES);
@@ -205,23 +241,13 @@ fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> io::Result<Reference
 
 /// Whether a file says something that git would list.
 fn has_settings(file: &Path) -> io::Result<bool> {
-    let text = match std::fs::File::open(file) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(false);
-        }
-        opened => {
-            let mut text = Vec::new();
-            opened?.take(MAX_LOOKED_AT).read_to_end(&mut text)?;
-            text
-        }
-    };
-    let mut lines = text
-        .split(|byte| *byte == b'\n')
-        .map(|line| line.trim_ascii());
-    Ok(
-        lines
-            .any(|line| line.contains(&b'=') && !line.starts_with(b"#") && !line.starts_with(b";")),
-    )
+    let look = Look::default();
+    let text = look.beginning(file, MAX_LOOKED_AT);
+    look.finish()?;
+    let text = text.unwrap_or_default();
+    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let is_comment = |line: &[u8]| line.starts_with(b"#") || line.starts_with(b";");
+    Ok(lines.any(|line| line.contains(&b'=') && !is_comment(line)))
 }
 
 fn is_include(key: &str) -> bool {
@@ -309,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_the_repositorys_own_settings_is_none() {
+    fn it_is_seen_where_git_has_passed_the_repository_over() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path();
         let git = root.join(".git");
@@ -317,18 +343,40 @@ mod tests {
         fs::write(git.join("HEAD"), "").unwrap();
         let users = "file:/home/me/.gitconfig\0user.name\nme\0";
         let both = format!("{users}file:.git/config\0core.bare\nfalse\0");
-        for (config, listed, is_answer) in [
-            (None, users, true),
-            (Some("# a = b\n"), users, true),
-            (Some("[core]\n\tbare = false\n"), users, false),
-            (Some("[core]\n\tbare = false\n"), &both, true),
+        for (config, listed, is_passed_over) in [
+            (None, users, false),
+            (Some("# a = b\n"), users, false),
+            (Some("[core]\n\tbare = false\n"), users, true),
+            (Some("[core]\n\tbare = false\n"), &both, false),
         ] {
             if let Some(config) = config {
                 fs::write(git.join("config"), config).unwrap();
             }
-            let read = read(root, None, listed.as_bytes());
-            assert_eq!(read.is_ok(), is_answer, "{config:?} {listed}");
+            let found = passed_over(root, listed.as_bytes()).unwrap();
+            let expected = is_passed_over.then(|| git.join("config"));
+            assert_eq!(found, expected, "{config:?} {listed}");
         }
+    }
+
+    /// Git takes it for none, for its `HEAD` says nothing.
+    #[tokio::test]
+    async fn a_broken_repository_is_protected_as_well() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        fs::create_dir(root.join(".git")).unwrap();
+        fs::write(root.join(".git/HEAD"), "").unwrap();
+        fs::write(
+            root.join(".git/config"),
+            "[core]\n\thooksPath = tools/hooks\n",
+        )
+        .unwrap();
+        let cache = Cache::default();
+        let found = cache.references(root, Some(root)).await.unwrap();
+        let expected = [super::place(
+            root.join("tools/hooks"),
+            PlaceholderKind::Directory,
+        )];
+        assert_eq!(found.places, expected);
     }
 
     #[tokio::test]

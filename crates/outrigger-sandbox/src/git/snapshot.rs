@@ -5,12 +5,14 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::process::Restored;
 use crate::{Held, real, removal};
@@ -36,10 +38,18 @@ enum Entry {
     Directory {
         mode: Mode,
     },
-    /// A file of more than is kept: inode, length, and when it was last changed.
-    Large((u64, u64, i64, i64)),
+    /// A file of more than is kept.
+    Large(Stamp),
     /// None of these.
     Other,
+}
+
+/// What tells whether a file was changed. The time is that of the last change, which nobody can set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    length: u64,
+    changed: (i64, i64),
 }
 
 #[derive(Debug)]
@@ -56,8 +66,8 @@ type Entries = BTreeMap<PathBuf, Entry>;
 impl Snapshot {
     /// Looks at the repository at the top of a root; `None` where there is none. Blocks.
     pub(super) fn take(root: &Path, held: &[Held]) -> Option<Self> {
-        let root = real::readable(&Held::open(root, held).ok()?).ok()?;
-        let (entries, is_whole) = look(&root.open_dir_nofollow(GIT).ok()?);
+        let root = readable(&Held::open(root, held).ok()?).ok()?;
+        let (entries, is_whole) = look(&open(&root, GIT).ok()?, &Entries::new());
         Some(Self {
             root,
             entries,
@@ -69,7 +79,7 @@ impl Snapshot {
     /// meanwhile.
     pub(super) fn restore(&self) -> Restored {
         let mut restored = Restored::default();
-        let git = match self.open() {
+        let git = match open(&self.root, GIT) {
             Ok(git) => git,
             Err(error) => {
                 restored.paths.push(GIT.to_owned());
@@ -80,14 +90,14 @@ impl Snapshot {
         // First, for what a command closed cannot be looked at.
         let opened = self.reset_modes(&git, &mut restored);
         let added = self.remove_added(&git, &mut restored);
-        let (now, _) = look(&git);
+        let (now, _) = look(&git, &self.entries);
         let mut changed: Vec<&PathBuf> = self.entries.keys().chain(now.keys()).collect();
         changed.sort();
         changed.dedup();
-        changed.retain(|path| self.entries.get(*path) != now.get(*path));
+        changed.retain(|path| self.differs(path, now.get(*path)));
         // What is in the way goes from the inside out, what was there comes back from the outside in.
-        for path in changed.iter().rev() {
-            if now.get(*path).is_some_and(|now| self.may_remove(path, now)) {
+        for path in changed.iter().rev().filter(|path| now.contains_key(**path)) {
+            if !matches!(self.entries.get(*path), Some(Entry::Large(_))) {
                 restored.note(as_owner(&git, path, removal::remove_in));
             }
         }
@@ -101,27 +111,22 @@ impl Snapshot {
         restored
     }
 
-    /// Opens what is the repository now, also where a command closed it, or the root.
-    fn open(&self) -> io::Result<Dir> {
-        match removal::open(&self.root, OsStr::new(GIT)) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                with_rights(&self.root, || removal::open(&self.root, OsStr::new(GIT)))
-            }
-            opened => opened,
+    /// Whether something is not what it was.
+    fn differs(&self, path: &Path, now: Option<&Entry>) -> bool {
+        match (self.entries.get(path), now) {
+            // It may have been there.
+            (None, _) if !self.is_whole => false,
+            // Their rights are put back already, as far as the system lets it.
+            (Some(Entry::Directory { .. }), Some(Entry::Directory { .. })) => false,
+            (before, now) => before != now,
         }
-    }
-
-    /// What is too large to be kept is left: it may be the user's as it was.
-    fn may_remove(&self, path: &Path, now: &Entry) -> bool {
-        let before = self.entries.get(path);
-        !matches!((before, now), (Some(Entry::Large(_)), Entry::Large(_)))
     }
 
     /// Removes what nobody had, however much it is: what can be compared is bounded. Returns the first of it.
     fn remove_added(&self, git: &Dir, restored: &mut Restored) -> Vec<PathBuf> {
         let mut added = Vec::new();
         if !self.is_whole {
-            // Something that is not known may have been there.
+            // It may have been there.
             return added;
         }
         let mut remove = |path: PathBuf| {
@@ -219,12 +224,36 @@ fn as_owner(
 }
 
 /// Does something while the owner of a folder has all rights to it.
-fn with_rights<T>(dir: &Dir, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let mode = real::mode_of(dir)?;
-    real::set_mode(dir, mode | Mode::RWXU)?;
+fn with_rights<T>(
+    folder: &(impl AsFd + AsRawFd),
+    work: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    let mode = real::mode_of(folder)?;
+    real::set_mode(folder, mode | Mode::RWXU)?;
     let done = work();
-    real::set_mode(dir, mode)?;
+    real::set_mode(folder, mode)?;
     done
+}
+
+/// Opens a folder to be looked into, also where it is closed to its owner.
+fn readable(place: &OwnedFd) -> io::Result<Dir> {
+    match real::readable(place) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            with_rights(place, || real::readable(place))
+        }
+        opened => opened,
+    }
+}
+
+/// The same of one in a folder, which may be closed as well; no link is followed.
+fn open(dir: &Dir, name: &str) -> io::Result<Dir> {
+    let name = OsStr::new(name);
+    match real::step(dir, name) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            readable(&with_rights(dir, || real::step(dir, name))?)
+        }
+        place => readable(&place?),
+    }
 }
 
 /// Returns the first names in a folder of what nobody had.
@@ -279,17 +308,20 @@ impl Restored {
     }
 }
 
-struct Look {
+struct Look<'a> {
     entries: Entries,
     bytes: usize,
+    /// What there was before a command, after one.
+    before: &'a Entries,
     is_whole: bool,
 }
 
 /// Looks at what git is led by and runs; returns as well whether that is all.
-fn look(git: &Dir) -> (Entries, bool) {
+fn look(git: &Dir, before: &Entries) -> (Entries, bool) {
     let mut look = Look {
         entries: BTreeMap::new(),
         bytes: MAX_BYTES,
+        before,
         is_whole: true,
     };
     let own = real::mode_of(git).map_or(Entry::Other, |mode| Entry::Directory { mode });
@@ -300,10 +332,14 @@ fn look(git: &Dir) -> (Entries, bool) {
     (look.entries, look.is_whole)
 }
 
-impl Look {
+impl Look<'_> {
     fn add(&mut self, dir: &Dir, name: &OsStr, path: &Path) {
-        let Ok(found) = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
-            return;
+        let found = match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => found,
+            Err(error) => {
+                self.is_whole &= error == Errno::NOENT;
+                return;
+            }
         };
         if self.entries.len() >= MAX_ENTRIES {
             self.is_whole = false;
@@ -317,44 +353,52 @@ impl Look {
                 .map_or(Entry::Other, |target| {
                     Entry::Link(OsString::from_vec(target.into_bytes()))
                 }),
-            FileType::RegularFile => self.read(dir, name).unwrap_or(Entry::Other),
+            FileType::RegularFile => self.read(dir, name, path).unwrap_or(Entry::Other),
             _ => Entry::Other,
         };
         let is_directory = matches!(entry, Entry::Directory { .. });
         self.entries.insert(path.to_owned(), entry);
         if is_directory && is_looked_into(path) {
-            let Ok(inner) = dir.open_dir_nofollow(name) else {
-                self.is_whole = false;
-                return;
-            };
-            let entries = inner.entries().into_iter().flatten().flatten();
-            let mut names: Vec<OsString> = entries
-                .take(MAX_ENTRIES)
-                .map(|entry| entry.file_name())
-                .collect();
-            names.sort();
-            for name in names {
-                self.add(&inner, &name, &path.join(&name));
-            }
+            let looked = dir.open_dir_nofollow(name);
+            let looked = looked.and_then(|inner| self.add_all(&inner, path));
+            self.is_whole &= looked.is_ok();
         }
     }
 
-    fn read(&mut self, dir: &Dir, name: &OsStr) -> io::Result<Entry> {
+    fn add_all(&mut self, inner: &Dir, path: &Path) -> io::Result<()> {
+        let entries = inner.entries()?.take(MAX_ENTRIES);
+        let names = entries.map(|entry| Ok(entry?.file_name()));
+        let mut names = names.collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        for name in names {
+            self.add(inner, &name, &path.join(&name));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, dir: &Dir, name: &OsStr, path: &Path) -> io::Result<Entry> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(dir, name, flags, Mode::empty())?;
         let found = rustix::fs::fstat(&opened)?;
+        let large = Entry::Large(Stamp {
+            inode: found.st_ino,
+            length: u64::try_from(found.st_size).unwrap_or_default(),
+            changed: (
+                found.st_ctime,
+                i64::try_from(found.st_ctime_nsec).unwrap_or_default(),
+            ),
+        });
+        // How much room there is depends on the files before it.
+        if matches!(self.before.get(path), Some(Entry::Large(_))) {
+            return Ok(large);
+        }
         let mut content = Vec::new();
         let most = self.bytes;
         std::fs::File::from(opened)
             .take(most as u64 + 1)
             .read_to_end(&mut content)?;
         if content.len() > most {
-            let length = u64::try_from(found.st_size).unwrap_or_default();
-            let changed = (
-                found.st_ctime,
-                i64::try_from(found.st_ctime_nsec).unwrap_or_default(),
-            );
-            return Ok(Entry::Large((found.st_ino, length, changed.0, changed.1)));
+            return Ok(large);
         }
         self.bytes -= content.len();
         Ok(Entry::File {

@@ -10,7 +10,7 @@ use crate::GitAccess;
 /// yet; links are not followed. Looks at files and may wait for git; for a thread that may block.
 ///
 /// # Errors
-/// Where git does not say what its settings name, and never did.
+/// Where git does not say what its settings name, and never did, or where what is there cannot be looked at.
 pub(crate) fn unwritten(roots: &[PathBuf], home: Option<&Path>) -> io::Result<Vec<PathBuf>> {
     // Without what the settings name: a command cannot make the folders above a missing one, a file tool may.
     let protection = protect(roots, &[], GitAccess::ReadOnly, &[])?;

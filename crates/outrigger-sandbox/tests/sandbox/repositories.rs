@@ -607,6 +607,87 @@ async fn elsewhere_nothing_that_is_new_is_left_however_much_it_is() {
     }
 }
 
+/// What the daemon could not see before may be the user's.
+#[tokio::test]
+async fn elsewhere_no_hook_of_the_users_is_removed() {
+    const HOOKS: &str = ".git/hooks";
+    for (before, attempt, rights_after) in [
+        // Not to be looked into, even by its owner.
+        ("chmod -R -x .git/hooks", "true", 0o644),
+        // More than is compared.
+        ("touch .git/hooks/{1..2000}", "rm .git/hooks/1; true", 0o755),
+        (
+            "head -c 3M /dev/zero > .git/hooks/a; head -c 2M /dev/zero > .git/hooks/b",
+            "rm .git/hooks/a",
+            0o755,
+        ),
+        // A link to a folder of the project's.
+        (
+            "mkdir more; touch more/{1..2000}",
+            "rm -rf .git/hooks; ln -s ../more .git/hooks",
+            0o755,
+        ),
+    ] {
+        let world = World::new();
+        let project = project(&world);
+        fs::set_permissions(project.join(HOOKS), fs::Permissions::from_mode(0o755)).unwrap();
+        as_user(&project, before);
+        let files = || {
+            as_user(&project, "chmod 755 .git/hooks");
+            let all = ["more", HOOKS].map(|it| project.join(it));
+            let read = all.iter().filter_map(|it| fs::read_dir(it).ok());
+            let mut names: Vec<_> = read.flatten().flatten().map(|it| it.file_name()).collect();
+            names.retain(|it| it != "1" || before.contains("more"));
+            names.sort();
+            names
+        };
+        let there = files();
+        fs::set_permissions(
+            project.join(HOOKS),
+            fs::Permissions::from_mode(rights_after),
+        )
+        .unwrap();
+        let sandbox = world.sandbox(Mode::Fallback);
+        run(&sandbox, &world.bash(attempt)).await;
+        assert_eq!(rights(&project.join(HOOKS)), rights_after, "{before}");
+        assert_eq!(files(), there, "{before}; {attempt}");
+    }
+}
+
+/// The first command closes the project, in which the second one is to be watched as well.
+#[tokio::test]
+async fn elsewhere_a_command_in_a_closed_project_is_watched_as_well() {
+    let world = World::new();
+    let project = project(&world);
+    let before = state(&project);
+    let sandbox = world.sandbox(Mode::Fallback);
+    for mode in ["300", "100"] {
+        run(&sandbox, &world.bash(&format!("chmod {mode} ."))).await;
+        let plant = "chmod 755 .; echo evil > .git/hooks/pre-commit; echo tried > tried";
+        run(&sandbox, &world.bash(plant)).await;
+        assert_eq!(state(&project), before, "{mode}");
+        fs::remove_file(project.join("tried")).unwrap();
+    }
+}
+
+/// The user's own rights are not what a command changed.
+#[tokio::test]
+async fn elsewhere_nothing_is_told_of_a_repository_that_is_closed_to_writing() {
+    let world = World::new();
+    let git = project(&world).join(".git");
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o555)).unwrap();
+    let mut process = world
+        .sandbox(Mode::Fallback)
+        .spawn(&world.bash("true"))
+        .await
+        .unwrap();
+    finish(&mut process).await;
+    assert_eq!(process.restored(), None);
+    assert_eq!(rights(&git), 0o555);
+    // So that it can be removed.
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 /// It cannot be put back, and may be the user's: it is left, and told.
 #[tokio::test]
 async fn elsewhere_a_change_of_what_is_too_large_to_be_kept_is_told() {
@@ -683,6 +764,34 @@ async fn two_commands_hold_the_same_missing_folder() {
     });
 }
 
+/// What is in the way of its own work is left to the git tool.
+#[tokio::test]
+async fn the_git_tool_makes_a_repository_and_folders_that_settings_name() {
+    let world = World::new();
+    let project = project(&world);
+    git(
+        &project,
+        &["config", "include.path", "../conf/git/settings"],
+    );
+    let mut command = world.bash("mkdir -p conf/git; touch conf/x; echo tried > tried; ls");
+    command.git = GitAccess::Create;
+    let said = output(&world.sandbox(Mode::Full), &command).await;
+    assert_eq!(said, "conf\ntried\n");
+    // Settings of the user's that name a folder in each repository.
+    let other = world.outside().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(
+        world.home().join(".gitconfig"),
+        "[core]\n\thooksPath = .git/hooks\n",
+    )
+    .unwrap();
+    fs::remove_dir_all(project.join(".git")).unwrap();
+    let mut command = world.bash("git init -q --template=; ls -A");
+    command.git = GitAccess::Create;
+    let said = output(&world.sandbox(Mode::Full), &command).await;
+    assert!(said.starts_with(".git\n"), "{said}");
+}
+
 /// What the git tool may change, but not this.
 #[tokio::test]
 async fn what_settings_name_in_the_repository_itself_cannot_be_made() {
@@ -745,15 +854,20 @@ async fn while_another_command_opens_and_closes_the_project_no_name_is_free() {
                 }
             });
             let spawn = async {
+                let mut ran = 0;
                 for _ in 0..30 {
                     // Some of them are refused.
                     if let Ok(mut process) = sandbox.spawn(&command).await {
                         finish(&mut process).await;
+                        ran += 1;
                     }
                 }
+                ran
             };
-            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(spawn));
+            let handle = tokio::runtime::Handle::current();
+            let ran = tokio::task::block_in_place(|| handle.block_on(spawn));
             ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            println!("{ran} of 30 commands ran");
         });
         set(0o755).unwrap();
         let now = fs::read(project.join(".git/config")).ok();
@@ -804,6 +918,9 @@ fn repositories_as_an_ordinary_user() {
         "repositories::no_name_is_left_free_in_a_folder_that_is_closed_for_the_moment",
         "repositories::elsewhere_settings_and_hooks_are_restored_and_that_is_said",
         "repositories::elsewhere_nothing_that_is_new_is_left_however_much_it_is",
+        "repositories::elsewhere_no_hook_of_the_users_is_removed",
+        "repositories::elsewhere_a_command_in_a_closed_project_is_watched_as_well",
+        "repositories::elsewhere_nothing_is_told_of_a_repository_that_is_closed_to_writing",
         "repositories::what_settings_name_cannot_be_made_whatever_of_the_way_to_it_is_there",
         "repositories::two_commands_hold_the_same_missing_folder",
         "repositories::while_another_command_opens_and_closes_the_project_no_name_is_free",
