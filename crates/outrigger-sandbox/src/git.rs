@@ -17,6 +17,7 @@ mod unwritten;
 pub(super) mod watch;
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,6 +52,14 @@ pub(super) const SETTINGS: [(&str, PlaceholderKind); 4] = [
     ("hooks", PlaceholderKind::Directory),
 ];
 
+/// The mode of a directory of ours: one of a user's own that is empty looks different.
+pub(super) const DIRECTORY_MODE: u32 = 0o1555;
+
+/// Whether a directory has it. A folder whose group is handed on hands that on, too.
+pub(super) fn is_directory_mode(mode: u32) -> bool {
+    mode & 0o7777 & !libc::S_ISGID == DIRECTORY_MODE
+}
+
 /// A name that is taken while a command runs, so that the command cannot take it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Placeholder {
@@ -61,6 +70,8 @@ pub(super) struct Placeholder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PlaceholderKind {
     Directory,
+    /// A directory that is missing on the way to a name, and stands for it.
+    OnTheWay,
     /// A file of settings that says nothing.
     Settings,
     /// A `commondir` that says "this directory".
@@ -71,7 +82,7 @@ impl PlaceholderKind {
     /// Returns the content of the file; `None` for a directory. By it a file is known as ours, also after a power cut.
     pub(super) fn content(self) -> Option<&'static [u8]> {
         match self {
-            Self::Directory => None,
+            Self::Directory | Self::OnTheWay => None,
             Self::Settings => {
                 Some(b"# Placeholder of Outrigger: stands here while a command runs.\n")
             }
@@ -192,12 +203,33 @@ impl<'a> Finder<'a> {
         }
         let real = self.look.canonical(&reference.path);
         let real = real.filter(|real| self.root_of(real).is_some());
+        let reference = self.first_missing(root, reference);
         for path in real.iter().chain([&reference.path]) {
             self.on_the_way(root, path);
             self.pin(path.clone(), Pinned::ReadOnly);
         }
         if self.access != GitAccess::ExistingReadOnly {
-            self.protection.placeholders.push(reference.clone());
+            self.protection.placeholders.push(reference);
+        }
+    }
+
+    /// Returns the outermost missing folder above a place, which is what a command could make; the place itself where its
+    /// folder is there. The placeholder of another command counts as missing, to be held as well.
+    fn first_missing(&self, root: &Path, named: &Placeholder) -> Placeholder {
+        let inside = named.path.ancestors().take_while(|path| *path != root);
+        let missing = inside.filter(|path| match self.look.metadata(path) {
+            None => true,
+            Some(found) => {
+                let may_be_ours = found.is_dir() && is_directory_mode(found.mode());
+                *path != named.path && may_be_ours && self.look.is_empty(path)
+            }
+        });
+        match missing.last() {
+            Some(missing) if missing != named.path => Placeholder {
+                path: missing.to_owned(),
+                kind: PlaceholderKind::OnTheWay,
+            },
+            _ => named.clone(),
         }
     }
 

@@ -4,9 +4,9 @@
 //! in which there is nothing.
 
 use std::cell::RefCell;
-use std::fs::{File, Metadata};
+use std::fs::{Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -61,6 +61,11 @@ impl Look {
             .collect()
     }
 
+    pub(super) fn is_empty(&self, folder: &Path) -> bool {
+        let entries = self.seen(folder, std::fs::read_dir(folder));
+        entries.is_some_and(|mut entries| entries.next().is_none())
+    }
+
     /// The text of a file that says where something of git's is.
     pub(super) fn pointer(&self, file: &Path) -> Option<String> {
         if !self.metadata(file)?.is_file() {
@@ -70,9 +75,14 @@ impl Look {
         String::from_utf8(text).ok()
     }
 
-    /// The first bytes of a file.
+    /// The first bytes of a file; `None` of what is none, as a pipe that nobody writes to.
     pub(super) fn beginning(&self, file: &Path, most: u64) -> Option<Vec<u8>> {
-        let opened = self.seen(file, File::open(file))?;
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NONBLOCK);
+        let opened = self.seen(file, options.open(file))?;
+        if !self.seen(file, opened.metadata())?.is_file() {
+            return None;
+        }
         let mut text = Vec::new();
         let read = opened.take(most).read_to_end(&mut text);
         self.seen(file, read)?;

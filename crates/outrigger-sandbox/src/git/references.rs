@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -24,6 +24,14 @@ const MAX_FILES: usize = 256;
 
 /// How much of a file of settings is looked at, in bytes, to see whether it says something.
 const MAX_LOOKED_AT: u64 = 64 * 1024;
+
+/// Variables of the daemon's own environment, as a rule the user's, that say where git has settings from.
+const PLACES: [&str; 4] = [
+    "XDG_CONFIG_HOME",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+];
 
 /// What tells whether a file is the one it was: device, inode, length and time of the last change.
 type Stamp = Option<(u64, u64, u64, (i64, i64))>;
@@ -108,9 +116,17 @@ impl Cache {
             ("GIT_CONFIG_KEY_0", "safe.directory"),
             ("GIT_CONFIG_VALUE_0", "*"),
         ];
-        let variables = variables.map(|(name, value)| (name, OsStr::new(value)));
-        let home_variable = home.map(|home| ("HOME", home.as_os_str()));
-        let variables = || variables.into_iter().chain(home_variable);
+        let variables = variables.map(|(name, value)| (name, OsString::from(value)));
+        let home_variable = home.map(|home| ("HOME", home.as_os_str().to_owned()));
+        let own = PLACES
+            .iter()
+            .filter_map(|name| Some((*name, std::env::var_os(name)?)));
+        let variables: Vec<_> = variables
+            .into_iter()
+            .chain(home_variable)
+            .chain(own)
+            .collect();
+        let variables = || variables.iter().map(|(name, value)| (name, value));
         let answer = async {
             let Some((_, mut listed)) = ask(root, &words, variables()).await? else {
                 return Ok(None);
@@ -202,6 +218,9 @@ fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> io::Result<Reference
     let users = users.iter().filter_map(|name| Some(home?.join(name)));
     let mut sources: Vec<PathBuf> = own.into_iter().chain(users).collect();
     sources.push(PathBuf::from("/etc/gitconfig"));
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    sources.extend(variable("GIT_CONFIG_GLOBAL"));
+    sources.extend(variable("XDG_CONFIG_HOME").map(|folder| folder.join("git/config")));
     let mut places = Vec::new();
     let mut hooks = None;
     let [mut name, mut email] = [None, None];
@@ -225,7 +244,18 @@ fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> io::Result<Reference
         sources.push(file);
     }
     places.extend(hooks.map(|hooks| place(hooks, PlaceholderKind::Directory)));
-    let named = places.iter().map(|place| place.path.clone()).collect();
+    let mut named: Vec<_> = places.iter().map(|place| place.path.clone()).collect();
+    // The root has one path here, and may have others for the user.
+    for place in &mut places {
+        if !place.path.starts_with(root)
+            && let Some(real) = real_path(&place.path)
+        {
+            place.path = real;
+        }
+    }
+    named.extend(places.iter().map(|place| place.path.clone()));
+    named.sort();
+    named.dedup();
     places.retain(|place| place.path != root && place.path.starts_with(root));
     sources.sort();
     sources.dedup();
@@ -248,6 +278,14 @@ fn has_settings(file: &Path) -> io::Result<bool> {
     let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let is_comment = |line: &[u8]| line.starts_with(b"#") || line.starts_with(b";");
     Ok(lines.any(|line| line.contains(&b'=') && !is_comment(line)))
+}
+
+/// Returns a path with the links resolved in what is there of it.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find_map(|there| {
+        let below = path.strip_prefix(there).ok()?;
+        Some(there.canonicalize().ok()?.join(below))
+    })
 }
 
 fn is_include(key: &str) -> bool {
@@ -356,6 +394,32 @@ mod tests {
             let expected = is_passed_over.then(|| git.join("config"));
             assert_eq!(found, expected, "{config:?} {listed}");
         }
+    }
+
+    /// As `/home` may lead to `/var/home`.
+    #[test]
+    fn a_path_by_way_of_a_link_is_that_of_the_root() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap().join("real/project");
+        fs::create_dir_all(&root).unwrap();
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(place.path().join("real"), &link).unwrap();
+        let named = link.join("project/tools/hooks");
+        let listed = format!("file:.git/config\0core.hookspath\n{}\0", named.display());
+        let hooks = ("tools/hooks".to_owned(), PlaceholderKind::Directory);
+        assert_eq!(places(&listed, &root), [hooks]);
+        let named_too = read(&root, None, listed.as_bytes()).unwrap().named;
+        assert!(named_too.contains(&named) && named_too.contains(&root.join("tools/hooks")));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_pipe_in_the_place_of_settings() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join(".git")).unwrap();
+        let config = place.path().join(".git/config");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &config, kind, mode, 0).unwrap();
+        assert_eq!(passed_over(place.path(), b"").unwrap(), None);
     }
 
     /// Git takes it for none, for its `HEAD` says nothing.

@@ -6,14 +6,15 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock};
 use rustix::io::Errno;
 
 use super::opened::Opened;
-use crate::git::{Placeholder, PlaceholderKind};
+use crate::git::{DIRECTORY_MODE, Placeholder, PlaceholderKind, is_directory_mode};
 use crate::real;
 
 /// How often a name is tried again that another helper frees at the same moment.
@@ -25,36 +26,12 @@ const DENIALS: usize = 20;
 
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The mode of a directory of ours: one of a user's own that is empty looks different.
-const DIRECTORY_MODE: u32 = 0o1555;
-
-/// What of a mode says so. A folder whose group is handed on hands that on, too.
-const MODE_BITS: u32 = 0o7777 & !libc::S_ISGID;
-
 /// What stands at a name.
 enum Standing {
     /// A placeholder, which is held now.
     Placeholder(File),
     /// Something of somebody else's.
     Others,
-}
-
-/// What lies on the way to a name.
-enum Step {
-    Folder(OwnedFd),
-    /// Nothing, or the placeholder of another helper, to be held as well.
-    Free,
-    /// A file or a link: nothing can be made in it.
-    NoFolder,
-}
-
-/// Where the way to a name leads.
-enum Passed {
-    Into(OwnedFd),
-    /// Nowhere any more: what was missing has a placeholder now.
-    Taken(File),
-    /// Nowhere, for this process and for a command.
-    Nowhere,
 }
 
 /// What keeps somebody from using a folder.
@@ -77,8 +54,8 @@ struct Place {
 }
 
 impl Placeholders {
-    /// Takes the names that are free, or the outermost folder that is missing on the way to one. A name where something is needs
-    /// none, nor one in a folder that is another user's, and not to be written to: the command cannot either.
+    /// Takes the names that are free. A name where something is needs none, nor one in a folder that is another user's, and not to
+    /// be written to: the command cannot either. Fails where the way to a name is not what the daemon found.
     pub(super) fn take(wanted: &[Placeholder], opened: &Opened) -> io::Result<Self> {
         // The mode of a directory is what it is known by.
         let mask = rustix::process::umask(Mode::empty());
@@ -98,80 +75,52 @@ impl Placeholders {
     }
 }
 
-/// Whether something is a directory of ours, as far as that can be seen.
-pub(super) fn is_placeholder(opened: impl AsFd) -> rustix::io::Result<bool> {
-    let mode = rustix::fs::fstat(opened)?.st_mode;
-    let kind = FileType::from_raw_mode(mode);
-    Ok(kind == FileType::Directory && mode & MODE_BITS == DIRECTORY_MODE)
-}
-
 fn take(wanted: &Placeholder, opened: &Opened) -> io::Result<Option<(Place, File)>> {
-    let (mut folder, below) = opened.nearest(&wanted.path)?;
+    let (folder, below) = opened.nearest(&wanted.path)?;
+    let mut place = Place {
+        folder,
+        name: OsString::new(),
+        kind: wanted.kind,
+    };
     let mut names = below.iter().peekable();
     while let Some(name) = names.next() {
-        let is_last = names.peek().is_none();
-        let place = Place {
-            folder,
-            name: name.to_owned(),
-            kind: match is_last {
-                true => wanted.kind,
-                false => PlaceholderKind::Directory,
-            },
-        };
-        if is_last {
-            return place.take();
+        name.clone_into(&mut place.name);
+        if names.peek().is_some() {
+            match place.within(|| place.enter()) {
+                Ok(Some(folder)) => place.folder = folder,
+                Ok(None) => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(changed(&wanted.path, "removed"));
+                }
+                Err(error) => return Err(error),
+            }
         }
-        folder = match place.pass()? {
-            Passed::Into(folder) => folder,
-            Passed::Taken(file) => return Ok(Some((place, file))),
-            Passed::Nowhere => return Ok(None),
-        };
     }
-    Ok(None)
+    match place.within(|| place.try_take())? {
+        Some(Standing::Placeholder(file)) => Ok(Some((place, file))),
+        // A name below it is free, and nobody looked there.
+        Some(Standing::Others) if wanted.kind == PlaceholderKind::OnTheWay => {
+            Err(changed(&wanted.path, "made"))
+        }
+        Some(Standing::Others) | None => Ok(None),
+    }
+}
+
+fn changed(path: &Path, how: &str) -> io::Error {
+    let path = path.display();
+    io::Error::other(format!(
+        "{path}, or a folder above it, was {how} while the command was prepared; run it again"
+    ))
 }
 
 impl Place {
-    /// Opens the folder that has the name, or takes the name where nothing has it.
-    fn pass(&self) -> io::Result<Passed> {
-        for _ in 0..TRIES {
-            match self.within(|| self.step())? {
-                Some(Step::Folder(folder)) => return Ok(Passed::Into(folder)),
-                Some(Step::NoFolder) | None => return Ok(Passed::Nowhere),
-                Some(Step::Free) => match self.within(|| self.try_take())? {
-                    Some(Standing::Placeholder(file)) => return Ok(Passed::Taken(file)),
-                    // Somebody has made it meanwhile.
-                    Some(Standing::Others) => {}
-                    None => return Ok(Passed::Nowhere),
-                },
-            }
-        }
-        Err(self.is_busy())
-    }
-
-    fn step(&self) -> Result<Option<Step>, Errno> {
+    /// Opens the folder that has the name.
+    fn enter(&self) -> Result<Option<OwnedFd>, Errno> {
         match real::step(&self.folder, &self.name) {
-            Ok(next) => {
-                let found = rustix::fs::fstat(&next)?;
-                Ok(Some(match FileType::from_raw_mode(found.st_mode) {
-                    FileType::Directory if is_placeholder(&next)? => Step::Free,
-                    FileType::Directory => Step::Folder(next),
-                    _ => Step::NoFolder,
-                }))
-            }
-            Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::NOENT) => Ok(Some(Step::Free)),
-                Some(error) => Err(error),
-                // A link.
-                None => Ok(Some(Step::NoFolder)),
-            },
+            Ok(next) => Ok(Some(next)),
+            // A link: what it leads to has a way of its own.
+            Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::NOTDIR)),
         }
-    }
-
-    fn take(self) -> io::Result<Option<(Self, File)>> {
-        Ok(match self.within(|| self.try_take())? {
-            Some(Standing::Placeholder(file)) => Some((self, file)),
-            Some(Standing::Others) | None => None,
-        })
     }
 
     fn is_busy(&self) -> io::Error {
@@ -271,7 +220,7 @@ impl Place {
         let kind = FileType::from_raw_mode(found.st_mode);
         let mut file = File::from(opened);
         let is_ours = match self.kind.content() {
-            None => is_placeholder(&file)?,
+            None => kind == FileType::Directory && is_directory_mode(found.st_mode),
             Some(content) => {
                 let mut read = Vec::new();
                 kind == FileType::RegularFile

@@ -764,6 +764,39 @@ async fn two_commands_hold_the_same_missing_folder() {
     });
 }
 
+/// A folder of a command's own that looks like a placeholder.
+#[tokio::test]
+async fn nothing_is_open_in_what_looks_like_a_placeholder() {
+    let world = World::new();
+    let project = project(&world);
+    git(&project, &["config", "core.hooksPath", "tools/git/hooks"]);
+    fs::remove_dir(project.join(".git/hooks")).unwrap();
+    fs::create_dir_all(project.join("tools/git")).unwrap();
+    let before = state(&project);
+    let sandbox = world.sandbox(Mode::Full);
+    for (look, plant) in [
+        (
+            "chmod 1555 .git",
+            "chmod 755 .git; mkdir .git/hooks; echo evil > .git/hooks/pre-commit; echo ../evil > .git/commondir",
+        ),
+        (
+            "chmod 1555 tools",
+            "chmod 755 tools; mkdir tools/git/hooks; echo evil > tools/git/hooks/pre-commit",
+        ),
+        (
+            "rmdir tools/git; chmod 1555 tools",
+            "chmod 755 tools; mkdir -p tools/git/hooks; echo evil > tools/git/hooks/pre-commit",
+        ),
+    ] {
+        run(&sandbox, &writing(&world, look)).await;
+        run(&sandbox, &writing(&world, plant)).await;
+        eventually("the end of the placeholders", || {
+            !project.join("tools/git/hooks").exists() && !project.join(".git/hooks").exists()
+        });
+        assert_eq!(state(&project), before, "{look}");
+    }
+}
+
 /// What is in the way of its own work is left to the git tool.
 #[tokio::test]
 async fn the_git_tool_makes_a_repository_and_folders_that_settings_name() {
@@ -923,6 +956,7 @@ fn repositories_as_an_ordinary_user() {
         "repositories::elsewhere_nothing_is_told_of_a_repository_that_is_closed_to_writing",
         "repositories::what_settings_name_cannot_be_made_whatever_of_the_way_to_it_is_there",
         "repositories::two_commands_hold_the_same_missing_folder",
+        "repositories::nothing_is_open_in_what_looks_like_a_placeholder",
         "repositories::while_another_command_opens_and_closes_the_project_no_name_is_free",
     ]);
 }

@@ -3,7 +3,7 @@
 //! A read-only mount is not enough, since the directory above a mount point may be renamed and a copy put in its place:
 //! so that is mounted on itself first, and then cannot be moved.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
@@ -11,7 +11,6 @@ use rustix::fs::{FileType, Mode as FileMode, OFlags};
 
 use super::{clone_opened, cover_opened, file_type, open};
 use crate::git::SETTINGS;
-use crate::helper::placeholders::is_placeholder;
 use crate::helper::raw;
 use crate::policy::{Pin, Pinned};
 
@@ -23,15 +22,16 @@ const LINK: &str = "/.link";
 pub(super) fn pin(pin: &Pin) -> io::Result<()> {
     let place = match open(&pin.path) {
         Ok(place) => place,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        // Nothing can be below a file.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
         Err(error) => return Err(error),
     };
     let names: Vec<&str> = match pin.what {
         Pinned::ReadOnly => return read_only(&place, &pin.path),
         // A link in the place of a folder: what it leads to is pinned by its own path.
         Pinned::Folder if file_type(&place)? == FileType::Symlink => return Ok(()),
-        // What is missing on the way to a place.
-        Pinned::Folder if is_placeholder(&place)? => return read_only(&place, &pin.path),
         Pinned::Folder => return cover_with_itself(&place),
         Pinned::Repository => SETTINGS.map(|(name, _)| name).into(),
         Pinned::Worktree => WORKTREE.into(),
@@ -41,7 +41,7 @@ pub(super) fn pin(pin: &Pin) -> io::Result<()> {
         let path = pin.path.join(name);
         match open(&path) {
             Ok(place) => read_only(&place, &path)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
@@ -57,7 +57,7 @@ fn read_only(place: &OwnedFd, path: &Path) -> io::Result<()> {
     cover_opened(&mount, place)?;
     // What is mounted stays; a file without a name could not be.
     match std::fs::remove_file(LINK) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
