@@ -57,7 +57,7 @@ pub(super) struct Snapshot {
     root: Dir,
     /// By the path in the repository, whose own is empty.
     entries: Entries,
-    /// Whether it has all that was there.
+    /// Whether it has all that was in the folders.
     is_whole: bool,
 }
 
@@ -115,7 +115,7 @@ impl Snapshot {
     fn differs(&self, path: &Path, now: Option<&Entry>) -> bool {
         match (self.entries.get(path), now) {
             // It may have been there.
-            (None, _) if !self.is_whole => false,
+            (None, _) if !self.is_whole && !is_top(path) => false,
             // Their rights are put back already, as far as the system lets it.
             (Some(Entry::Directory { .. }), Some(Entry::Directory { .. })) => false,
             (before, now) => before != now,
@@ -125,10 +125,6 @@ impl Snapshot {
     /// Removes what nobody had, however much it is: what can be compared is bounded. Returns the first of it.
     fn remove_added(&self, git: &Dir, restored: &mut Restored) -> Vec<PathBuf> {
         let mut added = Vec::new();
-        if !self.is_whole {
-            // It may have been there.
-            return added;
-        }
         let mut remove = |path: PathBuf| {
             let removed = as_owner(git, &path, removal::remove_in);
             let is_gone = removed.is_ok();
@@ -145,7 +141,9 @@ impl Snapshot {
             }
         }
         let is_known = |path: &Path| self.entries.contains_key(path);
-        for (path, entry) in &self.entries {
+        // Of others it is not known where not all could be looked at.
+        let entries = self.entries.iter().filter(|_| self.is_whole);
+        for (path, entry) in entries {
             if !matches!(entry, Entry::Directory { .. }) || !is_looked_into(path) {
                 continue;
             }
@@ -262,6 +260,11 @@ fn unknown(folder: &Dir, path: &Path, is_known: impl Fn(&Path) -> bool) -> Vec<O
     let names = entries.map(|entry| entry.file_name());
     let unknown = names.filter(|name| !is_known(&path.join(name)));
     unknown.take(MAX_ENTRIES).collect()
+}
+
+/// Whether it is one of the names that are looked for, and not something in a folder.
+fn is_top(path: &Path) -> bool {
+    path.components().count() == 1
 }
 
 /// Whether what lies in a folder is looked at.

@@ -648,7 +648,11 @@ async fn elsewhere_no_hook_of_the_users_is_removed() {
         )
         .unwrap();
         let sandbox = world.sandbox(Mode::Fallback);
-        run(&sandbox, &world.bash(attempt)).await;
+        let plant = "echo evil > .git/config.worktree; echo evil >> .git/config";
+        run(&sandbox, &world.bash(&format!("{plant}; {attempt}"))).await;
+        assert!(!project.join(".git/config.worktree").exists(), "{before}");
+        let config = fs::read_to_string(project.join(".git/config")).unwrap();
+        assert!(!config.contains("evil"), "{before}");
         assert_eq!(rights(&project.join(HOOKS)), rights_after, "{before}");
         assert_eq!(files(), there, "{before}; {attempt}");
     }
