@@ -284,7 +284,9 @@ fn has_settings(file: &Path) -> io::Result<bool> {
 fn real_path(path: &Path) -> Option<PathBuf> {
     path.ancestors().find_map(|there| {
         let below = path.strip_prefix(there).ok()?;
-        Some(there.canonicalize().ok()?.join(below))
+        let real = there.canonicalize().ok()?;
+        // With a slash at its end a file could not be opened.
+        Some(real.components().chain(below.components()).collect())
     })
 }
 
@@ -410,6 +412,13 @@ mod tests {
         assert_eq!(places(&listed, &root), [hooks]);
         let named_too = read(&root, None, listed.as_bytes()).unwrap().named;
         assert!(named_too.contains(&named) && named_too.contains(&root.join("tools/hooks")));
+        let file = root.join("settings");
+        fs::write(&file, "").unwrap();
+        let named = link.join("project/settings");
+        let listed = format!("file:.git/config\0include.path\n{}\0", named.display());
+        let found = read(&root, None, listed.as_bytes()).unwrap().places;
+        // As it is opened, not only as it compares.
+        assert_eq!(found[0].path.as_os_str(), file.as_os_str());
     }
 
     #[test]
