@@ -4,6 +4,7 @@
 //! revised, and replaced as a whole.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::appraisal;
 use super::diff::{Difference, compare, is_same_change};
@@ -39,8 +40,8 @@ pub(super) struct Change {
     revise: Revise,
     /// What was found when the call was judged.
     looked: OnceLock<Look>,
-    /// Set where the user was shown what was found.
-    previewed: OnceLock<()>,
+    /// Whether the user was shown what was found.
+    is_previewed: AtomicBool,
 }
 
 /// The content of a file at one moment, to be compared with another.
@@ -68,7 +69,7 @@ struct Plan {
 impl Work for Change {
     fn preview(&self, path: &PathArgument) -> Option<String> {
         let look = self.look(path).ok()?;
-        self.previewed.get_or_init(|| ());
+        self.is_previewed.store(true, Ordering::Relaxed);
         Some(look.diff.clone())
     }
 
@@ -136,7 +137,7 @@ impl Change {
         Self {
             revise: Box::new(revise),
             looked: OnceLock::new(),
-            previewed: OnceLock::new(),
+            is_previewed: AtomicBool::new(false),
         }
     }
 
@@ -185,7 +186,8 @@ impl Change {
         known: Option<Fingerprint>,
         plan: Option<&Plan>,
     ) -> Result<(), PathError> {
-        let Some(look) = self.looked.get().filter(|_| self.previewed.get().is_some()) else {
+        let is_previewed = self.is_previewed.load(Ordering::Relaxed);
+        let Some(look) = self.looked.get().filter(|_| is_previewed) else {
             return Ok(());
         };
         let is_own = || known.is_some_and(|known| state == State::Content(known));

@@ -63,6 +63,23 @@ pub(super) fn set_mode(opened: &impl AsRawFd, mode: Mode) -> rustix::io::Result<
     rustix::fs::chmod(format!("/proc/self/fd/{}", opened.as_raw_fd()), mode)
 }
 
+/// Does something while the owner of a folder, who this has to be, has all rights to it.
+pub(super) fn with_rights<T, E: From<Errno>>(
+    folder: &(impl AsFd + AsRawFd),
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    let mode = mode_of(folder)?;
+    let open = mode | Mode::RWXU;
+    if open == mode {
+        // Perhaps another helper's doing, who makes it again what it was.
+        return work();
+    }
+    set_mode(folder, open)?;
+    let done = work();
+    set_mode(folder, mode)?;
+    done
+}
+
 /// Removes a file or a link, or a folder that is empty.
 pub(super) fn remove(dir: impl AsFd, name: &OsStr) -> rustix::io::Result<()> {
     match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {

@@ -128,14 +128,14 @@ fn is_nothing(error: &io::Error) -> bool {
 
 /// Whether what can be reached of a path ends at something of another user's, which a command cannot open either.
 fn is_foreign(path: &Path, links: usize) -> bool {
-    let reachable = |it: &'_ Path| Some((it.to_owned(), it.symlink_metadata().ok()?));
-    let Some((place, found)) = path.ancestors().find_map(reachable) else {
+    let mut places = path.ancestors();
+    let Some((place, found)) = places.find_map(|it| Some((it, it.symlink_metadata().ok()?))) else {
         return false;
     };
     if !found.is_symlink() {
         return found.uid() != rustix::process::geteuid().as_raw();
     }
-    let folder = place.parent().unwrap_or(&place);
+    let folder = place.parent().unwrap_or(place);
     let target = place.read_link().map(|target| folder.join(target));
     links > 0 && target.is_ok_and(|target| is_foreign(&target, links - 1))
 }

@@ -109,40 +109,14 @@ impl Cache {
         if let Some(current) = tokio::task::spawn_blocking(look).await? {
             return Ok(current);
         }
-        let words = ["config", "--list", "--show-origin", "--null"].map(OsStr::new);
-        // Another user's project is read as well.
-        let variables = [
-            ("GIT_CONFIG_COUNT", "1"),
-            ("GIT_CONFIG_KEY_0", "safe.directory"),
-            ("GIT_CONFIG_VALUE_0", "*"),
-        ];
-        let variables = variables.map(|(name, value)| (name, OsString::from(value)));
-        let home_variable = home.map(|home| ("HOME", home.as_os_str().to_owned()));
-        let own = PLACES
-            .iter()
-            .filter_map(|name| Some((*name, std::env::var_os(name)?)));
-        let variables: Vec<_> = variables
-            .into_iter()
-            .chain(home_variable)
-            .chain(own)
-            .collect();
-        let variables = || variables.iter().map(|(name, value)| (name, value));
         let answer = async {
-            let Some((_, mut listed)) = ask(root, &words, variables()).await? else {
+            let Some((_, mut listed)) = list(root, home, None).await? else {
                 return Ok(None);
             };
-            let (of, home, text) = (root.to_owned(), home.map(Path::to_owned), listed.clone());
+            let (of, text) = (root.to_owned(), listed.clone());
             let passed_over = move || passed_over(&of, &text);
             if let Some(own) = tokio::task::spawn_blocking(passed_over).await?? {
-                let own = own.into_os_string();
-                let named = ["config", "--includes", "--file"].map(OsStr::new);
-                let rest = ["--list", "--show-origin", "--null"].map(OsStr::new);
-                let words: Vec<_> = named
-                    .into_iter()
-                    .chain([own.as_os_str()])
-                    .chain(rest)
-                    .collect();
-                match ask(root, &words, variables()).await? {
+                match list(root, home, Some(&own)).await? {
                     Some((true, more)) => listed.extend(more),
                     Some((false, _)) | None => {
                         let reason = format!("it does not read {}", own.display());
@@ -150,7 +124,7 @@ impl Cache {
                     }
                 }
             }
-            let of = root.to_owned();
+            let (of, home) = (root.to_owned(), home.map(Path::to_owned));
             let read = move || read(&of, home.as_deref(), &listed);
             tokio::task::spawn_blocking(read).await?.map(Some)
         };
@@ -176,6 +150,31 @@ impl Cache {
         roots.insert(asked, Arc::clone(&references));
         Ok(references)
     }
+}
+
+/// Has git list the settings that count in a folder, or those of one file; whether it could, and its list.
+async fn list(
+    root: &Path,
+    home: Option<&Path>,
+    file: Option<&Path>,
+) -> io::Result<Option<(bool, Vec<u8>)>> {
+    let words = ["config", "--list", "--show-origin", "--null"].map(OsStr::new);
+    let of_file = file.into_iter().flat_map(|file| {
+        let words = ["--includes", "--file"].map(OsStr::new);
+        words.into_iter().chain([file.as_os_str()])
+    });
+    let words: Vec<_> = words.into_iter().chain(of_file).collect();
+    // Another user's project is read as well.
+    let variables = [
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "safe.directory"),
+        ("GIT_CONFIG_VALUE_0", "*"),
+    ];
+    let variables = variables.map(|(name, value)| (name, OsString::from(value)));
+    let home = home.map(|home| ("HOME", home.into()));
+    let own = PLACES.into_iter();
+    let own = own.filter_map(|name| Some((name, std::env::var_os(name)?)));
+    ask(root, &words, variables.into_iter().chain(home).chain(own)).await
 }
 
 /// Returns the top of the work tree, which relative paths are below: the root may be a folder in it.

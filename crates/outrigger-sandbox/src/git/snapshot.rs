@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -96,9 +96,14 @@ impl Snapshot {
         changed.dedup();
         changed.retain(|path| self.differs(path, now.get(*path)));
         // What is in the way goes from the inside out, what was there comes back from the outside in.
-        for path in changed.iter().rev().filter(|path| now.contains_key(**path)) {
-            if !matches!(self.entries.get(*path), Some(Entry::Large(_))) {
-                restored.note(as_owner(&git, path, removal::remove_in));
+        for path in changed.iter().rev() {
+            match (self.entries.get(*path), now.get(*path)) {
+                (_, None) => {}
+                // It may be the user's as it was.
+                (Some(Entry::Large(_)), Some(Entry::Large(_))) => {
+                    restored.note(as_owner(&git, path, disarm));
+                }
+                _ => restored.note(as_owner(&git, path, removal::remove_in)),
             }
         }
         for path in &changed {
@@ -215,29 +220,17 @@ fn as_owner(
     let (dir, name) = at(git, path)?;
     match work(&dir, &name) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            with_rights(&dir, || work(&dir, &name))
+            real::with_rights(&dir, || work(&dir, &name))
         }
         done => done,
     }
-}
-
-/// Does something while the owner of a folder has all rights to it.
-fn with_rights<T>(
-    folder: &(impl AsFd + AsRawFd),
-    work: impl FnOnce() -> io::Result<T>,
-) -> io::Result<T> {
-    let mode = real::mode_of(folder)?;
-    real::set_mode(folder, mode | Mode::RWXU)?;
-    let done = work();
-    real::set_mode(folder, mode)?;
-    done
 }
 
 /// Opens a folder to be looked into, also where it is closed to its owner.
 fn readable(place: &OwnedFd) -> io::Result<Dir> {
     match real::readable(place) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            with_rights(place, || real::readable(place))
+            real::with_rights(place, || real::readable(place))
         }
         opened => opened,
     }
@@ -248,7 +241,7 @@ fn open(dir: &Dir, name: &str) -> io::Result<Dir> {
     let name = OsStr::new(name);
     match real::step(dir, name) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            readable(&with_rights(dir, || real::step(dir, name))?)
+            readable(&real::with_rights(dir, || real::step(dir, name))?)
         }
         place => readable(&place?),
     }
@@ -270,6 +263,13 @@ fn is_top(path: &Path) -> bool {
 /// Whether what lies in a folder is looked at.
 fn is_looked_into(path: &Path) -> bool {
     (1..=MAX_DEPTH).contains(&path.components().count())
+}
+
+/// Takes the right to be executed from a file, without which git does not run it as a hook.
+fn disarm(dir: &Dir, name: &OsStr) -> io::Result<()> {
+    let file = real::step(dir, name)?;
+    let executable = Mode::XUSR | Mode::XGRP | Mode::XOTH;
+    Ok(real::set_mode(&file, real::mode_of(&file)? - executable)?)
 }
 
 /// Makes what was there, at a name that is free.
@@ -311,7 +311,7 @@ impl Restored {
     }
 }
 
-struct Look<'a> {
+struct Listing<'a> {
     entries: Entries,
     bytes: usize,
     /// What there was before a command, after one.
@@ -321,21 +321,21 @@ struct Look<'a> {
 
 /// Looks at what git is led by and runs; returns as well whether that is all.
 fn look(git: &Dir, before: &Entries) -> (Entries, bool) {
-    let mut look = Look {
+    let mut listing = Listing {
         entries: BTreeMap::new(),
         bytes: MAX_BYTES,
         before,
         is_whole: true,
     };
     let own = real::mode_of(git).map_or(Entry::Other, |mode| Entry::Directory { mode });
-    look.entries.insert(PathBuf::new(), own);
+    listing.entries.insert(PathBuf::new(), own);
     for (name, _) in super::SETTINGS {
-        look.add(git, OsStr::new(name), Path::new(name));
+        listing.add(git, OsStr::new(name), Path::new(name));
     }
-    (look.entries, look.is_whole)
+    (listing.entries, listing.is_whole)
 }
 
-impl Look<'_> {
+impl Listing<'_> {
     fn add(&mut self, dir: &Dir, name: &OsStr, path: &Path) {
         let found = match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => found,

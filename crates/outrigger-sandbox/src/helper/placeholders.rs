@@ -123,7 +123,7 @@ impl Place {
         }
     }
 
-    fn is_busy(&self) -> io::Error {
+    fn busy(&self) -> io::Error {
         let name = self.name.display();
         io::Error::other(format!("{name} is used by another command"))
     }
@@ -138,7 +138,7 @@ impl Place {
         for _ in 0..TRIES {
             let done = match attempt() {
                 Err(Errno::ACCESS) => match self.denial()? {
-                    Denial::Closed => self.with_rights(&mut attempt),
+                    Denial::Closed => real::with_rights(&self.folder, &mut attempt),
                     Denial::Other if denied < DENIALS => {
                         denied += 1;
                         Ok(None)
@@ -155,7 +155,7 @@ impl Place {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(self.is_busy())
+        Err(self.busy())
     }
 
     /// Says what kept this process from using the folder.
@@ -251,23 +251,8 @@ impl Place {
         match remove() {
             // A folder that nobody may write to, such as another placeholder, where this process has no right beyond that of
             // its owner: it has entered a user namespace in which the owner is nobody.
-            Err(Errno::ACCESS) => Ok(self.with_rights(remove)?),
+            Err(Errno::ACCESS) => Ok(real::with_rights(&self.folder, remove)?),
             removed => Ok(removed?),
         }
-    }
-
-    /// Does something while the owner of the folder, who this has to be, may write to it. Fails with [`Errno::ACCESS`] as well where
-    /// another helper did the same and was first to make it what it was.
-    fn with_rights<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
-        let mode = real::mode_of(&self.folder)?;
-        let open = mode | Mode::WUSR | Mode::XUSR;
-        if open == mode {
-            // Another helper's doing, who makes it again what it was.
-            return work();
-        }
-        real::set_mode(&self.folder, open)?;
-        let done = work();
-        real::set_mode(&self.folder, mode)?;
-        done
     }
 }

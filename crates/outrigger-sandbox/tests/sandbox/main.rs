@@ -36,6 +36,7 @@ mod quota;
 mod ready;
 #[cfg(test)]
 mod repositories;
+mod restored;
 #[cfg(test)]
 mod roots;
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! What git would run outside of the sandbox is, after a command, what it was before: in full mode because it cannot be
-//! changed, elsewhere because it is restored.
+//! What git would run outside of the sandbox cannot be changed in full mode. Where it is restored instead: `restored`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,12 +14,9 @@ use crate::support::{
     own_process, processes_with, run,
 };
 
-/// Modes in which nothing can be mounted, so that settings and hooks are restored.
-const RESTORING: [Mode; 2] = [Mode::Fallback, Mode::Limits];
-
 const EVIL: &str = "git config core.fsmonitor evil; echo evil > .git/hooks/post-commit; echo evil > .husky/pre-commit";
 
-fn git(folder: &Path, words: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, words: &[&str]) -> String {
     let output = std::process::Command::new("git")
         .args(["-c", "user.name=n", "-c", "user.email=e"])
         .args(words)
@@ -33,7 +29,7 @@ fn git(folder: &Path, words: &[&str]) -> String {
 }
 
 /// A project with a repository and a hook of husky's.
-fn project(world: &World) -> PathBuf {
+pub(crate) fn project(world: &World) -> PathBuf {
     let project = world.project();
     git(&project, &["init", "-q", "--template="]);
     git(&project, &["commit", "-q", "--allow-empty", "-m", "x"]);
@@ -44,7 +40,7 @@ fn project(world: &World) -> PathBuf {
 }
 
 /// Everything that git runs or is led by, as text.
-fn state(project: &Path) -> String {
+pub(crate) fn state(project: &Path) -> String {
     let line = "find .git .husky -path '*/objects' -prune -o -path '*/logs' -prune -o -name '.outrigger*' -prune -o -type f \\( -path '*hooks*' -o -path '*husky*' -o -name 'config*' -o -name commondir -o -name gitdir \\) -print -exec cat {} \\; ; find .git .husky -type l; ls -d HEAD config hooks 2> /dev/null";
     let output = std::process::Command::new("bash")
         .args(["-c", line])
@@ -57,11 +53,11 @@ fn state(project: &Path) -> String {
     lines.join("\n")
 }
 
-fn rights(folder: &Path) -> u32 {
+pub(crate) fn rights(folder: &Path) -> u32 {
     fs::metadata(folder).unwrap().permissions().mode() & 0o7777
 }
 
-async fn start(world: &World, sandbox: &Sandbox, text: &str) -> Process {
+pub(crate) async fn start(world: &World, sandbox: &Sandbox, text: &str) -> Process {
     let mut process = sandbox.spawn(&world.bash(text)).await.unwrap();
     assert_eq!(line(&mut process).await, "ready\n");
     process
@@ -458,7 +454,7 @@ change() { echo $1 > f; git add f; git commit -qm $1; }
 conflict() { change a; git checkout -q -b b; change b; git checkout -q main; change c; git checkout -q b; git rebase -q main; }
 ";
 
-fn as_user(project: &Path, text: &str) {
+pub(crate) fn as_user(project: &Path, text: &str) {
     std::process::Command::new("bash")
         .args(["-c", &format!("{PRELUDE}{text}")])
         .current_dir(project)
@@ -488,227 +484,6 @@ async fn nothing_that_a_command_planted_is_run_from_the_top() {
             as_user(&project, later);
             assert_eq!(ran.exists(), mode == Mode::None, "{mode}: {plant}");
         }
-    }
-}
-
-#[tokio::test]
-async fn elsewhere_settings_and_hooks_are_restored_and_that_is_said() {
-    for mode in RESTORING {
-        let world = World::new();
-        let project = project(&world);
-        let before = state(&project);
-        let unusual = fs::Permissions::from_mode(0o750);
-        fs::set_permissions(project.join(".git/hooks"), unusual).unwrap();
-        let sandbox = world.sandbox(mode);
-        for (attempt, named) in [
-            ("git config core.fsmonitor evil", ".git/config"),
-            ("echo evil > .git/config.worktree", ".git/config.worktree"),
-            (
-                "echo evil > .git/hooks/post-commit",
-                ".git/hooks/post-commit",
-            ),
-            ("rm -r .git/hooks; echo evil > .git/hooks", ".git/hooks"),
-            (
-                "mkdir e; rm -rf .git/hooks; ln -s ../e .git/hooks",
-                ".git/hooks",
-            ),
-            ("rm .git/config; ln -s ../evil .git/config", ".git/config"),
-            ("rm .git/config; mkdir -p .git/config/x", ".git/config"),
-            // As their owner, who may give himself the right again.
-            (
-                "git config core.fsmonitor evil; echo evil > .git/hooks/x; chmod 444 .git/config; chmod 555 .git/hooks .git",
-                ".git/hooks/x",
-            ),
-            (
-                "echo evil > .git/hooks/x; chmod 000 .git/hooks .git/config .git",
-                ".git/hooks/x",
-            ),
-            (
-                "mkdir -p .git/hooks/y/z; chmod 000 .git/hooks/y",
-                ".git/hooks/y",
-            ),
-            (
-                "rm .git/config; mkdir -p .git/config/a/b/c/d/e/f/g; chmod 000 .git/config/a",
-                ".git/config",
-            ),
-            ("chmod 700 .git/hooks", ".git/hooks"),
-            (
-                "mv .git/hooks .git/old; mkdir -m 777 .git/hooks",
-                ".git/hooks",
-            ),
-            ("rm -rf .git/old .git/hooks", ".git/hooks"),
-            (
-                "mkdir -p .git/hooks/x/y; touch .git/hooks/x/y/evil",
-                ".git/hooks/x",
-            ),
-        ] {
-            let mut process = sandbox.spawn(&world.bash(attempt)).await.unwrap();
-            finish(&mut process).await;
-            let restored = process
-                .restored()
-                .unwrap_or_else(|| panic!("{mode}: {attempt}"));
-            assert_eq!(restored.failure, None, "{mode}: {attempt}: {restored:?}");
-            assert!(
-                restored.paths.contains(&named.to_owned()),
-                "{mode}: {attempt}: {restored:?}"
-            );
-            assert_eq!(state(&project), before, "{mode}: {attempt}");
-            assert_eq!(
-                rights(&project.join(".git/hooks")),
-                0o750,
-                "{mode}: {attempt}"
-            );
-        }
-        let replace = "mv .git x; cp -r x .git; git config core.fsmonitor evil";
-        run(&sandbox, &world.bash(replace)).await;
-        assert_eq!(state(&project), before, "{mode}");
-        let gone = "rm -rf x; mv .git x; ln -s x .git";
-        let mut process = sandbox.spawn(&world.bash(gone)).await.unwrap();
-        finish(&mut process).await;
-        assert!(process.restored().unwrap().failure.is_some(), "{mode}");
-        fs::remove_file(project.join(".git")).unwrap();
-        fs::rename(project.join("x"), project.join(".git")).unwrap();
-        git(&project, &["config", "user.name", "changed"]);
-        let mine = state(&project);
-        let mut process = sandbox.spawn(&world.bash("true")).await.unwrap();
-        finish(&mut process).await;
-        assert_eq!(process.restored(), None, "{mode}");
-        assert_eq!(state(&project), mine, "{mode}");
-    }
-}
-
-/// What is compared is bounded, what is removed is not; and the project itself may be closed.
-#[tokio::test]
-async fn elsewhere_nothing_that_is_new_is_left_however_much_it_is() {
-    for (attempt, closes) in [
-        (
-            "rm -rf .git/hooks/*; cd .git/hooks; mkdir d; touch {1..3000} d/{1..3000}; echo evil > pre-commit",
-            false,
-        ),
-        (
-            "echo evil > .git/hooks/x; git config core.fsmonitor evil; chmod 000 .git/hooks .git .",
-            true,
-        ),
-    ] {
-        let world = World::new();
-        let project = project(&world);
-        fs::write(project.join(".git/hooks/post-merge"), "good\n").unwrap();
-        let before = state(&project);
-        let sandbox = world.sandbox(Mode::Fallback);
-        let mut process = sandbox.spawn(&world.bash(attempt)).await.unwrap();
-        finish(&mut process).await;
-        let restored = process.restored().unwrap();
-        assert_eq!(restored.failure, None, "{attempt}: {restored:?}");
-        if closes {
-            assert_eq!(rights(&project), 0, "what the command did is not undone");
-            fs::set_permissions(&project, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        assert_eq!(state(&project), before, "{attempt}");
-    }
-}
-
-/// What the daemon could not see before may be the user's.
-#[tokio::test]
-async fn elsewhere_no_hook_of_the_users_is_removed() {
-    const HOOKS: &str = ".git/hooks";
-    for (before, attempt, rights_after) in [
-        // Not to be looked into, even by its owner.
-        ("chmod -R -x .git/hooks", "true", 0o644),
-        // More than is compared.
-        ("touch .git/hooks/{1..2000}", "rm .git/hooks/1; true", 0o755),
-        (
-            "head -c 3M /dev/zero > .git/hooks/a; head -c 2M /dev/zero > .git/hooks/b",
-            "rm .git/hooks/a",
-            0o755,
-        ),
-        // A link to a folder of the project's.
-        (
-            "mkdir more; touch more/{1..2000}",
-            "rm -rf .git/hooks; ln -s ../more .git/hooks",
-            0o755,
-        ),
-    ] {
-        let world = World::new();
-        let project = project(&world);
-        fs::set_permissions(project.join(HOOKS), fs::Permissions::from_mode(0o755)).unwrap();
-        as_user(&project, before);
-        let files = || {
-            as_user(&project, "chmod 755 .git/hooks");
-            let all = ["more", HOOKS].map(|it| project.join(it));
-            let read = all.iter().filter_map(|it| fs::read_dir(it).ok());
-            let mut names: Vec<_> = read.flatten().flatten().map(|it| it.file_name()).collect();
-            names.retain(|it| it != "1" || before.contains("more"));
-            names.sort();
-            names
-        };
-        let there = files();
-        fs::set_permissions(
-            project.join(HOOKS),
-            fs::Permissions::from_mode(rights_after),
-        )
-        .unwrap();
-        let sandbox = world.sandbox(Mode::Fallback);
-        let plant = "echo evil > .git/config.worktree; echo evil >> .git/config";
-        run(&sandbox, &world.bash(&format!("{plant}; {attempt}"))).await;
-        assert!(!project.join(".git/config.worktree").exists(), "{before}");
-        let config = fs::read_to_string(project.join(".git/config")).unwrap();
-        assert!(!config.contains("evil"), "{before}");
-        assert_eq!(rights(&project.join(HOOKS)), rights_after, "{before}");
-        assert_eq!(files(), there, "{before}; {attempt}");
-    }
-}
-
-/// The first command closes the project, in which the second one is to be watched as well.
-#[tokio::test]
-async fn elsewhere_a_command_in_a_closed_project_is_watched_as_well() {
-    let world = World::new();
-    let project = project(&world);
-    let before = state(&project);
-    let sandbox = world.sandbox(Mode::Fallback);
-    for mode in ["300", "100"] {
-        run(&sandbox, &world.bash(&format!("chmod {mode} ."))).await;
-        let plant = "chmod 755 .; echo evil > .git/hooks/pre-commit; echo tried > tried";
-        run(&sandbox, &world.bash(plant)).await;
-        assert_eq!(state(&project), before, "{mode}");
-        fs::remove_file(project.join("tried")).unwrap();
-    }
-}
-
-/// The user's own rights are not what a command changed.
-#[tokio::test]
-async fn elsewhere_nothing_is_told_of_a_repository_that_is_closed_to_writing() {
-    let world = World::new();
-    let git = project(&world).join(".git");
-    fs::set_permissions(&git, fs::Permissions::from_mode(0o555)).unwrap();
-    let mut process = world
-        .sandbox(Mode::Fallback)
-        .spawn(&world.bash("true"))
-        .await
-        .unwrap();
-    finish(&mut process).await;
-    assert_eq!(process.restored(), None);
-    assert_eq!(rights(&git), 0o555);
-    // So that it can be removed.
-    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-/// It cannot be put back, and may be the user's: it is left, and told.
-#[tokio::test]
-async fn elsewhere_a_change_of_what_is_too_large_to_be_kept_is_told() {
-    let world = World::new();
-    let hook = project(&world).join(".git/hooks/pre-push");
-    fs::write(&hook, vec![b'a'; 5 << 20]).unwrap();
-    let sandbox = world.sandbox(Mode::Fallback);
-    for (line, is_changed) in [
-        ("cat .git/hooks/pre-push > copy", false),
-        ("printf b | dd of=.git/hooks/pre-push conv=notrunc", true),
-    ] {
-        let mut process = sandbox.spawn(&world.bash(line)).await.unwrap();
-        finish(&mut process).await;
-        let failure = process.restored().and_then(|it| it.failure);
-        let told = failure.is_some_and(|it| it.contains("too large to be kept"));
-        assert_eq!(told, is_changed, "{line}");
-        assert_eq!(fs::metadata(&hook).unwrap().len(), 5 << 20, "{line}");
     }
 }
 
@@ -953,59 +728,9 @@ fn repositories_as_an_ordinary_user() {
     as_ordinary_user(&[
         "repositories::a_command_runs_in_a_folder_of_somebody_elses",
         "repositories::no_name_is_left_free_in_a_folder_that_is_closed_for_the_moment",
-        "repositories::elsewhere_settings_and_hooks_are_restored_and_that_is_said",
-        "repositories::elsewhere_nothing_that_is_new_is_left_however_much_it_is",
-        "repositories::elsewhere_no_hook_of_the_users_is_removed",
-        "repositories::elsewhere_a_command_in_a_closed_project_is_watched_as_well",
-        "repositories::elsewhere_nothing_is_told_of_a_repository_that_is_closed_to_writing",
         "repositories::what_settings_name_cannot_be_made_whatever_of_the_way_to_it_is_there",
         "repositories::two_commands_hold_the_same_missing_folder",
         "repositories::nothing_is_open_in_what_looks_like_a_placeholder",
         "repositories::while_another_command_opens_and_closes_the_project_no_name_is_free",
     ]);
-}
-
-/// The second command starts when the first has planted; the last one's end restores.
-#[tokio::test]
-async fn two_commands_at_once_do_not_take_each_others_plants_for_the_users_files() {
-    for mode in RESTORING {
-        let world = World::new();
-        let project = project(&world);
-        let before = state(&project);
-        let sandbox = world.sandbox(mode);
-        let plant = "git config core.fsmonitor evil; echo ready; sleep 600";
-        let mut first = start(&world, &sandbox, plant).await;
-        let mut second = start(&world, &sandbox, "echo ready; sleep 600").await;
-        first.kill();
-        first.wait().await;
-        assert_eq!(first.restored(), None, "{mode}");
-        // Though nobody waits for it.
-        drop(second.stdout.take());
-        second.kill();
-        second.wait().await;
-        assert!(second.restored().is_some(), "{mode}");
-        assert_eq!(state(&project), before, "{mode}");
-    }
-}
-
-#[tokio::test]
-async fn what_a_command_planted_is_restored_though_its_helper_is_killed() {
-    for mode in RESTORING {
-        let world = World::new();
-        let project = project(&world);
-        let before = state(&project);
-        let mark = format!("killed-helper-{mode}-{}", std::process::id());
-        // Deep enough for more descriptors than anybody has, who walks through it with one for each level.
-        let text = format!(
-            "git config core.fsmonitor evil; cd $TMPDIR; perl -e 'for (1..3000) {{ mkdir \"d\"; chdir \"d\" }}'; echo ready; exec -a {mark} sleep 600"
-        );
-        let mut process = start(&world, &world.sandbox(mode), &text).await;
-        kill_helper(&mark);
-        assert_eq!(process.wait().await.signal, Some(9), "{mode}");
-        assert_eq!(process.restored().unwrap().failure, None, "{mode}");
-        assert_eq!(state(&project), before, "{mode}");
-        eventually("the removal of the private directory", || {
-            is_empty(&world.temporary())
-        });
-    }
 }
